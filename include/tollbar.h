@@ -1451,7 +1451,7 @@ typedef struct tollbar_queue_options {
 typedef struct tollbar_queue_ticket {
     /* The number of the item: the first item of a queue has number 0. */
     uint64_t number;
-    /* The items that were before it when it came. Cancelled items count until they would have left. */
+    /* The items that were before it when it came. A cancelled item counts as long as an older item is in the queue. */
     uint64_t ahead;
 } tollbar_queue_ticket;
 
@@ -1459,9 +1459,10 @@ typedef struct tollbar_queue_ticket {
 typedef void (*tollbar_queue_work)(void *context, void *item);
 
 /* Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
- * pacer: one more, and its slack). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
+ * pacer: one more, and its slack; with `borrow` a burst and one more). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
  *
- * The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). The queue takes 16 bytes for
+ * The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). It does not count
+ * refusals (TOLLBAR_E_OPTION_MISMATCH: `ban`, `count rejected`), because a caller that asks for an item too early is refused. The queue takes 16 bytes for
  * each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or with
  * the burst above 2^28. */
 int32_t tollbar_queue_new(const tollbar_policy_spec *spec,
@@ -1537,7 +1538,7 @@ int32_t tollbar_queue_drain(const tollbar_queue *queue,
  * of another thread that overlaps this call may still come in, so a program ends its producers before it trusts TOLLBAR_E_CLOSED. */
 int32_t tollbar_queue_close(const tollbar_queue *queue);
 
-/* The number of items in the queue, counted with cancelled ones that have an older item before them. */
+/* The number of items in the queue. A cancelled item counts as long as an older item is in the queue. */
 int32_t tollbar_queue_length(const tollbar_queue *queue,
                              uint64_t *items);
 
@@ -1688,7 +1689,8 @@ int32_t tollbar_in_flight_join(const tollbar_in_flight *table);
  * given to tollbar_in_flight_release.
  *
  * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error: TOLLBAR_E_IN_FLIGHT_FULL if no slot is free where the key's are, and
- * TOLLBAR_E_OWNERS_FULL. */
+ * TOLLBAR_E_OWNERS_FULL. If processes that were killed hold those slots, the slots are free again within about a second of the first such
+ * call. A key has at most 2,097,120 permits in flight, whatever its limit. */
 int32_t tollbar_in_flight_acquire(const tollbar_in_flight *table,
                                   const void *key,
                                   size_t length,
@@ -1696,8 +1698,11 @@ int32_t tollbar_in_flight_acquire(const tollbar_in_flight *table,
                                   tollbar_ticket *ticket);
 
 /* Gives a permit back. TOLLBAR_E_TICKET, and nothing changes: 0, a ticket that has been released, a ticket of another view of the table, or
- * one that this process has inherited by a fork. If the process has another permit of the same key, a second release of one ticket may
- * release that one. */
+ * one that this process has inherited by a fork.
+ *
+ * Release each ticket once. Tickets of one key are alike, and a slot whose permits have all been released may go to another key of the same
+ * process, whose tickets are then the same numbers. So a second release may release another live permit of this process. The limit may
+ * then admit one more than it should, and the release of that permit's owner gets TOLLBAR_E_TICKET. */
 int32_t tollbar_in_flight_release(const tollbar_in_flight *table,
                                   tollbar_ticket ticket);
 
@@ -1720,7 +1725,7 @@ int32_t tollbar_send_window_acquire(tollbar_send_window *window,
 int32_t tollbar_send_window_release(tollbar_send_window *window,
                                     uint32_t permits);
 
-/* Gives back all permits up to number `last`. TOLLBAR_E_TICKET, and nothing changes, if they had come back already or none of this number
+/* Gives back all permits up to number `last`, a number that tollbar_send_window_acquire has given. TOLLBAR_E_TICKET, and nothing changes, if they had come back already or none of this number
  * is in flight. */
 int32_t tollbar_send_window_acknowledge(tollbar_send_window *window,
                                         uint32_t last);

@@ -232,6 +232,7 @@ static void arguments(void **state) {
     assert_int_equal(tollbar_queue_from_text("10/x", 5, &out, &error), TOLLBAR_E_SYNTAX);
     assert_int_equal(error.column, 4);
     assert_int_equal(tollbar_queue_from_text("10/s algo sliding-log", 5, &out, &error), TOLLBAR_E_NOT_ONE_WORD);
+    assert_int_equal(tollbar_queue_from_text("10/s ban 1h after 2", 5, &out, &error), TOLLBAR_E_OPTION_MISMATCH);
     assert_int_equal(tollbar_queue_from_text("10/s", 0, &out, &error), TOLLBAR_E_CAPACITY);
     assert_int_equal(tollbar_queue_from_text(NULL, 5, &out, &error), TOLLBAR_E_NULL);
     assert_ptr_equal(out, (tollbar_queue *)items);

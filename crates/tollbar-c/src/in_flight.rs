@@ -195,7 +195,8 @@ pub unsafe extern "C" fn tollbar_in_flight_join(table: *const tollbar_in_flight)
 /// given to tollbar_in_flight_release.
 ///
 /// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error: TOLLBAR_E_IN_FLIGHT_FULL if no slot is free where the key's are, and
-/// TOLLBAR_E_OWNERS_FULL.
+/// TOLLBAR_E_OWNERS_FULL. If processes that were killed hold those slots, the slots are free again within about a second of the first such
+/// call. A key has at most 2,097,120 permits in flight, whatever its limit.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -217,8 +218,11 @@ pub unsafe extern "C" fn tollbar_in_flight_acquire(
 }
 
 /// Gives a permit back. TOLLBAR_E_TICKET, and nothing changes: 0, a ticket that has been released, a ticket of another view of the table, or
-/// one that this process has inherited by a fork. If the process has another permit of the same key, a second release of one ticket may
-/// release that one.
+/// one that this process has inherited by a fork.
+///
+/// Release each ticket once. Tickets of one key are alike, and a slot whose permits have all been released may go to another key of the same
+/// process, whose tickets are then the same numbers. So a second release may release another live permit of this process. The limit may
+/// then admit one more than it should, and the release of that permit's owner gets TOLLBAR_E_TICKET.
 ///
 /// # Safety
 /// `table` is NULL or live.
@@ -299,7 +303,7 @@ pub unsafe extern "C" fn tollbar_send_window_release(window: *mut tollbar_send_w
     call(|| ticket_code(unsafe { window_at(window) }?.release(permits)))
 }
 
-/// Gives back all permits up to number `last`. TOLLBAR_E_TICKET, and nothing changes, if they had come back already or none of this number
+/// Gives back all permits up to number `last`, a number that tollbar_send_window_acquire has given. TOLLBAR_E_TICKET, and nothing changes, if they had come back already or none of this number
 /// is in flight.
 ///
 /// # Safety

@@ -7,10 +7,9 @@ use super::status::*;
 use core::ffi::{c_char, c_void};
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU32, Ordering};
-use tollbar::algorithm::Rule;
 use tollbar::clock::{Source, Utc};
 use tollbar::policy::Policy;
-use tollbar::queue::{QueueError, Refusal, Refused, Ticket, Words};
+use tollbar::queue::{validate, QueueError, Refusal, Refused, Ticket, Words};
 
 /// A queue. Threads of one process share it.
 pub struct tollbar_queue {
@@ -44,7 +43,7 @@ unsafe impl Growable for tollbar_queue_options {
 pub struct tollbar_queue_ticket {
     /// The number of the item: the first item of a queue has number 0.
     pub number: u64,
-    /// The items that were before it when it came. Cancelled items count until they would have left.
+    /// The items that were before it when it came. A cancelled item counts as long as an older item is in the queue.
     pub ahead: u64,
 }
 
@@ -54,9 +53,10 @@ const _: () = assert!(size_of::<tollbar_queue_ticket>() == 16);
 pub type tollbar_queue_work = Option<unsafe extern "C" fn(context: *mut c_void, item: *mut c_void)>;
 
 /// Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
-/// pacer: one more, and its slack). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
+/// pacer: one more, and its slack; with `borrow` a burst and one more). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
 ///
-/// The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). The queue takes 16 bytes for
+/// The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). It does not count
+/// refusals (TOLLBAR_E_OPTION_MISMATCH: `ban`, `count rejected`), because a caller that asks for an item too early is refused. The queue takes 16 bytes for
 /// each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or with
 /// the burst above 2^28.
 ///
@@ -90,9 +90,8 @@ pub unsafe extern "C" fn tollbar_queue_from_text(
     error: *mut tollbar_policy_error,
 ) -> i32 {
     call(|| {
-        let check = |policy: &Policy| Rule::new(policy).map(|_| ());
         // SAFETY: by the caller's promise.
-        let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &check)?) };
+        let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &validate)?) };
         // SAFETY: null options are the default; `error` by the caller's promise.
         let made = unsafe { make(&policy, capacity, core::ptr::null()) }.and_then(boxed).inspect_err(|&code| {
             // SAFETY: by the caller's promise.
@@ -284,7 +283,7 @@ pub unsafe extern "C" fn tollbar_queue_close(queue: *const tollbar_queue) -> i32
     })
 }
 
-/// The number of items in the queue, counted with cancelled ones that have an older item before them.
+/// The number of items in the queue. A cancelled item counts as long as an older item is in the queue.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

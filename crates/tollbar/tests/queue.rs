@@ -257,6 +257,42 @@ fn a_closed_queue_gives_what_it_has() {
     assert!(begun.elapsed() < Duration::from_secs(30), "nothing can come any more");
 }
 
+/// A taker that sleeps on a closed queue until a later departure: whoever removes the last item wakes it.
+#[test]
+fn a_sleeping_taker_sees_that_a_closed_queue_became_empty() {
+    for text in ["1/h algo pacer", "0/s"] {
+        for way in 0..3 {
+            let queue = Queue::new(&policy(text), 5).unwrap();
+            let ticket = queue.offer(1).unwrap();
+            let ticket = if text == "0/s" { ticket } else { queue.take().map(|_| queue.offer(2).unwrap()).unwrap() };
+            queue.close();
+            let begun = Instant::now();
+            thread::scope(|scope| {
+                let taker = scope.spawn(|| queue.take_within(u64::MAX));
+                thread::sleep(Duration::from_millis(20));
+                let removed = match way {
+                    0 => queue.drain(),
+                    1 => queue.cancel(ticket),
+                    // Another taker, for which it is late enough.
+                    _ => queue.take_at(queue.now() + 2 * HOUR).or_else(|| queue.drain()),
+                };
+                assert!(removed.is_some());
+                assert_eq!(taker.join().unwrap(), None);
+            });
+            assert!(begun.elapsed() < Duration::from_secs(30), "{text}, way {way}");
+        }
+    }
+}
+
+#[test]
+fn cancelled_items_at_the_head_do_not_count() {
+    let queue = on_manual("10/s algo pacer", 5);
+    let tickets = [1, 2, 3].map(|n| queue.offer(n).unwrap());
+    assert_eq!((queue.cancel(tickets[1]), queue.len()), (Some(2), 3));
+    assert_eq!((queue.cancel(tickets[0]), queue.len()), (Some(1), 1));
+    assert_eq!((queue.cancel(tickets[2]), queue.is_empty()), (Some(3), true));
+}
+
 #[test]
 fn items_that_nobody_takes_are_dropped_with_the_queue() {
     let item = Arc::new(());
@@ -264,7 +300,7 @@ fn items_that_nobody_takes_are_dropped_with_the_queue() {
     let tickets: Vec<_> = (0..5).map(|_| queue.offer(item.clone()).unwrap()).collect();
     assert!(queue.cancel(tickets[1]).is_some());
     assert!(queue.take().is_some());
-    assert_eq!((Arc::strong_count(&item), queue.len()), (4, 4));
+    assert_eq!((Arc::strong_count(&item), queue.len()), (4, 3));
     drop(queue);
     assert_eq!(Arc::strong_count(&item), 1);
 }
@@ -276,6 +312,9 @@ fn what_cannot_be_a_queue() {
     assert_eq!(make("10/s", 1 << 28), Some(QueueError::Capacity));
     assert_eq!(make("10/s", u64::MAX), Some(QueueError::Capacity));
     assert_eq!(make("10/s algo sliding-log", 5), Some(QueueError::Policy(PolicyError::NotOneWord)));
+    for text in ["10/s burst 1 ban 1h after 2", "10/s algo fixed-window count rejected"] {
+        assert_eq!(make(text, 5), Some(QueueError::Policy(PolicyError::OptionMismatch)), "{text}");
+    }
     // A limit of 0 keeps everything.
     let closed = on_manual("0/s", 2);
     assert!(closed.offer(1).is_ok() && closed.offer(2).is_ok() && closed.offer(3).is_err());

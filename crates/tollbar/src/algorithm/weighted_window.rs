@@ -302,8 +302,10 @@ impl Algorithm for WeightedWindow {
             previous = previous.saturating_sub(permits);
         }
         let next = self.pack(&Here { window, elapsed: 0, previous, current });
-        // Of permits that fade, fewer come back.
-        let permits = self.available(next, now).saturating_sub(self.available(state, now));
+        // Permits of the previous window have faded in part.
+        let weight = |word| self.here(word, now).map_or(0, |here| self.weight(&here));
+        let freed = weight(state).saturating_sub(weight(next));
+        let permits = NonZeroU128::new(u128::from(self.period.get())).map_or(0, |period| (freed / period) as u64);
         (next != state).then_some(Returned { next, permits })
     }
 }

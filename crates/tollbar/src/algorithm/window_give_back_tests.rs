@@ -72,7 +72,13 @@ impl Subject {
                 let (window, previous, current) = window.parts(word);
                 (window, window * PERIOD, previous, current)
             }
-            _ => panic!("no window"),
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Ban(_)
+            | Rule::Pair(_)
+            | Rule::Interval(_)
+            | Rule::Pacer(_)
+            | Rule::WarmUp(_) => panic!("no window"),
         }
     }
 }

@@ -86,7 +86,8 @@ impl SendWindow {
         self.change(|window| {
             let came_back = last.wrapping_sub(window.acknowledged) & MASK;
             let acknowledged = last & MASK;
-            (came_back != 0 && came_back <= window.in_flight()).then_some(Window { acknowledged, ..window })
+            (last <= MASK && came_back != 0 && came_back <= window.in_flight())
+                .then_some(Window { acknowledged, ..window })
         })
         .is_some()
     }

@@ -49,12 +49,12 @@ impl Waiters {
     }
 }
 
-/// The number of this process, in the upper half of a word.
+/// The number of this process, in the upper half of a word. Without a Unix there is one process.
 fn process() -> u64 {
-    #[cfg(not(loom))]
+    #[cfg(all(unix, not(loom)))]
     // SAFETY: getpid has no preconditions.
     return (unsafe { libc::getpid() } as u64) << 32;
-    #[cfg(loom)]
+    #[cfg(not(all(unix, not(loom))))]
     return 1 << 32;
 }
 

@@ -74,7 +74,7 @@ pub struct Words<C = Utc<Tsc>> {
 pub struct Ticket {
     /// The number of the item: the first item of a queue has number 0.
     pub number: u64,
-    /// The items that were before it when it came. Cancelled items count until they would have left.
+    /// The items that were before it when it came. A cancelled item counts as long as an older item is in the queue.
     pub ahead: u64,
 }
 
@@ -102,7 +102,8 @@ pub enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum QueueError {
-    /// The policy is not valid, or its state is not one word ([`PolicyError::NotOneWord`]: sliding windows and logs).
+    /// The policy is not valid, its state is not one word ([`PolicyError::NotOneWord`]: sliding windows and logs), or it counts refusals
+    /// ([`PolicyError::OptionMismatch`]: `ban`, `count rejected`).
     Policy(PolicyError),
     /// A capacity of 0, or a capacity and a burst of more than 2^28 items together.
     Capacity,
@@ -112,9 +113,25 @@ pub enum QueueError {
     Unsupported,
 }
 
+/// Whether a queue can have this policy.
+///
+/// # Errors
+/// The reason, as in [`QueueError::Policy`].
+pub fn validate(policy: &Policy) -> Result<(), PolicyError> {
+    rule(policy).map(|_| ())
+}
+
+fn rule(policy: &Policy) -> Result<Rule, PolicyError> {
+    // A taker asks again and again. Where refusals count, it would ban itself.
+    if policy.ban != 0 || policy.count_rejected {
+        return Err(PolicyError::OptionMismatch);
+    }
+    Rule::new(policy)
+}
+
 impl<T: Send> Queue<T> {
     /// A queue on the default clock. Up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in
-    /// the queue (a pacer: one more, and its slack).
+    /// the queue (a pacer: one more, and its slack; with `borrow` a burst and one more).
     ///
     /// The queue has 16 bytes for each item that can be in it, rounded up to a power of two.
     ///
@@ -198,7 +215,7 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.is_closed()
     }
 
-    /// The number of items, counted with cancelled ones that have an older item before them. Other threads may change it at once.
+    /// The number of items. A cancelled item counts as long as an older item is in the queue. Other threads may change the number at once.
     pub fn len(&self) -> u64 {
         self.words.len()
     }
@@ -272,8 +289,8 @@ impl<C: Clock> Words<C> {
         if !crate::table::memory::slot::Slot::supported() {
             return Err(QueueError::Unsupported);
         }
-        let rule = Rule::new(policy).map_err(QueueError::Policy)?;
-        let at_once = policy.burst.max(policy.slack.saturating_add(1));
+        let rule = rule(policy).map_err(QueueError::Policy)?;
+        let at_once = policy.burst.max(policy.slack).saturating_add(1);
         let length = capacity.saturating_add(at_once);
         if capacity == 0 || length > CELLS_MOST {
             return Err(QueueError::Capacity);
@@ -330,7 +347,7 @@ impl<C: Clock> Words<C> {
     pub fn take_at(&self, now: u64) -> Option<u64> {
         match self.ring.take(&self.rule, now) {
             Taken::Item(item) => {
-                self.left.notify();
+                self.removed();
                 Some(item)
             }
             Taken::Empty | Taken::At(_) => None,
@@ -351,7 +368,7 @@ impl<C: Clock> Words<C> {
     pub fn cancel(&self, ticket: Ticket) -> Option<u64> {
         let item = self.ring.cancel(ticket.number);
         if item.is_some() {
-            self.left.notify();
+            self.removed();
         }
         item
     }
@@ -360,9 +377,18 @@ impl<C: Clock> Words<C> {
     pub fn drain(&self) -> Option<u64> {
         let item = self.ring.drain();
         if item.is_some() {
-            self.left.notify();
+            self.removed();
         }
         item
+    }
+
+    /// Wakes those for whom the removal of an item changes something: callers that sleep for room, and in a closed queue, which may be empty
+    /// now, callers that sleep for an item.
+    fn removed(&self) {
+        self.left.notify();
+        if self.is_closed() {
+            self.came.notify();
+        }
     }
 
     /// [`Queue::close`].
@@ -455,7 +481,7 @@ where
             let until = match self.ring.take(&self.rule, now) {
                 Taken::Item(item) => {
                     drop(listener);
-                    self.left.notify();
+                    self.removed();
                     return Some(item);
                 }
                 Taken::Empty if self.is_closed() => return None,

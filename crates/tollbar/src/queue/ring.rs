@@ -205,6 +205,7 @@ impl Ring {
 
     /// The items in the queue, with those that were cancelled behind an item that was not. Other threads may change it at once.
     pub(super) fn len(&self) -> u64 {
+        while self.drop_cancelled() {}
         let tail = self.tail.load(Ordering::Acquire);
         tail.saturating_sub(self.head.pair().key)
     }
