@@ -28,6 +28,7 @@
  *     tollbar/take_many.hpp take_many (several limits in one request, all or nothing)
  *     tollbar/in_flight.hpp in_flight, permit (how many a key has open at one time)
  *     tollbar/queue.hpp     queue (items that wait, and leave at a policy's pace)
+ *     tollbar/route.hpp     route (which of several nodes a key belongs to)
  *
  * Limits that machines share through Redis or Valkey are in tollbar_redis.hpp.
  *
@@ -58,6 +59,7 @@
 #include "tollbar/limiter.hpp"
 #include "tollbar/policy.hpp"
 #include "tollbar/queue.hpp"
+#include "tollbar/route.hpp"
 #include "tollbar/table.hpp"
 #include "tollbar/take_many.hpp"
 

@@ -6,8 +6,10 @@
 #ifndef TOLLBAR_IN_FLIGHT_HPP
 #define TOLLBAR_IN_FLIGHT_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "decision.hpp"
@@ -101,6 +103,29 @@ public:
             [path](auto **out) { return tollbar_in_flight_open(path, nullptr, out); });
     }
 
+    /// The bytes of memory that a table of these options takes.
+    static std::uint64_t bytes(const in_flight_options &options) { return try_bytes(options).value(); }
+    static result<std::uint64_t> try_bytes(const in_flight_options &options) noexcept {
+        const auto raw = for_c(options);
+        std::uint64_t bytes = 0;
+        const std::int32_t code = tollbar_in_flight_bytes(&raw, &bytes);
+        return detail::done(code, bytes);
+    }
+    /// Makes a table in the caller's memory of `size` bytes, which is aligned to 64 bytes and outlives the table. With capacity 0 the table
+    /// takes all of it.
+    static in_flight init_in(void *memory, std::size_t size, const in_flight_options &options) {
+        return try_init_in(memory, size, options).value();
+    }
+    static result<in_flight> try_init_in(void *memory, std::size_t size, const in_flight_options &options) noexcept {
+        return made(options, [=](auto... with) { return tollbar_in_flight_init_in(memory, size, with...); });
+    }
+    /// Attaches to the table in the caller's memory, which another process or object has made there.
+    static in_flight attach(void *memory, std::size_t size) { return try_attach(memory, size).value(); }
+    static result<in_flight> try_attach(void *memory, std::size_t size) noexcept {
+        return detail::made<in_flight, tollbar_in_flight>(
+            [=](auto **out) { return tollbar_in_flight_attach(memory, size, out); });
+    }
+
     /// Takes a permit of the key, unless `limit` are in flight. The limit may be another in each call.
     permit enter(const key &of, std::uint32_t limit) const noexcept {
         tollbar_ticket ticket = 0;
@@ -132,18 +157,62 @@ private:
     using handle = std::unique_ptr<tollbar_in_flight, deleter>;
     explicit in_flight(handle made) noexcept : handle_(std::move(made)) {}
 
-    template <class Call>
-    static result<in_flight> made(const in_flight_options &options, const Call &call) noexcept {
+    static tollbar_in_flight_options for_c(const in_flight_options &options) noexcept {
         auto raw = detail::blank<tollbar_in_flight_options>();
         raw.capacity = options.capacity;
         raw.processes = options.processes;
         raw.mode = options.mode;
         raw.flags = options.whose == trust::anyone ? TOLLBAR_IN_FLIGHT_TRUST_ANYONE : 0;
+        return raw;
+    }
+
+    template <class Call>
+    static result<in_flight> made(const in_flight_options &options, const Call &call) noexcept {
+        const auto raw = for_c(options);
         const tollbar_in_flight_options *with = &raw;
         return detail::made<in_flight, tollbar_in_flight>([&](auto **out) { return call(with, out); });
     }
 
     handle handle_;
+};
+
+/// A limit of what is in flight in this process, in one word, as the send window of TCP. Threads share it by reference.
+///
+///     tollbar::send_window window(4);
+///     if (const auto number = window.acquire())
+///         send(message, *number);
+///     ...
+///     window.acknowledge(answer.last_number);
+class send_window {
+public:
+    using state = tollbar_send_window_state;
+
+    /// A window of 0 permits if the limit is out of range (tollbar_send_window_resize).
+    explicit send_window(std::uint32_t limit) noexcept { tollbar_send_window_resize(&raw_, limit); }
+    send_window(const send_window &) = delete;
+    send_window &operator=(const send_window &) = delete;
+
+    /// Takes permits. The result is the number of the last of them, and is empty if fewer are usable.
+    std::optional<std::uint32_t> acquire(std::uint32_t permits = 1) noexcept {
+        std::uint32_t last = 0;
+        return tollbar_send_window_acquire(&raw_, permits, &last) == TOLLBAR_ALLOWED ? std::optional(last) : std::nullopt;
+    }
+    /// Gives permits back, whichever they are. False, and nothing changes, if fewer are in flight.
+    bool release(std::uint32_t permits = 1) noexcept { return tollbar_send_window_release(&raw_, permits) == TOLLBAR_ALLOWED; }
+    /// Gives back all permits up to number `last`. False, and nothing changes, if no permit in flight has this number.
+    bool acknowledge(std::uint32_t last) noexcept { return tollbar_send_window_acknowledge(&raw_, last) == TOLLBAR_ALLOWED; }
+    /// Sets the limit. Below what is in flight no permit is usable until enough has come back.
+    result<void> resize(std::uint32_t limit) noexcept { return detail::done(tollbar_send_window_resize(&raw_, limit)); }
+    /// What is in the window.
+    state read() const noexcept {
+        auto found = detail::blank<state>();
+        tollbar_send_window_read(&raw_, &found);
+        return found;
+    }
+    tollbar_send_window *get() noexcept { return &raw_; }
+
+private:
+    tollbar_send_window raw_{};
 };
 
 } // namespace tollbar

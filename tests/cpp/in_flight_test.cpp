@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -78,4 +79,35 @@ TEST(in_a_file) {
     CHECK(held && !second.enter("k", 1));
     CHECK(in_flight::try_open(path.c_str(), 1000).error() == errc::other_capacity);
     unlink(path.c_str());
+}
+
+TEST(in_the_callers_memory) {
+    const tollbar::in_flight_options options(10);
+    const auto size = static_cast<std::size_t>(in_flight::bytes(options));
+    void *memory = std::aligned_alloc(64, (size + 63) / 64 * 64);
+    {
+        const auto made = in_flight::init_in(memory, size, options);
+        const auto attached = in_flight::attach(memory, size);
+        const auto first = made.enter("k", 1);
+        CHECK(first && attached.count("k") == 1 && !attached.enter("k", 1));
+    }
+    CHECK(in_flight::try_init_in(memory, 64, options).error() == errc::buffer_too_small);
+    std::free(memory);
+}
+
+TEST(a_send_window_of_four) {
+    tollbar::send_window window(4);
+    CHECK(window.acquire(4) == 4u && !window.acquire());
+    CHECK(window.acknowledge(2) && !window.acknowledge(2) && !window.acknowledge((1u << 22) + 3) && window.read().usable == 2);
+    CHECK(window.acquire() == 5u && window.resize(2) && window.read().in_flight == 3 && !window.acquire());
+    CHECK(window.release(2) && window.acquire() == 6u && !window.release(9));
+}
+
+TEST(a_route_is_that_of_the_other_languages) {
+    const std::vector<tollbar::node> nodes = {{"a", 1}, {"b", 2}, {"c", 3}, {"10.0.0.4:8080", 4}};
+    const std::vector<const char *> keys = {"alice", "bob", "carol", "dave", "erin", "frank", "", "192.0.2.1"};
+    const std::vector<std::size_t> expected = {1, 3, 2, 3, 3, 2, 2, 2};
+    for (std::size_t n = 0; n < keys.size(); n++)
+        CHECK(tollbar::route(nodes, keys[n], 42) == expected[n]);
+    CHECK(!tollbar::route({}, "k", 0));
 }
