@@ -23,7 +23,7 @@ static charge_t *find_charge(const asked_t *asked, const limit_t *limit);
 static void give_back(const charge_t *charge);
 static ngx_int_t ask_dry(ngx_http_request_t *r, conf_t *conf, asked_t *asked);
 static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charge_t *charge);
-static void bind(asked_t *asked, charge_t *charge, ngx_flag_t first);
+static void choose_binding(asked_t *asked, charge_t *charge, ngx_flag_t first);
 static ngx_inline ngx_int_t read_clock(ngx_http_request_t *r, charge_t *charge);
 static ngx_inline ngx_int_t take(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted);
 static ngx_inline ngx_int_t take_at(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted);
@@ -144,7 +144,7 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
             {
                 ngx_http_tollbar_count_refusal(r, charge);
             }
-            bind(asked, charge, worst == NGX_OK);
+            choose_binding(asked, charge, worst == NGX_OK);
             worst = NGX_BUSY;
         } else if (rc != NGX_OK) {
             asked->binding = charge;
@@ -156,7 +156,7 @@ static ngx_int_t look_at_all(ngx_http_request_t *r, conf_t *conf, asked_t *asked
 
 /* Of refusing limits the one with the longest wait binds, and of those that wait alike the one that was written first. The module reads the clocks of
  * limits one after the other, so the waits of limits that were charged by one request differ by the time between two readings. */
-static void bind(asked_t *asked, charge_t *charge, ngx_flag_t first)
+static void choose_binding(asked_t *asked, charge_t *charge, ngx_flag_t first)
 {
     const uint64_t alike_ns = 1000000;
     charge_t *before = asked->binding;
