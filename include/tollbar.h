@@ -1587,7 +1587,7 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  *
  * A child that is forked is another owner. It can use its parent's view, and cannot release its parent's tickets.
  *
- * The limit is each call's own, so it may change at any time. If it is below what is in flight, permits are refused until enough have come back.
+ * The limit is each call's own, so it may change at any time. If it is below what is in flight, permits are refused until enough of them are released.
  * A call may also be refused that meets others of the same key on every one of 24 tries, when the limit is nearly reached.
  *
  * A *send window* is the same for one process and without keys: 8 bytes of yours, as the send window of TCP. The receiver gives permits back one
@@ -1712,7 +1712,8 @@ int32_t tollbar_in_flight_count(const tollbar_in_flight *table,
                                 size_t length,
                                 uint64_t *count);
 
-/* Ends this process's view of a table that no call is using. What it has not released comes back. With NULL the call does nothing. */
+/* Ends this process's view of a table that no call is using, and releases all permits that this process still has. With NULL the call does
+ * nothing. */
 void tollbar_in_flight_close(tollbar_in_flight *table);
 
 /* Sends `permits`, all or none: TOLLBAR_ALLOWED, or TOLLBAR_DENIED if fewer are usable. `*last`, unless NULL, gets the number of the last

@@ -4,7 +4,7 @@
 #
 #   /packages   build/packages, to read
 #   /out        the directory that OUT names, to write, if it is set
-#   /work/go    Go, if GO_ROOT names it
+#   /go         Go, if GO_ROOT names it
 #   /tests      packaging/tests, to read
 set -eu
 keep=
@@ -56,7 +56,7 @@ if [ -z "$keep" ]; then
     [ ! -d "$top/build/packages" ] || show "$top/build/packages" /packages ro
     show "$top/packaging/tests" /tests ro
     [ -z "${OUT:-}" ] || show "$OUT" /out ""
-    [ -z "${GO_ROOT:-}" ] || show "$GO_ROOT" /work/go ro
+    [ -z "${GO_ROOT:-}" ] || show "$GO_ROOT" /go ro
 fi
 path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 exec env -i PATH=$path HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive ${INSIDE_ENV:-} chroot "$root" "$@"

@@ -23,8 +23,8 @@ type InFlightOptions struct {
 
 // InFlight limits how many requests, connections or uploads a key has open at one time, in memory that processes may share.
 //
-// What a process that was killed had comes back as soon as another one is refused by the same key: that request asks the system after the
-// owners of the key, at most once a millisecond each. No call waits.
+// If a process is killed, its permits of a key are free again as soon as the key refuses another process: the refused request asks the
+// system which processes with permits of the key have ended, at most once a millisecond for each, and tries again. No call waits.
 type InFlight struct {
 	handle  uintptr
 	path    string
@@ -60,8 +60,8 @@ func newInFlight(path string, options InFlightOptions) (*InFlight, error) {
 	return t, nil
 }
 
-// Close ends this process's view of the table, when the calls under way are over. What this process has not released comes back. Later calls
-// get [ErrClosed]. It returns nil, a second time too.
+// Close waits for the calls under way, ends this process's view of the table, and releases all permits that this process still has. Later calls
+// get [ErrClosed]. Close always returns nil.
 func (t *InFlight) Close() error {
 	if t.guard.Close() {
 		t.cleanup.Stop()

@@ -110,8 +110,8 @@ def extension(name: str, sources: str, headers: list[str], archive: str) -> Exte
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if limited else [],
         py_limited_api=limited,
         extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"],
-        # Only the module's PyInit leaves it, so that another libtollbar in the process is no matter. What the module does not use of the
-        # library is left out: the threads of queues would ask for glibc 2.34.
+        # The module exports PyInit only, so it does not clash with another libtollbar in the process. The linker drops the functions of the
+        # library that the module does not call.
         extra_link_args=["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections"],
     )
 

@@ -2,7 +2,7 @@
 # go.sh: from `go get` in a new module to the first refusal, and what needs no C compiler without one.
 set -eu
 . /tests/clock.sh
-export PATH=$PATH:/work/go/bin GOPROXY=file:///packages/go GOSUMDB=off GOTOOLCHAIN=local GOFLAGS=-mod=mod
+export PATH=$PATH:/go/bin GOPROXY=file:///packages/go GOSUMDB=off GOTOOLCHAIN=local GOFLAGS=-mod=mod
 module=github.com/tollbar/tollbar/bindings/go
 # APPLICATION: a new module in a directory of its own, with the program on standard input.
 begin() {

@@ -13,8 +13,8 @@ local ticket, word = ffi.new("tollbar_ticket[1]"), ffi.new("uint64_t[1]")
 
 local InFlight = {}
 
---- Takes a permit of the key: a ticket, or false if `limit` are in flight. The limit may be another in each call. What a process that was
--- killed had comes back as soon as another one is refused by the same key. No call waits.
+--- Takes a permit of the key, unless `limit` are in flight, and returns its ticket, or false. The limit may differ from call to call. If a process is
+-- killed, its permits of a key are free again as soon as the key refuses another process. No call waits.
 --
 --     local ticket = uploads:acquire(user, 4)
 --     if not ticket then return too_many() end
@@ -32,7 +32,7 @@ function InFlight:acquire(key, limit)
     return failure(code, "the table")
 end
 
---- Gives a permit back. False: the ticket was released before, or is a parent's.
+--- Releases a permit. Returns false if the ticket was released before, or if this process inherited it by a fork.
 function InFlight:release(of)
     local code = lib.tollbar_in_flight_release(self.handle, of)
     if code == ALLOWED or code == TICKET then
@@ -41,7 +41,7 @@ function InFlight:release(of)
     return failure(code, "the table")
 end
 
---- How many permits of the key are in flight.
+--- Returns the number of the key's permits in flight.
 function InFlight:count(key)
     local data, length = core.key(key)
     local code = lib.tollbar_in_flight_count(self.handle, data, length, word)
@@ -51,7 +51,7 @@ function InFlight:count(key)
     return tonumber(word[0])
 end
 
---- Makes this process an owner now, and not with its first permit.
+--- Registers this process in the table now. Otherwise its first permit does that, by system calls.
 function InFlight:join()
     local code = lib.tollbar_in_flight_join(self.handle)
     if code ~= ALLOWED then
@@ -60,7 +60,7 @@ function InFlight:join()
     return true
 end
 
---- Ends this view. What this process has not released comes back.
+--- Ends this view, and releases all permits that this process still has.
 function InFlight:close()
     lib.tollbar_in_flight_close(self.handle)
     self.handle = nil
@@ -101,8 +101,8 @@ end
 
 local in_flight = {}
 
---- in_flight({ capacity = 1e4 }): a table for so many keys. With `shared = true` it is one with the processes that are forked later, such as
--- nginx's workers after init_by_lua. `processes`: how many have the same key, 8 unless said.
+--- in_flight({ capacity = 1e4 }) makes a table for 10,000 keys. With `shared = true` the processes that are forked later share it, such as
+-- nginx's workers after init_by_lua. `processes` is the number of processes that have permits of one key at one time; the default is 8.
 function in_flight.new(options)
     options = core.options(options, IN_MEMORY)
     local out = ffi.new("tollbar_in_flight *[1]")
@@ -110,8 +110,8 @@ function in_flight.new(options)
     return made(make(how(options), out), out)
 end
 
---- The table in that file, made if there is none, for all processes of one PID namespace that open it, of any language. Without options it
--- must be there. `mode` and `trust_anyone`: as a table's.
+--- Opens the table in a file, or makes the file if there is none. All processes of one PID namespace that open it share the table, whatever their
+-- language. Without options the file must exist. `mode` and `trust_anyone` are those of a table's file.
 function in_flight.open(path, options)
     core.text("a path", path)
     if path:find("\0", 1, true) then

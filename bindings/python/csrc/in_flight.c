@@ -146,7 +146,7 @@ static PyMethodDef in_flight_methods[] = {
     CORE_METHOD("count", in_flight_count, METH_O, "($self, key, /)", "How many permits of the key are in flight."),
     CORE_METHOD("join", in_flight_join, METH_NOARGS, "($self, /)",
                 "Makes this process an owner now, and not with its first permit."),
-    CORE_METHOD("close", in_flight_close, METH_NOARGS, "($self, /)", "Ends this view. What it has not released comes back."),
+    CORE_METHOD("close", in_flight_close, METH_NOARGS, "($self, /)", "Ends this view, and releases all permits that this process still has."),
     { NULL, NULL, 0, NULL },
 };
 

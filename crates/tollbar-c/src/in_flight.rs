@@ -256,7 +256,8 @@ pub unsafe extern "C" fn tollbar_in_flight_count(
     })
 }
 
-/// Ends this process's view of a table that no call is using. What it has not released comes back. With NULL the call does nothing.
+/// Ends this process's view of a table that no call is using, and releases all permits that this process still has. With NULL the call does
+/// nothing.
 ///
 /// # Safety
 /// `table` is NULL or has not been freed.

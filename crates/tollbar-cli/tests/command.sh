@@ -2,20 +2,9 @@
 # Tests of `tollbar policy`, `tollbar table`, `tollbar bench` and the rest of the command, which has been built in $1.
 set -u
 tollbar=$(cd "${1:?usage: command.sh BUILD}" && pwd)/tollbar
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
+# shellcheck source=check.sh
+. "$(dirname "$0")/check.sh"
 
-# check NAME EXPECTED GOT
-check() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED: %s\n--- expected\n%s\n--- got\n%s\n' "$1" "$2" "$3"
-    fi
-}
 # has NAME WORDS TEXT
 has() { check "$1" yes "$(printf '%s\n' "$3" | grep -qF -- "$2" && echo yes || printf '%s\n' "$3")"; }
 
@@ -92,5 +81,4 @@ check 'no bar without a terminal' '' "$("$tollbar" replay --policy 1/s "$work/lo
 script -qec "$tollbar replay --policy 1/s $work/long" /dev/null >"$work/typescript" 2>&1
 has 'a bar on a terminal' 'MiB' "$(tr -d '\r' <"$work/typescript")"
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -53,9 +53,10 @@ class InFlight(_core.InFlight):
                 return too_many()
             ...
 
-    `capacity` is the number of keys that may have some in flight, `processes` how many processes have the same key. `shared=True` is for
-    processes that are forked later. What a process held that was killed comes back within a second, without anything of yours. A forked child
-    cannot release what its parent holds. Any number of threads may use one at once. It is a context manager, too.
+    `capacity` is the number of keys that can have permits in flight at one time, and `processes` the number of processes that have permits of
+    one key. With `shared=True` the processes that are forked later share the table. If a process is killed, its permits are free again
+    within a second. A forked child cannot release its parent's permits. Any number of threads may use one object at once. The object is a
+    context manager, too.
     """
 
     __slots__ = ()

@@ -3,22 +3,9 @@
 set -u
 build=$(cd "${1:?usage: test.sh BUILD}" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 export LC_ALL=C
-passed=0
-failed=0
-
-# check NAME EXPECTED GOT
-check() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED: %s\n--- expected\n%s\n--- got\n%s\n' "$1" "$2" "$3"
-    fi
-}
+# shellcheck source=../check.sh
+. "$here/../check.sh"
 
 # report ARGUMENT...: the report's lines, each with single blanks.
 report() { "$replay" "$@" 2>/dev/null | tr -s ' '; }
@@ -575,5 +562,4 @@ hostile
 demo
 reference
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

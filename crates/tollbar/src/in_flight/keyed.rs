@@ -37,9 +37,9 @@ impl Options {
 
 /// One process's view of an in-flight table. Any number of threads may use it at once.
 ///
-/// A process becomes an *owner* with the first permit that it acquires, and ends to be one when this value is dropped. What it has not
-/// released then comes back at once. What a process had that was killed comes back as soon as another process asks for a permit of the same
-/// key and finds none: each such request asks after the owners that have some, at most once a millisecond each. No request waits.
+/// A process becomes an *owner* with the first permit that it acquires. When this value is dropped, the process releases all of its permits. If a
+/// process is killed, its permits of a key are free again as soon as another process is refused by that key: the refused request asks the
+/// system which of the key's owners have ended, at most once a millisecond for each, and tries again. No request waits.
 ///
 /// A forked child is another owner. It can use the value, and cannot release the tickets of its parent.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct InFlight {
     secrets: RapidSecrets,
     /// Holds a [`Local`].
     local: Region,
-    /// 0 if the system wipes `local` in a child. Else the process whose `local` is.
+    /// 0 if the kernel zeroes `local` in a forked child. Otherwise the number of the process that `local` belongs to.
     process: AtomicU64,
 }
 
@@ -145,18 +145,18 @@ impl InFlight {
         InFlight::over(Region::open(path, Access::new(0, trust), inspect)?)
     }
 
-    /// A permit of a key, unless `limit` are in flight. The caller says the limit with each call, so it can change at any time: if it is
-    /// below what is in flight, permits are refused until enough have come back.
+    /// Takes a permit of a key, unless `limit` are in flight. The caller gives the limit with each call, so it can change at any time: if more
+    /// permits than the limit are in flight, the call refuses until enough of them are released.
     ///
     /// # Errors
-    /// [`Refusal::Limit`], and what says that the table is too small.
+    /// [`Refusal::Limit`]; [`Refusal::Full`] or [`Refusal::OwnersFull`] if the table is too small.
     #[inline]
     pub fn acquire(&self, key: &[u8], limit: u32) -> Result<Ticket, Refusal> {
         self.view().acquire(self.hash(key), limit)
     }
 
-    /// Gives a permit back. False, and nothing changes, if the ticket is not this owner's or has been released. A ticket that is released
-    /// twice while the process has another one of the same key may release that one.
+    /// Releases a permit. False, and nothing changes, if the ticket belongs to another owner or has been released. Release a ticket once: a second
+    /// release may release another permit of this process, of the same key or of one whose slot is the same.
     #[inline]
     pub fn release(&self, ticket: Ticket) -> bool {
         self.view().release(ticket)
@@ -170,8 +170,8 @@ impl InFlight {
         self.acquire(key, limit).map(|ticket| Permit { table: self, ticket })
     }
 
-    /// The number of permits of a key in flight. It asks after nobody: permits of a process that was killed may be among them until
-    /// somebody is refused.
+    /// The number of permits of a key in flight. The call does not ask the system which owners have ended, so it may count permits of a killed
+    /// process until the key refuses a request.
     pub fn count(&self, key: &[u8]) -> u64 {
         self.view().count(self.hash(key))
     }
@@ -308,7 +308,7 @@ impl System for This {
     }
 
     fn pause(&self, attempt: u32) {
-        // Thread pointers are different, and mixed, so are the lengths of the pauses.
+        // Threads have different thread pointers. Their mixed bits make pauses of different lengths.
         for _ in 0..(mix(thread::current()) % 16 + 1) * 8 * u64::from(attempt) {
             core::hint::spin_loop();
         }

@@ -1,7 +1,7 @@
 //! The memory of an in-flight table.
 //!
 //! ```text
-//!     0  header    what was decided when it was made
+//!     0  header    the table's fixed parameters, and the boot of its owners
 //!   128  records   1,024 owners, a word each
 //! 8,320  slots     a word each
 //! ```
@@ -15,17 +15,17 @@ use crate::table::memory::region::{boot_id, process, Region};
 use core::mem::size_of;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollbarf");
-/// Raised with every change of what is where, of the hash, or of what a word means.
+/// Each change of the layout, of the hash, or of the meaning of a word raises it.
 const VERSION: u64 = 1;
 const LAYOUT: u64 =
     fold(&[VERSION, size_of::<Head>() as u64, OWNERS_MOST as u64, u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8])]);
 
-/// The least window, in slots, and the largest.
+/// The smallest and the largest window, in slots.
 const WINDOW_LEAST: u64 = 32;
 const WINDOW_MOST: u64 = 4 * OWNERS_MOST as u64;
 const SLOTS_MOST: u64 = u32::MAX as u64 / 2;
 
-/// What comes before the slots.
+/// The header and the records, which stand before the slots.
 #[repr(C, align(64))]
 pub(super) struct Head {
     /// [`MAGIC`], written last.
@@ -37,11 +37,11 @@ pub(super) struct Head {
     check: AtomicU64,
     spare: [AtomicU64; 1],
 
-    /// The boot of the machine in which the owners are, written last.
+    /// The identifier of the boot in which the owners run. The process that frees the slots of an earlier boot writes it last.
     boot: [AtomicU64; 2],
     /// The PID namespace of all owners; 0 if it is unknown.
     namespace: AtomicU64,
-    /// Numbers for generations.
+    /// Counts the owners that have joined.
     pub(super) joined: AtomicU64,
     spares: [AtomicU64; 4],
 
@@ -58,15 +58,15 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// For `capacity` keys in flight, and so many processes that have the same key.
+    /// The sizes of a table for `capacity` keys in flight, of which each may be in `processes` processes at one time.
     pub(super) fn of(capacity: u64, processes: u32) -> Result<Sizes, TableError> {
         let window = window_for(processes);
-        // Half full at most, so that hardly any window is.
+        // At most half of the slots are taken, so a window is hardly ever full.
         let slots = capacity.checked_mul(2).filter(|slots| *slots != 0).and_then(|slots| slots.checked_add(window));
         Sizes::with(slots.ok_or(TableError::Capacity)?.next_multiple_of(LINE as u64), window)
     }
 
-    /// As many slots as `length` bytes hold.
+    /// The sizes of a table with as many slots as fit into `length` bytes.
     pub(super) fn within(length: u64, processes: u32) -> Result<Sizes, TableError> {
         let slots = length.saturating_sub(size_of::<Head>() as u64) / 8;
         let window = window_for(processes);
@@ -84,8 +84,8 @@ impl Sizes {
     }
 }
 
-/// Every process that has a key has a slot of it, and other keys are to find one, too. While a new set of processes replaces an old one there
-/// are twice as many.
+/// The number of slots in a window. Each process that has permits of a key takes a slot of the window, and twice as many do while a new set of
+/// processes replaces an old one. The factor 4 leaves as many slots for other keys.
 fn window_for(processes: u32) -> u64 {
     u64::from(processes).saturating_mul(4).clamp(WINDOW_LEAST, WINDOW_MOST).next_power_of_two()
 }

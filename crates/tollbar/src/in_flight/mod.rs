@@ -1,10 +1,10 @@
 //! How many requests, connections or permits are open at one time.
 //!
-//! A rate limits how many requests begin in a time. It does not limit how many run: requests that take ten times as long are ten times as
-//! many. What is here limits those that run.
+//! A rate limits how many requests begin in a time. It does not limit how many run: if each takes ten times as long, ten times as many run. The
+//! types of this module limit how many run.
 //!
-//! * [`InFlight`]: permits by key in memory that processes share. A permit is released by its ticket. The permits of a process that is killed
-//!   come back without it.
+//! * [`InFlight`]: permits by key in memory that processes share. A permit is released by its ticket. If a process is killed, its permits are
+//!   free again.
 //! * [`SendWindow`]: one word of one process, as the send window of TCP: sent, acknowledged, usable.
 //! * [`Aimd`] and [`Gradient2`]: limits that follow the measured latency, as pure values.
 //!

@@ -1,111 +1,113 @@
-//! How owners that share memory count permits in flight by key, so that no key ever has more than its limit, nobody waits for anybody, and
-//! the permits of a process that was killed come back.
+//! The protocol by which processes that share memory count the permits of a key in flight. No key ever has more than its limit, no thread waits
+//! for another, and a process that is killed loses its permits.
 //!
 //! An **owner** is one [`InFlight`](super::InFlight) of one process; all threads of the process use it. The memory holds records of owners
-//! and slots ([`super::word`] has their words). A slot says how many permits one owner has of one key, and how many of these are still
-//! undecided. A key has no entry of its own: it has the sum over its slots, and with the last permit of an owner the owner's slot is free
-//! again. So nothing is ever reclaimed. A key's slots are all in its window, a run of slots that begins where its hash says.
+//! and slots ([`super::word`] has their words). A slot counts the permits that one owner has of one key, and how many of these are
+//! undecided: their threads do not know yet whether the limit admits them. A key has no entry of its own. Its permits in flight are the sum over
+//! its slots. When an owner releases its last permit of a key, its slot is free again, so nothing has to be swept. All slots of a key lie in
+//! the key's window, a run of slots whose start the hash gives.
 //!
 //! Who writes a slot:
-//! - **S1** Any owner takes a free slot, by swapping 0 for a word that is right at once.
-//! - **S2** A slot that is not free is changed by threads of its owner alone, until the owner is dead. Each change is one swap from the whole
-//!   word, or subtracts what the thread itself has added. The slot keeps its key and its owner until it is free again.
-//! - **S3** The slots of a dead owner are freed by the one owner that has taken over its record, and before the record is free again.
+//! - **S1** Any owner takes a free slot by one swap of 0 for the slot's whole word: key, owner, and one undecided permit.
+//! - **S2** While its owner is live, only the owner's threads change a slot. Each change is one swap from the whole word, or subtracts what the
+//!   same thread has added. The slot keeps its key and its owner until it is free again.
+//! - **S3** One owner takes over the record of a dead owner and frees the dead owner's slots. Only then it frees the record.
 //!
-//! A word says the same whenever it is there. So a slow thread whose swap succeeds has made a right change, even if the word was another
-//! one meanwhile.
+//! A slot's word is its whole state. So if a slow thread's swap succeeds, its change is correct, even if the word changed meanwhile and changed
+//! back.
 //!
-//! A record is one word, too: 0 if it is free, or a process, the generation of its owner, and a state.
+//! An owner's record is one word, too: 0 if the record is free; otherwise a process, the owner's generation, and a state.
 //!
 //! ```text
 //! free  -> live(p)        p joins                                by p
-//! live(p) -> dead(p)      p has ended, or closes its handle      by whoever notices, or p
+//! live(p) -> dead(p)      p has ended, or closes its handle      by any owner that notices, or by p
 //! live(p), dead(p), cleaning(p) -> cleaning(q)   p has ended     by q, which then frees p's slots
-//! cleaning(q) -> free     they are free                          by q
+//! cleaning(q) -> free     p's slots are free                     by q
 //! ```
 //!
-//! All but the last are swaps from the exact word. If q is killed while it cleans, its record says so, and another does all of it again.
+//! All but the last are swaps from the exact word. If q is killed while it frees slots, the record stays in the state cleaning(q). The next owner
+//! that cleans then frees all of p's slots again.
 //!
-//! To acquire, a thread first counts itself, undecided, and then adds up what the live owners have.
-//! - **E1** Never more than the limit. Suppose that at some instant more than `limit` permits are in flight. Take of these the one that
-//!   was counted last. All the others had been counted before its thread began to add up, and were not released when it was done: in the
-//!   one order of all sequentially consistent operations their swaps precede its loads. Each is counted in a slot that does not move
-//!   (S2), of an owner that is live, so the thread added up all of them and its own, more than `limit`: it was refused.
-//! - **E2** A thread is refused only if the limit was reached, or others were undecided on each of the [`ATTEMPTS`] times that it tried.
-//!   Those who meet take themselves back, and try again after pauses of different lengths.
+//! To acquire a permit, a thread first adds one undecided permit to its owner's slot, and then adds up the permits of all live owners.
+//! - **E1** A key never has more permits than the limit. Suppose that at some instant more than `limit` permits are in flight, and let P be the one that
+//!   was added to its slot last. All the others had been added before P's thread began to add up, and had not been released when it was done: in
+//!   the one order of all sequentially consistent operations their swaps precede its loads. Each of them is in a slot that does not move
+//!   (S2) and whose owner is live. So P's thread added up all of them and P, which is more than `limit`, and was refused.
+//! - **E2** A thread is refused only if the limit was reached, or if other threads had undecided permits at each of its [`ATTEMPTS`] attempts.
+//!   Threads that meet so take their undecided permits back, and try again after pauses of different lengths.
 //!
-//! A reader can count a permit twice: in the slot that was released, and in one that was taken meanwhile. Then it may refuse where the
-//! limit was reached and left in the same instant. It cannot count too few.
+//! A thread that adds up can count one permit twice: in a slot before its release, and, acquired again, in a later slot. It may then refuse a
+//! request although the limit is no longer reached. It never counts too few.
 
 use super::word::{Owner, Process, Record, Slot, State, Ticket, OWNERS_MOST, PROCESS_MOST};
 use crate::sync::{AtomicU64, Ordering};
 
-/// How often a thread tries that meets other undecided ones.
+/// The number of attempts of a thread that meets undecided permits of other threads.
 const ATTEMPTS: u32 = if cfg!(loom) { 2 } else { 24 };
-/// How often a thread's swaps may fail in one call. Each failed swap is another's success, unless the memory is damaged.
+/// The number of failed swaps after which a call gives up. A swap fails because another thread's swap succeeded, or because the memory is damaged.
 const SWAPS: u32 = if cfg!(loom) { 8 } else { 1 << 16 };
 
-/// Why there is no permit.
+/// The reason for which a thread got no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Refusal {
-    /// So many are in flight.
+    /// As many permits as the limit are in flight.
     Limit,
-    /// No slot is free where the key's are: the table's capacity is too small.
+    /// No slot of the key's window is free: the table's capacity is too small.
     Full,
     /// [`OWNERS_MOST`] owners use the table.
     OwnersFull,
 }
 
-/// What the system knows. The models have their own.
+/// The questions to the operating system. The loom models answer them by themselves.
 pub(super) trait System {
     fn this_process(&self) -> Process;
-    /// Whether that process has ended. False where that is not known. `thorough`: the more expensive question, too, whether another
+    /// Whether that process has ended. False if the system does not say. With `thorough` the call also checks, at a higher cost, whether another
     /// process has the number now.
     fn has_ended(&self, process: Process, thorough: bool) -> bool;
     /// A time in milliseconds.
     fn now(&self) -> u64;
-    /// Lets some time pass. Threads that meet pause for different times.
+    /// Pauses before another attempt, for a length that differs from thread to thread.
     fn pause(&self, attempt: u32);
 }
 
-/// What a process keeps for itself, all 0 in the beginning and after a fork.
+/// The part of a view that is in the process's own memory. All words are 0 at the start and in a forked child.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Local {
-    /// 0, or this process's [`Owner`].
+    /// This process's [`Owner`], or 0 as long as it is none.
     own: AtomicU64,
     /// The second, of 1,024 ms, in which this process last freed slots because a window was full.
     cleaned: AtomicU64,
-    /// When the process last asked after each of the others, plus 1 ms: it asks at most once a millisecond.
+    /// For each owner the time at which this process last asked the system whether it lives, plus 1 ms. It asks at most once a millisecond.
     asked: [AtomicU64; OWNERS_MOST],
 }
 
-/// The shared memory and what is this process's own.
+/// One process's access to a table: the shared memory, and the process's own part.
 pub(super) struct View<'a, S> {
     pub(super) records: &'a [AtomicU64; OWNERS_MOST],
     pub(super) slots: &'a [AtomicU64],
-    /// The slots of a key's window.
+    /// The number of slots in a key's window.
     pub(super) window: usize,
-    /// Numbers for generations.
+    /// Counts the owners that have joined. It gives each of them its generation.
     pub(super) joined: &'a AtomicU64,
     pub(super) local: &'a Local,
     pub(super) system: &'a S,
 }
 
-/// What a thread sees of a key.
+/// The sums over a key's window, and the slots that an acquisition can use.
 struct Seen<'a> {
-    /// All permits, those included that are undecided.
+    /// All permits of live owners, undecided ones included.
     counted: u64,
     undecided: u64,
-    /// A slot of its own owner that has room.
+    /// A slot of the thread's owner that has room for another permit.
     own: Option<(usize, &'a AtomicU64, Slot)>,
     /// The first free slot.
     free: Option<(usize, &'a AtomicU64)>,
 }
 
 impl<'a, S: System> View<'a, S> {
-    /// A permit, unless `limit` are in flight.
+    /// Takes a permit, unless `limit` are in flight.
     pub(super) fn acquire(&self, hash: u64, limit: u32) -> Result<Ticket, Refusal> {
         let own = self.owner()?;
         let limit = u64::from(limit);
@@ -120,14 +122,14 @@ impl<'a, S: System> View<'a, S> {
                     (None, None) if self.clean_seldom() => continue,
                     (None, None) => return Err(Refusal::Full),
                 };
-                // SeqCst, as the loads of `look`: E1 is about the one order of those who count themselves and then look. With a weaker
-                // order two threads could both look before either sees the other.
+                // SeqCst, as the loads of `look`: E1 needs one order of all swaps that add a permit and all loads that add up. With a weaker
+                // order two threads could both add up before either sees the other's permit.
                 if slot.compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::Relaxed).is_err() {
                     continue;
                 }
                 let seen = self.look(hash, Some(own));
                 if seen.counted <= limit {
-                    // Relaxed: it tells nobody but that a permit is certain. The slot is still the owner's, since it counts this permit.
+                    // Relaxed: it publishes no other data. The slot still belongs to this owner, because it counts this permit.
                     slot.fetch_sub(Slot::DECIDED, Ordering::Relaxed);
                     return Ok(Ticket::new(at, own, to));
                 }
@@ -155,13 +157,13 @@ impl<'a, S: System> View<'a, S> {
         }
     }
 
-    /// The permits of a key that live owners have.
+    /// The sum of a key's permits over its live owners, without undecided ones.
     pub(super) fn count(&self, hash: u64) -> u64 {
         let seen = self.look(hash, self.joined());
         seen.counted - seen.undecided
     }
 
-    /// This process as an owner, which it becomes with its first call.
+    /// This process's owner. With its first call the process becomes one.
     #[inline]
     fn owner(&self) -> Result<Owner, Refusal> {
         match self.joined() {
@@ -178,7 +180,7 @@ impl<'a, S: System> View<'a, S> {
         }
     }
 
-    /// Becomes an owner, unless this process is one.
+    /// Makes this process an owner, unless it is one.
     pub(super) fn join_once(&self) -> Result<(), Refusal> {
         self.owner().map(|_| ())
     }
@@ -201,14 +203,14 @@ impl<'a, S: System> View<'a, S> {
             if self.local.become_owner(own) {
                 return Ok(own);
             }
-            // Another thread of this process was first. No slot has this record.
+            // Another thread of this process has joined first. No slot refers to this record yet.
             swap(record, live, Record::FREE);
             return self.joined().ok_or(Refusal::OwnersFull);
         }
         Err(Refusal::OwnersFull)
     }
 
-    /// Ends the ownership: what this owner has not released does not count any more.
+    /// Ends this process's owner. Permits that it has not released no longer count.
     pub(super) fn part(&self) {
         if let Some(record) = self.joined().and_then(|own| self.records.get(own.place)) {
             let live = Record(record.load(Ordering::SeqCst));
@@ -244,7 +246,7 @@ impl<'a, S: System> View<'a, S> {
         for slot in self.slots {
             let word = Slot(slot.load(Ordering::SeqCst));
             if word != Slot::FREE && is_taken(word) {
-                // Relaxed: whoever sees it late finds one slot less that is free.
+                // Relaxed: a thread that sees it late finds one free slot fewer.
                 slot.store(Slot::FREE.0, Ordering::Relaxed);
             }
         }
@@ -256,7 +258,7 @@ impl<'a, S: System> View<'a, S> {
         }
     }
 
-    /// Cleans, once a second at most. Whether it has.
+    /// [`View::clean`], once a second at most. The result is whether it ran.
     #[cold]
     #[inline(never)]
     fn clean_seldom(&self) -> bool {
@@ -268,10 +270,10 @@ impl<'a, S: System> View<'a, S> {
         true
     }
 
-    /// Reads the whole window of a key: others' slots may be behind slots that have become free.
+    /// Adds up a key's permits. It reads the whole window, because slots of the key may lie behind slots that have become free.
     #[inline]
     fn look(&self, hash: u64, own: Option<Owner>) -> Seen<'a> {
-        // Loom takes SeqCst accesses for AcqRel ones and knows the one order of all by fences only.
+        // Loom treats SeqCst accesses as AcqRel. Only fences give it the one order of all.
         #[cfg(loom)]
         loom::sync::atomic::fence(Ordering::SeqCst);
         let mut seen = Seen { counted: 0, undecided: 0, own: None, free: None };
@@ -290,20 +292,21 @@ impl<'a, S: System> View<'a, S> {
                     continue;
                 }
                 seen.counted += word.count();
-                // Not more than the count, so that no sum is negative in damaged memory.
+                // Limited to the count, so that no difference is negative in damaged memory.
                 seen.undecided += word.undecided().min(word.count());
             }
         }
         seen
     }
 
-    /// Whether an owner is live by its record. To be asked after its slot is read: the record is live before the owner has a slot.
+    /// Whether an owner's record says that it is live. The caller must have read the owner's slot before: an owner's record becomes live before it takes
+    /// its first slot, so a record that is read after the slot is never older than the slot.
     #[inline]
     fn is_live(&self, owner: usize) -> bool {
         self.records.get(owner).is_some_and(|record| Record(record.load(Ordering::SeqCst)).is_live())
     }
 
-    /// Asks after the owners that have some of this key. Whether one of them has ended.
+    /// Asks the system which of the key's owners have ended, and marks their records dead. The result is whether it marked one.
     #[cold]
     #[inline(never)]
     fn lose_dead(&self, hash: u64, own: Owner) -> bool {
@@ -331,8 +334,8 @@ impl<'a, S: System> View<'a, S> {
         any
     }
 
-    /// The number of the first slot of a key's window, and the window. The part of the hash that is not in the tag says in which cache line
-    /// it begins.
+    /// The number of the first slot of a key's window, and the window. The bits of the hash that are not in the tag choose the cache line at which the
+    /// window begins.
     #[inline]
     fn window_of(&self, hash: u64) -> (usize, &'a [AtomicU64]) {
         let lines = (self.slots.len().saturating_sub(self.window) / LINE + 1) as u64;
@@ -345,8 +348,8 @@ impl<'a, S: System> View<'a, S> {
 /// Slots in a cache line.
 pub(super) const LINE: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// Swaps a slot's word for what `next` makes of it. Release: the next holder of a permit sees what the former one wrote before it released.
-/// The order among the slots does not matter, since the count only becomes smaller: whoever sees that late counts one too many.
+/// Replaces a slot's word by `next` of it. Release: the next holder of the permit sees what this one wrote before its release. Relaxed for the load:
+/// the count only falls here, and a thread that sees it late counts one permit too many.
 fn change(slot: &AtomicU64, next: impl Fn(Slot) -> Option<Slot>) -> bool {
     let mut word = slot.load(Ordering::Relaxed);
     loop {
@@ -363,7 +366,7 @@ fn swap(record: &AtomicU64, from: Record, to: Record) -> bool {
 }
 
 impl Local {
-    /// Notes who this process is, unless another thread has.
+    /// Stores this process's owner. False if another thread has stored one before.
     pub(super) fn become_owner(&self, own: Owner) -> bool {
         let word = u64::from(own.generation) << 32 | (own.place as u64) << 1 | 1;
         self.own.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -372,7 +375,7 @@ impl Local {
 
 #[cfg(not(loom))]
 impl Local {
-    /// Forgets who the owner was.
+    /// Makes all words 0, as in a new process.
     pub(super) fn wipe(&self) {
         self.own.store(0, Ordering::Relaxed);
         self.cleaned.store(0, Ordering::Relaxed);
@@ -382,7 +385,7 @@ impl Local {
 
 #[cfg(loom)]
 impl Local {
-    /// All 0. Loom's atomics are more than their bytes.
+    /// A part whose words are all 0. Loom's atomics cannot be made of zero bytes.
     pub(super) fn new() -> Local {
         Local { own: AtomicU64::new(0), cleaned: AtomicU64::new(0), asked: core::array::from_fn(|_| AtomicU64::new(0)) }
     }

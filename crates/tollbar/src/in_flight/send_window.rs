@@ -16,7 +16,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// The highest limit of a [`SendWindow`].
 pub const SEND_LIMIT_MOST: u32 = (1 << 20) - 1;
 
-/// At most so many permits are in flight at one time. The window is one word, and all calls are one atomic swap.
+/// A limit of the permits that are in flight at one time, in one word. Each call is one atomic swap.
 ///
 /// The receiver acknowledges permits one by one ([`SendWindow::release`]) or all up to a number ([`SendWindow::acknowledge`], TCP's
 /// cumulative acknowledgement). A caller uses one of the two.
@@ -69,7 +69,7 @@ impl SendWindow {
         self.change(|window| (permits <= window.usable()).then(|| sent(window))).map(|window| sent(window).sent)
     }
 
-    /// `permits` in flight have come back, whichever they are. False, and nothing changes, if fewer are in flight.
+    /// Releases `permits` permits in flight, whichever they are. False, and nothing changes, if fewer are in flight.
     #[inline]
     pub fn release(&self, permits: u32) -> bool {
         self.change(|window| {
@@ -79,8 +79,7 @@ impl SendWindow {
         .is_some()
     }
 
-    /// All permits up to number `last` have come back. False, and nothing changes, if they had already, or if no permit in flight has this
-    /// number.
+    /// Releases all permits up to number `last`. False, and nothing changes, if no permit in flight has this number.
     #[inline]
     pub fn acknowledge(&self, last: u32) -> bool {
         self.change(|window| {
@@ -92,7 +91,7 @@ impl SendWindow {
         .is_some()
     }
 
-    /// Sets the limit, [`SEND_LIMIT_MOST`] at most. Below what is in flight, nothing is usable until enough has come back.
+    /// Sets the limit, [`SEND_LIMIT_MOST`] at most. If more permits are in flight, none is usable until enough of them are released.
     pub fn resize(&self, limit: u32) {
         self.change(|window| Some(Window { limit, ..window }.clamped()));
     }
@@ -103,7 +102,7 @@ impl SendWindow {
         Window::of(self.0.load(Ordering::Acquire))
     }
 
-    /// Swaps the word for what `next` makes of it, and returns what it was. AcqRel: the next holder of a permit sees what the former one
+    /// Replaces the word by `next` of it, and returns the former window. AcqRel: the next holder of a permit sees what the former one
     /// wrote before it released.
     #[inline(always)]
     fn change(&self, next: impl Fn(Window) -> Option<Window>) -> Option<Window> {

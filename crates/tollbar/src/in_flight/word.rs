@@ -26,7 +26,7 @@ pub(super) struct Slot(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record(pub(super) u64);
 
-/// What a record says of its owner.
+/// The state of an owner in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Live = 1,
@@ -41,7 +41,7 @@ pub(super) struct Process {
     pub(super) start: u32,
 }
 
-/// Who is asking: the place of its record, and the generation that is in it.
+/// This process's owner: the place of its record, and the generation in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) place: usize,
@@ -68,7 +68,7 @@ const COUNT_MOST: u64 = 0xffff;
 
 impl Slot {
     pub(super) const FREE: Slot = Slot(0);
-    /// What is subtracted when a permit has been decided on.
+    /// The difference of a slot's word when one permit is no longer undecided.
     pub(super) const DECIDED: u64 = ONE_UNDECIDED;
 
     /// The first permit of a key, undecided.
@@ -96,12 +96,12 @@ impl Slot {
         self.count() < COUNT_MOST && self.undecided() < UNDECIDED_MOST
     }
 
-    /// With one permit more, undecided.
+    /// This word with one more permit, which is undecided.
     pub(super) const fn and_one(self) -> Slot {
         Slot(self.0 + ONE_UNDECIDED + 1)
     }
 
-    /// Without one undecided permit; free if it was the last.
+    /// This word without one undecided permit; the free word if that was the last permit.
     pub(super) const fn without_undecided(self) -> Slot {
         match self.count() {
             0 | 1 => Slot::FREE,
@@ -109,7 +109,7 @@ impl Slot {
         }
     }
 
-    /// Without one permit that was decided on; free if it was the last.
+    /// This word without one permit that is not undecided; the free word if that was the last permit.
     pub(super) const fn without_one(self) -> Slot {
         match self.count() {
             0 | 1 => Slot::FREE,
@@ -144,7 +144,7 @@ impl Record {
 }
 
 impl Ticket {
-    /// The ticket as a number, 0 for none, to be kept where only numbers can be.
+    /// The ticket as a number, for callers that store numbers. 0: no ticket.
     pub const fn to_bits(self) -> u64 {
         self.0
     }
@@ -163,12 +163,12 @@ impl Ticket {
         ((self.0 >> 32) as usize).checked_sub(1)
     }
 
-    /// Whether this owner acquired it.
+    /// Whether this owner acquired the ticket.
     pub(super) const fn is_of(self, owner: Owner) -> bool {
         (self.0 >> 16) as u16 == owner.generation && self.0 as usize % 1024 == owner.place
     }
 
-    /// Whether the slot can be the one in which it is counted.
+    /// Whether a slot with this word can count the ticket's permit.
     pub(super) const fn is_in(self, slot: Slot) -> bool {
         slot.0 >> OWNER_AT & 0xffff == self.0 & 0xffff && slot.count() > slot.undecided()
     }

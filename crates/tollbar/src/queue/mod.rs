@@ -90,9 +90,9 @@ pub struct Refused<T> {
 /// Why a queue did not take an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// As many items wait as may.
+    /// The number of waiting items has reached the capacity.
     Full,
-    /// The queue is full, and as many callers sleep for room as may ([`Queue::with_waiters`]).
+    /// The queue is full, and the number of callers that sleep for room has reached its limit ([`Queue::with_waiters`]).
     Waiters,
     /// The queue was closed.
     Closed,

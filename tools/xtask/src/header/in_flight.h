@@ -23,7 +23,7 @@
  *
  * A child that is forked is another owner. It can use its parent's view, and cannot release its parent's tickets.
  *
- * The limit is each call's own, so it may change at any time. If it is below what is in flight, permits are refused until enough have come back.
+ * The limit is each call's own, so it may change at any time. If it is below what is in flight, permits are refused until enough of them are released.
  * A call may also be refused that meets others of the same key on every one of 24 tries, when the limit is nearly reached.
  *
  * A *send window* is the same for one process and without keys: 8 bytes of yours, as the send window of TCP. The receiver gives permits back one

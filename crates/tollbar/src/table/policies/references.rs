@@ -30,7 +30,8 @@ pub(crate) fn is_override(header: &Header, version: usize) -> bool {
     word(header, version).is_some_and(|word| word.load(Ordering::Acquire) != 0)
 }
 
-/// The stamp of a version that keys of policy `number` may have as an override, with one reference. Equal overrides share one.
+/// Finds or makes the version for an override of policy `number` and adds one reference to it. The result is the version's stamp. Equal
+/// overrides share a version.
 pub(crate) fn acquire(
     header: &Header,
     records: &[Record; VERSIONS],

@@ -338,7 +338,8 @@ impl Played {
             }
             Reset(_, now) => tables.iter().any(|table| {
                 let own = table.iter().find(|pair| akin(pair.key, done.key));
-                // The key is absent or has expired, or no other slot has expired.
+                // A reset may leave the table as it was in two cases: the key is absent or has expired, or no slot has expired to which the
+                // reset could move the key.
                 own.map_or(true, |own| expires(*own) <= now) || table.iter().all(|pair| expires(*pair) > now)
             }),
             SetVersion(_) => true,
