@@ -29,6 +29,10 @@ def told(part):
                     assert f"**`{name}`**" in table, name
                     assert re.search(rf"\| Default: \| (–|`{name} .*;`) \|", table), name
                     found[name] = re.search(r"\| Context: \| (.*) \|", table)[1]
+            # Directives with a line each are rows of one table.
+            for name, default, contexts in re.findall(r"(?m)^\| \*\*`(\w+)`\*\* .* \| (–|`.*?;`) \| ([a-z, ]+) \| .* \|$", section):
+                assert default == "–" or default.startswith(f"`{name} "), name
+                found[name] = contexts
     return found
 
 
