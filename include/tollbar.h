@@ -1897,7 +1897,158 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 17. Advanced: cells, a state word in each of your structs
+ * 17. HTTP: header fields for clients, and what a client reads of them
+ * -------------------------------------------------------------------------------------------- */
+
+/* A server that refuses a request should tell the client when to come back, and a client that is told should wait. tollbar_http_fields writes what
+ * the server says, from the decisions that it has anyway:
+ *
+ *     uint64_t more = TOLLBAR_NO_TIME;
+ *     tollbar_table_more_after(table, PER_MINUTE, user, user_length, 1, &decision, &more);
+ *     const tollbar_http_limit limit = {"per-minute", 10, &policy, &decision, more, NULL, 0};
+ *     char lines[512];
+ *     if (tollbar_http_fields(&limit, 1, TOLLBAR_HTTP_RETRY_AFTER | TOLLBAR_HTTP_DRAFT_11, 0, lines, sizeof lines, NULL) == 0)
+ *         write_header(response, lines);
+ *
+ * For a request that "100/min burst 20" admits, this writes
+ *
+ *     RateLimit-Policy: "per-minute";q=100;w=60       a hundred in sixty seconds
+ *     RateLimit: "per-minute";r=19;t=1                nineteen are left now, and there are more in a second
+ *
+ * Times are whole seconds, rounded up, so no client comes too early. `t` is never later than Retry-After. A period that is no whole number of
+ * seconds is written as a pair of the same rate. Drafts 00 to 07 and the X-RateLimit- fields have room for one limit: they describe the limit
+ * that binds, which is of those that refuse the one with the longest wait, and if none refuses, the one with the fewest permits left.
+ */
+
+/* Retry-After, of a refused request: seconds, rounded up. */
+#define TOLLBAR_HTTP_RETRY_AFTER 1
+
+/* X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset in seconds from now. */
+#define TOLLBAR_HTTP_LEGACY 2
+
+/* The same, with the reset in seconds since 1970. */
+#define TOLLBAR_HTTP_LEGACY_EPOCH 4
+
+/* RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers 00 to 06. */
+#define TOLLBAR_HTTP_DRAFT_06 8
+
+/* RateLimit and RateLimit-Policy of draft 07, where limits have no names. */
+#define TOLLBAR_HTTP_DRAFT_07 16
+
+/* RateLimit and RateLimit-Policy of drafts 08 to 11. */
+#define TOLLBAR_HTTP_DRAFT_11 32
+
+/* A limit of a request, as clients are told of it. */
+typedef struct tollbar_http_limit {
+    /* The name that clients see. Bytes other than printable ASCII are written as `?`. */
+    const char *name;
+    /* The bytes of the name. */
+    size_t name_length;
+    /* The limit's policy. Of a list the fields describe the policy that bound. */
+    const tollbar_policy_spec *policy;
+    /* What it decided. */
+    const tollbar_decision *decision;
+    /* Nanoseconds until more permits are left (tollbar_table_more_after). TOLLBAR_NO_TIME: unknown, or all are there. */
+    uint64_t more_after_ns;
+    /* The partition key (`pk` of drafts 08 to 11), which clients see. NULL: none. */
+    const void *partition;
+    /* The bytes of the partition key. */
+    size_t partition_length;
+} tollbar_http_limit;
+
+/* What a server's header fields say. UINT64_MAX: they do not say it. */
+typedef struct tollbar_http_seen {
+    /* sizeof(tollbar_http_seen), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* Must be 0. */
+    uint32_t reserved;
+    /* Permits per window. */
+    uint64_t limit;
+    /* The window in nanoseconds. */
+    uint64_t window_ns;
+    /* The permits left. */
+    uint64_t remaining;
+    /* Nanoseconds until more permits are left. */
+    uint64_t more_after_ns;
+    /* Nanoseconds to wait before the next request (Retry-After). */
+    uint64_t retry_after_ns;
+} tollbar_http_seen;
+
+/* Writes the header fields of 1 to TOLLBAR_LIMITS_MOST limits into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
+ * and a NUL after the last one.
+ *
+ * `fields` is the sum of TOLLBAR_HTTP_ numbers, of the two LEGACY and of the three DRAFT ones at most one each (TOLLBAR_E_OUT_OF_RANGE). `utc_ns`
+ * is the time in nanoseconds since 1970; only TOLLBAR_HTTP_LEGACY_EPOCH uses it. `length`, unless NULL, gets the text's length without the NUL.
+ * If the buffer is too small, the call writes `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL. 300 bytes, and for each limit 100, four times
+ * its name and three times its partition key, are enough. */
+int32_t tollbar_http_fields(const tollbar_http_limit *limits,
+                            size_t count,
+                            uint32_t fields,
+                            uint64_t utc_ns,
+                            char *buffer,
+                            size_t capacity,
+                            size_t *length);
+
+/* Writes the body of a refusal into `buffer`, as tollbar_http_fields does: a problem in JSON (RFC 9457, media type application/problem+json) with
+ * the names of the limits that refuse. `status` is the status of the answer, such as 429. */
+int32_t tollbar_http_problem(const tollbar_http_limit *limits,
+                             size_t count,
+                             uint32_t status,
+                             char *buffer,
+                             size_t capacity,
+                             size_t *length);
+
+/* Reads what a server says about its limits from `length` bytes of its answer's header: lines of a name, a colon and a value, with LF or CR LF.
+ * Other fields are skipped, and malformed ones ignored.
+ *
+ * Returns TOLLBAR_YES if it has found anything, else TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since 1970, for dates. It reads
+ * every dialect that tollbar_http_fields writes. If an answer has several, the newest counts; of several limits the one with the fewest permits
+ * left. X-RateLimit-Reset counts as milliseconds since 1970 from 10^12 on, as seconds since 1970 from 10^9 on, and below as seconds from now. */
+int32_t tollbar_http_read(const char *text,
+                          size_t length,
+                          uint64_t utc_ns,
+                          tollbar_http_seen *out);
+
+/* Writes to `*more_ns` how many nanoseconds after `decision` the key has more permits than it left: what a client may wait for. Never later than
+ * the decision's `retry_after_ns`. TOLLBAR_NO_TIME: all permits are there, more never come, or a policy that lends has some left.
+ *
+ * `cost` is the cost that was decided. Returns 0 or an error. It peeks at the key at most once. */
+int32_t tollbar_table_more_after(const tollbar_table *table,
+                                 uint32_t policy,
+                                 const void *key,
+                                 size_t length,
+                                 uint64_t cost,
+                                 const tollbar_decision *decision,
+                                 uint64_t *more_ns);
+
+/* tollbar_table_more_after at the caller's time, which is the decision's. */
+int32_t tollbar_table_more_after_at(const tollbar_table *table,
+                                    uint32_t policy,
+                                    const void *key,
+                                    size_t length,
+                                    uint64_t cost,
+                                    uint64_t now_ns,
+                                    const tollbar_decision *decision,
+                                    uint64_t *more_ns);
+
+/* tollbar_table_more_after for a limiter. */
+int32_t tollbar_limiter_more_after(const tollbar_limiter *limiter,
+                                   uint64_t cost,
+                                   const tollbar_decision *decision,
+                                   uint64_t *more_ns);
+
+/* tollbar_limiter_more_after at the caller's time, which is the decision's. */
+int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
+                                      uint64_t cost,
+                                      uint64_t now_ns,
+                                      const tollbar_decision *decision,
+                                      uint64_t *more_ns);
+
+/* What is seen, to be filled in. */
+#define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 18. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -1966,7 +2117,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 18. Advanced: counts of decisions
+ * 19. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2016,7 +2167,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 19. Advanced: entries, policies, counters and health of tables
+ * 20. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2198,7 +2349,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 20. Advanced: copies of tables
+ * 21. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -2235,7 +2386,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 21. Version
+ * 22. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -2250,7 +2401,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 22. Results and errors
+ * 23. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */

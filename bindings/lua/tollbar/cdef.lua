@@ -60,6 +60,12 @@ enum {
     TOLLBAR_LIMITS_MOST = 16,
     TOLLBAR_IN_FLIGHT_TRUST_ANYONE = 1,
     TOLLBAR_NODES_MOST = 1024,
+    TOLLBAR_HTTP_RETRY_AFTER = 1,
+    TOLLBAR_HTTP_LEGACY = 2,
+    TOLLBAR_HTTP_LEGACY_EPOCH = 4,
+    TOLLBAR_HTTP_DRAFT_06 = 8,
+    TOLLBAR_HTTP_DRAFT_07 = 16,
+    TOLLBAR_HTTP_DRAFT_11 = 32,
     TOLLBAR_ALLOWED = 0,
     TOLLBAR_DENIED = 1,
     TOLLBAR_NEVER = 2,
@@ -711,6 +717,65 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t length,
                       uint64_t seed,
                       size_t *node);
+typedef struct tollbar_http_limit {
+    const char *name;
+    size_t name_length;
+    const tollbar_policy_spec *policy;
+    const tollbar_decision *decision;
+    uint64_t more_after_ns;
+    const void *partition;
+    size_t partition_length;
+} tollbar_http_limit;
+typedef struct tollbar_http_seen {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t limit;
+    uint64_t window_ns;
+    uint64_t remaining;
+    uint64_t more_after_ns;
+    uint64_t retry_after_ns;
+} tollbar_http_seen;
+int32_t tollbar_http_fields(const tollbar_http_limit *limits,
+                            size_t count,
+                            uint32_t fields,
+                            uint64_t utc_ns,
+                            char *buffer,
+                            size_t capacity,
+                            size_t *length);
+int32_t tollbar_http_problem(const tollbar_http_limit *limits,
+                             size_t count,
+                             uint32_t status,
+                             char *buffer,
+                             size_t capacity,
+                             size_t *length);
+int32_t tollbar_http_read(const char *text,
+                          size_t length,
+                          uint64_t utc_ns,
+                          tollbar_http_seen *out);
+int32_t tollbar_table_more_after(const tollbar_table *table,
+                                 uint32_t policy,
+                                 const void *key,
+                                 size_t length,
+                                 uint64_t cost,
+                                 const tollbar_decision *decision,
+                                 uint64_t *more_ns);
+int32_t tollbar_table_more_after_at(const tollbar_table *table,
+                                    uint32_t policy,
+                                    const void *key,
+                                    size_t length,
+                                    uint64_t cost,
+                                    uint64_t now_ns,
+                                    const tollbar_decision *decision,
+                                    uint64_t *more_ns);
+int32_t tollbar_limiter_more_after(const tollbar_limiter *limiter,
+                                   uint64_t cost,
+                                   const tollbar_decision *decision,
+                                   uint64_t *more_ns);
+int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
+                                      uint64_t cost,
+                                      uint64_t now_ns,
+                                      const tollbar_decision *decision,
+                                      uint64_t *more_ns);
 typedef struct tollbar_cell {
     uint64_t word;
 } tollbar_cell;

@@ -22,6 +22,7 @@ pub mod clock;
 pub mod counts;
 pub mod decide;
 pub mod decision;
+pub mod http;
 pub mod in_flight;
 pub mod keyed;
 pub mod limiter;

@@ -12,6 +12,7 @@
 //! * [`clock`]: where the time comes from.
 //! * [`table`]: keyed limits in memory that processes share.
 //! * [`queue`]: items that wait and leave at a policy's pace.
+//! * [`http`]: what a server tells its clients about their limits.
 //! * [`in_flight`]: how many are open at one time, by key and in memory that processes share.
 //!
 //! Limits that machines share through Redis are in the crate `tollbar-redis`, which uses this one.
@@ -82,6 +83,7 @@ extern crate std;
 pub mod algorithm;
 pub mod clock;
 pub mod decision;
+pub mod http;
 #[cfg(unix)]
 pub mod in_flight;
 #[cfg(unix)]

@@ -15,7 +15,7 @@ const TOLLBAR: &[&[&str]] = &[
     &["units"],
     &["decision"],
     &["policy", "clock", "prefix", "route"],
-    &["algorithm"],
+    &["algorithm", "http"],
     &["limiter"],
     &["table"],
     &["in_flight"],
@@ -31,6 +31,7 @@ const TOLLBAR_C: &[&[&str]] = &[
     &[
         "charge",
         "decide",
+        "http",
         "in_flight",
         "keyed",
         "overrides",

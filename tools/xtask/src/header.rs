@@ -35,6 +35,7 @@ const HEADERS: [Header; 2] = [
             ("overrides", "Overrides: keys with a policy of their own"),
             ("prefix", "Keys made of network addresses"),
             ("route", "Routes: which of several nodes a key belongs to"),
+            ("http", "HTTP: header fields for clients, and what a client reads of them"),
             ("cell", "Advanced: cells, a state word in each of your structs"),
             ("counts", "Advanced: counts of decisions"),
             ("survey", "Advanced: entries, policies, counters and health of tables"),
@@ -213,6 +214,7 @@ fn extras(file: &str) -> String {
         "overrides" => include_str!("header/overrides.h").to_owned(),
         "prefix" => include_str!("header/prefix.h").to_owned(),
         "route" => include_str!("header/route.h").to_owned(),
+        "http" => include_str!("header/http.h").to_owned(),
         "counts" => include_str!("header/counts.h").to_owned(),
         _ => String::new(),
     }
@@ -237,6 +239,7 @@ fn inits(file: &str) -> String {
         "in_flight" => include_str!("header/in_flight_init.h").to_owned(),
         "overrides" => include_str!("header/overrides_init.h").to_owned(),
         "prefix" => include_str!("header/prefix_init.h").to_owned(),
+        "http" => include_str!("header/http_init.h").to_owned(),
         "counts" => include_str!("header/counts_init.h").to_owned(),
         _ => String::new(),
     }

@@ -1,0 +1,380 @@
+//! Header fields of HTTP: written by servers, read by clients.
+
+use super::boundary::*;
+use super::decision::tollbar_decision;
+use super::limiter::tollbar_limiter;
+use super::policy::{policy, tollbar_policy_spec};
+use super::status::*;
+use super::table::{table_code, tollbar_table};
+use core::ffi::{c_char, c_void};
+use core::mem::{size_of, MaybeUninit};
+use tollbar::decision::{Decision, Reason, Verdict};
+use tollbar::http::{more_after, problem, Draft, Fields, Limit, Reset, Seen};
+use tollbar::limiter::Shared;
+use tollbar::policy::Policy;
+use tollbar::table::PolicyId;
+use tollbar::take_many::LIMITS_MOST;
+use tollbar::units::NEVER;
+
+/// Retry-After, of a refused request: seconds, rounded up.
+pub const TOLLBAR_HTTP_RETRY_AFTER: u32 = 1;
+/// X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset in seconds from now.
+pub const TOLLBAR_HTTP_LEGACY: u32 = 2;
+/// The same, with the reset in seconds since 1970.
+pub const TOLLBAR_HTTP_LEGACY_EPOCH: u32 = 4;
+/// RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers 00 to 06.
+pub const TOLLBAR_HTTP_DRAFT_06: u32 = 8;
+/// RateLimit and RateLimit-Policy of draft 07, where limits have no names.
+pub const TOLLBAR_HTTP_DRAFT_07: u32 = 16;
+/// RateLimit and RateLimit-Policy of drafts 08 to 11.
+pub const TOLLBAR_HTTP_DRAFT_11: u32 = 32;
+
+/// A limit of a request, as clients are told of it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_http_limit {
+    /// The name that clients see. Bytes other than printable ASCII are written as `?`.
+    pub name: *const c_char,
+    /// The bytes of the name.
+    pub name_length: usize,
+    /// The limit's policy. Of a list the fields describe the policy that bound.
+    pub policy: *const tollbar_policy_spec,
+    /// What it decided.
+    pub decision: *const tollbar_decision,
+    /// Nanoseconds until more permits are left (tollbar_table_more_after). TOLLBAR_NO_TIME: unknown, or all are there.
+    pub more_after_ns: u64,
+    /// The partition key (`pk` of drafts 08 to 11), which clients see. NULL: none.
+    pub partition: *const c_void,
+    /// The bytes of the partition key.
+    pub partition_length: usize,
+}
+
+/// What a server's header fields say. UINT64_MAX: they do not say it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_http_seen {
+    /// sizeof(tollbar_http_seen), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// Must be 0.
+    pub reserved: u32,
+    /// Permits per window.
+    pub limit: u64,
+    /// The window in nanoseconds.
+    pub window_ns: u64,
+    /// The permits left.
+    pub remaining: u64,
+    /// Nanoseconds until more permits are left.
+    pub more_after_ns: u64,
+    /// Nanoseconds to wait before the next request (Retry-After).
+    pub retry_after_ns: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_http_seen {
+    const FIRST_SIZE: usize = 48;
+}
+
+const _: () = assert!(size_of::<tollbar_http_seen>() == 48);
+
+/// Writes the header fields of 1 to TOLLBAR_LIMITS_MOST limits into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
+/// and a NUL after the last one.
+///
+/// `fields` is the sum of TOLLBAR_HTTP_ numbers, of the two LEGACY and of the three DRAFT ones at most one each (TOLLBAR_E_OUT_OF_RANGE). `utc_ns`
+/// is the time in nanoseconds since 1970; only TOLLBAR_HTTP_LEGACY_EPOCH uses it. `length`, unless NULL, gets the text's length without the NUL.
+/// If the buffer is too small, the call writes `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL. 300 bytes, and for each limit 100, four times
+/// its name and three times its partition key, are enough.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_http_fields(
+    limits: *const tollbar_http_limit,
+    count: usize,
+    fields: u32,
+    utc_ns: u64,
+    buffer: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> i32 {
+    call(|| {
+        let fields = fields_of(fields)?;
+        // SAFETY: by the caller's promise.
+        unsafe { print(limits, count, buffer, capacity, length, |limits, out| fields.write(limits, utc_ns, out)) }
+    })
+}
+
+/// Writes the body of a refusal into `buffer`, as tollbar_http_fields does: a problem in JSON (RFC 9457, media type application/problem+json) with
+/// the names of the limits that refuse. `status` is the status of the answer, such as 429.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_http_problem(
+    limits: *const tollbar_http_limit,
+    count: usize,
+    status: u32,
+    buffer: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> i32 {
+    call(|| {
+        let status = u16::try_from(status).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?;
+        // SAFETY: by the caller's promise.
+        unsafe { print(limits, count, buffer, capacity, length, |limits, out| problem(limits, status, out)) }
+    })
+}
+
+/// Reads what a server says about its limits from `length` bytes of its answer's header: lines of a name, a colon and a value, with LF or CR LF.
+/// Other fields are skipped, and malformed ones ignored.
+///
+/// Returns TOLLBAR_YES if it has found anything, else TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since 1970, for dates. It reads
+/// every dialect that tollbar_http_fields writes. If an answer has several, the newest counts; of several limits the one with the fewest permits
+/// left. X-RateLimit-Reset counts as milliseconds since 1970 from 10^12 on, as seconds since 1970 from 10^9 on, and below as seconds from now.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_http_read(
+    text: *const c_char,
+    length: usize,
+    utc_ns: u64,
+    out: *mut tollbar_http_seen,
+) -> i32 {
+    call(|| {
+        size_at(out)?;
+        // SAFETY: by the caller's promise.
+        let seen = Seen::read(unsafe { bytes(text, length)? }, utc_ns);
+        let number = |value: Option<u64>| value.unwrap_or(u64::MAX);
+        let told = tollbar_http_seen {
+            struct_size: 0,
+            reserved: 0,
+            limit: number(seen.limit),
+            window_ns: number(seen.window),
+            remaining: number(seen.remaining),
+            more_after_ns: number(seen.more_after),
+            retry_after_ns: number(seen.retry_after),
+        };
+        // SAFETY: size_at has inspected it; writable by the caller's promise.
+        unsafe { write(out, &told) }?;
+        Ok(if seen == Seen::default() { TOLLBAR_NO } else { TOLLBAR_YES })
+    })
+}
+
+/// Writes to `*more_ns` how many nanoseconds after `decision` the key has more permits than it left: what a client may wait for. Never later than
+/// the decision's `retry_after_ns`. TOLLBAR_NO_TIME: all permits are there, more never come, or a policy that lends has some left.
+///
+/// `cost` is the cost that was decided. Returns 0 or an error. It peeks at the key at most once.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_more_after(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    decision: *const tollbar_decision,
+    more_ns: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { more_of_key(table, policy, key, length, cost, None, decision, more_ns) })
+}
+
+/// tollbar_table_more_after at the caller's time, which is the decision's.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_more_after_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    now_ns: u64,
+    decision: *const tollbar_decision,
+    more_ns: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { more_of_key(table, policy, key, length, cost, Some(now_ns), decision, more_ns) })
+}
+
+/// tollbar_table_more_after for a limiter.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_more_after(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    decision: *const tollbar_decision,
+    more_ns: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { more_of_limiter(limiter, cost, None, decision, more_ns) })
+}
+
+/// tollbar_limiter_more_after at the caller's time, which is the decision's.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_more_after_at(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    now_ns: u64,
+    decision: *const tollbar_decision,
+    more_ns: *mut u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { more_of_limiter(limiter, cost, Some(now_ns), decision, more_ns) })
+}
+
+/// # Safety
+/// As the public calls.
+#[allow(clippy::too_many_arguments)] // C's
+unsafe fn more_of_key(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    now: Option<u64>,
+    decision: *const tollbar_decision,
+    more_ns: *mut u64,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (table, key, out) = unsafe { (&reference(table)?.table, bytes(key.cast(), length)?, place(more_ns)?) };
+    // SAFETY: by the caller's promise.
+    let decision = unsafe { decision_of(decision) }?;
+    let id = PolicyId::new(policy);
+    let policy = table.policy(id).map_err(table_code)?;
+    let more = more_after(&policy, &decision, cost, |n| match now {
+        Some(now) => table.peek_at(id, key, now, n),
+        None => table.peek(id, key, n),
+    });
+    out.write(more);
+    Ok(TOLLBAR_ALLOWED)
+}
+
+/// # Safety
+/// As the public calls.
+unsafe fn more_of_limiter(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    now: Option<u64>,
+    decision: *const tollbar_decision,
+    more_ns: *mut u64,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (limiter, out) = unsafe { (reference(limiter)?, place(more_ns)?) };
+    // SAFETY: by the caller's promise.
+    let decision = unsafe { decision_of(decision) }?;
+    let policy = limiter.limiter.changed_policy().unwrap_or(&limiter.policy);
+    let more = more_after(policy, &decision, cost, |n| match now {
+        Some(now) => limiter.limiter.shared().peek_at(now, n),
+        None => limiter.limiter.peek(n),
+    });
+    out.write(more);
+    Ok(TOLLBAR_ALLOWED)
+}
+
+fn fields_of(fields: u32) -> Result<Fields, i32> {
+    let one = |of: u32| (fields & of).count_ones() <= 1;
+    let legacy = TOLLBAR_HTTP_LEGACY | TOLLBAR_HTTP_LEGACY_EPOCH;
+    let drafts = TOLLBAR_HTTP_DRAFT_06 | TOLLBAR_HTTP_DRAFT_07 | TOLLBAR_HTTP_DRAFT_11;
+    if !one(legacy) || !one(drafts) || fields & !(TOLLBAR_HTTP_RETRY_AFTER | legacy | drafts) != 0 {
+        return Err(TOLLBAR_E_OUT_OF_RANGE);
+    }
+    Ok(Fields {
+        retry_after: fields & TOLLBAR_HTTP_RETRY_AFTER != 0,
+        legacy: match fields & legacy {
+            0 => None,
+            TOLLBAR_HTTP_LEGACY => Some(Reset::Seconds),
+            _ => Some(Reset::Epoch),
+        },
+        draft: match fields & drafts {
+            0 => None,
+            TOLLBAR_HTTP_DRAFT_06 => Some(Draft::Six),
+            TOLLBAR_HTTP_DRAFT_07 => Some(Draft::Seven),
+            _ => Some(Draft::Eleven),
+        },
+    })
+}
+
+/// Reads the limits, and puts what `write` makes of them into the caller's buffer, with a NUL.
+///
+/// # Safety
+/// Pointers are NULL or as the public calls say.
+#[inline(never)]
+unsafe fn print(
+    limits: *const tollbar_http_limit,
+    count: usize,
+    buffer: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+    write: impl Fn(&[Limit<'_>], &mut [u8]) -> usize,
+) -> Result<i32, i32> {
+    if count == 0 || count > LIMITS_MOST {
+        return Err(TOLLBAR_E_OUT_OF_RANGE);
+    }
+    array(limits, count)?;
+    if buffer.is_null() {
+        return Err(TOLLBAR_E_NULL);
+    }
+    let mut read = [const { MaybeUninit::<Limit<'_>>::uninit() }; LIMITS_MOST];
+    for (n, place) in read.iter_mut().enumerate().take(count) {
+        // SAFETY: by the caller's promise `count` limits, not null and aligned.
+        place.write(unsafe { limit_of(&*limits.add(n)) }?);
+    }
+    // SAFETY: the loop has written the first `count`, which is at most LIMITS_MOST.
+    let read = unsafe { core::slice::from_raw_parts(read.as_ptr().cast::<Limit<'_>>(), count) };
+    // SAFETY: `capacity` writable bytes by the caller's promise, not null. No allocation has more than isize::MAX bytes.
+    let out = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), capacity.min(isize::MAX as usize)) };
+    let text = write(read, out);
+    if !length.is_null() {
+        // SAFETY: writable by the caller's promise.
+        unsafe { place(length) }?.write(text);
+    }
+    // The byte after the text.
+    *out.get_mut(text).ok_or(TOLLBAR_E_BUFFER_TOO_SMALL)? = 0;
+    Ok(TOLLBAR_ALLOWED)
+}
+
+/// # Safety
+/// The limit's pointers are NULL or as said.
+unsafe fn limit_of(limit: &tollbar_http_limit) -> Result<Limit<'_>, i32> {
+    // SAFETY: by the caller's promise.
+    let (name, partition) =
+        unsafe { (bytes(limit.name, limit.name_length)?, bytes(limit.partition.cast(), limit.partition_length)?) };
+    // SAFETY: by the caller's promise.
+    let (policy, decision): (Policy, _) = unsafe { (policy(limit.policy)?, decision_of(limit.decision)?) };
+    let mut read = Limit::new(name, &policy, &decision).with_partition(partition);
+    if limit.more_after_ns != NEVER {
+        read.more_after = limit.more_after_ns;
+    }
+    Ok(read)
+}
+
+/// # Safety
+/// `decision` is NULL or points to a readable struct of its `struct_size`.
+unsafe fn decision_of(decision: *const tollbar_decision) -> Result<Decision, i32> {
+    // SAFETY: by the caller's promise.
+    let read = unsafe { read(decision) }?;
+    let verdict = match read.verdict {
+        0 => Verdict::Allowed,
+        1 => Verdict::Denied,
+        2 => Verdict::Never,
+        _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
+    };
+    Ok(Decision {
+        verdict,
+        // Fields say nothing of the reason.
+        reason: Reason::of(verdict),
+        remaining: read.remaining,
+        retry_after: read.retry_after_ns,
+        reset_after: read.reset_after_ns,
+        bound: read.bound,
+    })
+}

@@ -1,0 +1,192 @@
+//! What an HTTP server tells its clients about their limits: header fields in the dialects that clients know, a body that says which limits
+//! refused, and a reader of the same fields for clients.
+//!
+//! ```
+//! use tollbar::http::{Draft, Fields, Limit};
+//! use tollbar::{Decision, Policy, Reason, Verdict};
+//!
+//! let policy: Policy = "100/min burst 20".parse()?;
+//! let decision = Decision {
+//!     verdict: Verdict::Allowed, reason: Reason::Admitted, remaining: 19, retry_after: 0, reset_after: 600_000_000, bound: 0,
+//! };
+//! let limit = Limit::new(b"client", &policy, &decision).with_more_after(600_000_000);
+//! let mut out = [0; 200];
+//! let length = Fields::new().with_draft(Draft::Eleven).write(&[limit], 0, &mut out);
+//! assert_eq!(&out[..length], b"RateLimit-Policy: \"client\";q=100;w=60\r\nRateLimit: \"client\";r=19;t=1\r\n");
+//! # Ok::<(), tollbar::SyntaxError>(())
+//! ```
+
+mod read;
+mod write;
+
+pub use read::Seen;
+
+use crate::decision::{Decision, Verdict};
+use crate::policy::{Kind, Policy};
+use crate::units::NEVER;
+
+/// The largest integer of a structured field (RFC 9651, section 3.3.1). Larger numbers are written as this one.
+pub const INTEGER_MOST: u64 = 999_999_999_999_999;
+
+/// The version of draft-ietf-httpapi-ratelimit-headers whose fields are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Draft {
+    /// Versions 00 to 06: `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` and `RateLimit-Policy`.
+    Six,
+    /// Version 07: `RateLimit: limit=100, remaining=19, reset=1` and `RateLimit-Policy: 100;w=60`.
+    Seven,
+    /// Versions 08 to 11: `RateLimit: "client";r=19;t=1` and `RateLimit-Policy: "client";q=100;w=60`.
+    Eleven,
+}
+
+/// What `X-RateLimit-Reset` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reset {
+    /// Seconds from now.
+    Seconds,
+    /// Seconds since 1970.
+    Epoch,
+}
+
+/// The fields to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// `Retry-After`, in seconds, for a refused request.
+    pub retry_after: bool,
+    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of the limit that binds.
+    pub legacy: Option<Reset>,
+    /// The fields of a draft.
+    pub draft: Option<Draft>,
+}
+
+impl Fields {
+    /// `Retry-After` alone.
+    pub const fn new() -> Fields {
+        Fields { retry_after: true, legacy: None, draft: None }
+    }
+
+    /// These fields and those of a draft.
+    pub const fn with_draft(self, draft: Draft) -> Fields {
+        Fields { draft: Some(draft), ..self }
+    }
+
+    /// These fields and the `X-RateLimit-` ones.
+    pub const fn with_legacy(self, reset: Reset) -> Fields {
+        Fields { legacy: Some(reset), ..self }
+    }
+
+    /// Writes one line for each field, `Name: value` and a line break (CR, LF), and returns the length of all of them in bytes. If that is
+    /// more than `out.len()`, the end is missing.
+    ///
+    /// `utc` is the time in nanoseconds since 1970; [`Reset::Epoch`] needs it. The limit that binds is, of those that refuse, the one with the
+    /// longest wait, and if none refuses, the one with the fewest permits left. Without limits nothing is written.
+    pub fn write(&self, limits: &[Limit<'_>], utc: u64, out: &mut [u8]) -> usize {
+        write::fields(self, limits, utc, out)
+    }
+}
+
+/// Writes the body of a refusal as a problem in JSON (RFC 9457; the media type is `application/problem+json`) and returns its length in
+/// bytes. If that is more than `out.len()`, the end is missing.
+///
+/// The problem is the draft's `quota-exceeded`. Its `violated-policies` are the names of the limits that refuse.
+pub fn problem(limits: &[Limit<'_>], status: u16, out: &mut [u8]) -> usize {
+    write::problem(limits, status, out)
+}
+
+/// A limit of a request and what it decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit<'a> {
+    /// The name that clients see. Bytes other than printable ASCII are written as `?`.
+    pub name: &'a [u8],
+    /// The partition key (`pk` of drafts 08 to 11), which says whose quota it is. Empty: none is written. A client sees it, so it must not tell
+    /// a secret.
+    pub partition: &'a [u8],
+    /// Permits per period.
+    pub limit: u64,
+    /// The period in nanoseconds.
+    pub period: u64,
+    /// The most permits that can be taken at once.
+    pub burst: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The permits left.
+    pub remaining: u64,
+    /// Nanoseconds until the request would be admitted; [`NEVER`] if no wait helps.
+    pub retry_after: u64,
+    /// Nanoseconds until all permits are back; [`NEVER`]: unknown.
+    pub reset_after: u64,
+    /// Nanoseconds until more permits than `remaining` are left; [`NEVER`]: unknown, or all permits are there. [`more_after`] computes it.
+    pub more_after: u64,
+}
+
+impl<'a> Limit<'a> {
+    /// A limit's policy and decision. Of a list it is the policy that bound the decision. `more_after` is the wait of a refusal of one permit more
+    /// than is left, and otherwise unknown ([`Limit::with_more_after`]).
+    pub fn new(name: &'a [u8], policy: &Policy, decision: &Decision) -> Limit<'a> {
+        let (limit, period, burst) = match policy.second {
+            Some(second) if decision.bound != 0 => (second.limit, second.period, second.burst),
+            _ => (policy.limit, policy.period, policy.burst),
+        };
+        Limit {
+            name,
+            partition: &[],
+            limit,
+            period,
+            burst,
+            verdict: decision.verdict,
+            remaining: decision.remaining,
+            retry_after: decision.retry_after,
+            reset_after: decision.reset_after,
+            more_after: if decision.verdict == Verdict::Denied { decision.retry_after } else { NEVER },
+        }
+    }
+
+    /// This limit with a time until more permits are left, in nanoseconds.
+    pub const fn with_more_after(self, more_after: u64) -> Limit<'a> {
+        Limit { more_after, ..self }
+    }
+
+    /// This limit with a partition key.
+    pub const fn with_partition(self, partition: &'a [u8]) -> Limit<'a> {
+        Limit { partition, ..self }
+    }
+
+    fn refuses(&self) -> bool {
+        self.verdict != Verdict::Allowed
+    }
+}
+
+/// Nanoseconds until more permits are left than `decision` says. [`NEVER`] if all permits are there, if more never come, or if it cannot be
+/// said: a policy that lends admits a request that costs more than is left, so a peek does not tell when permits come back.
+///
+/// `cost` is the cost that was decided. `peek` peeks for so many permits of the same key, at the time of the decision or just after it.
+pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl FnOnce(u64) -> Decision) -> u64 {
+    let refused = decision.verdict != Verdict::Allowed;
+    if refused && decision.remaining.checked_add(1) == Some(cost) {
+        return decision.retry_after;
+    }
+    if decision.reset_after == 0 || (decision.remaining != 0 && lends(policy)) {
+        return NEVER;
+    }
+    let Some(more) = decision.remaining.checked_add(1) else {
+        return NEVER;
+    };
+    let peeked = peek(more);
+    let after = match peeked.verdict {
+        Verdict::Never => return NEVER,
+        // The moment that was missing has passed.
+        Verdict::Allowed => 1,
+        Verdict::Denied => peeked.retry_after,
+    };
+    // Others may have taken permits since the decision, and what the client reads must never be later than its Retry-After.
+    if refused {
+        after.min(decision.retry_after)
+    } else {
+        after
+    }
+}
+
+/// Whether a request may pass although it costs more than what is left.
+fn lends(policy: &Policy) -> bool {
+    policy.borrow || matches!(policy.kind, Kind::Pacer | Kind::WarmUp)
+}

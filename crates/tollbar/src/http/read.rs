@@ -1,0 +1,193 @@
+//! What a server says about its limits, read by a client.
+
+use super::INTEGER_MOST;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The limits that a server's header fields tell. `None`: no field says it, or the field is malformed. The drafts tell clients to ignore a
+/// malformed field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Permits per window.
+    pub limit: Option<u64>,
+    /// The window in nanoseconds.
+    pub window: Option<u64>,
+    /// The permits left.
+    pub remaining: Option<u64>,
+    /// Nanoseconds until more permits are left.
+    pub more_after: Option<u64>,
+    /// Nanoseconds to wait before the next request (`Retry-After`).
+    pub retry_after: Option<u64>,
+}
+
+impl Seen {
+    /// Reads the lines of an answer's header, `Name: value`, each ended by LF or CR LF. It skips other fields. Names may have any case. If a
+    /// field stands there more than once, the first one counts.
+    ///
+    /// It knows `Retry-After` as seconds or as an IMF-fixdate (RFC 9110, section 5.6.7), `X-RateLimit-` and `X-Rate-Limit-` with `Limit`,
+    /// `Remaining` and `Reset`, and all versions of draft-ietf-httpapi-ratelimit-headers. If an answer has several of these, the newest counts.
+    /// Of several limits in one field the one with the fewest permits left counts.
+    ///
+    /// `utc` is the time of the answer in nanoseconds since 1970: dates and epochs are counted from it. `X-RateLimit-Reset` has no standard: a
+    /// number from 10^12 on is read as milliseconds since 1970, from 10^9 on as seconds since 1970, and a smaller one as seconds from now.
+    pub fn read(text: &[u8], utc: u64) -> Seen {
+        let field = |name: &str| value_of(text, name);
+        let policies = field("ratelimit-policy").unwrap_or(&[]);
+        let newest = field("ratelimit").map(|states| service_limit(states, policies)).unwrap_or_default();
+        let older = Seen {
+            remaining: field("ratelimit-remaining").and_then(integer),
+            more_after: field("ratelimit-reset").and_then(delay),
+            ..policy(policies, None, field("ratelimit-limit").and_then(first_integer))
+        };
+        let legacy = |what: [&str; 2]| field(what[0]).or_else(|| field(what[1])).and_then(integer);
+        let legacy = Seen {
+            limit: legacy(["x-ratelimit-limit", "x-rate-limit-limit"]),
+            remaining: legacy(["x-ratelimit-remaining", "x-rate-limit-remaining"]),
+            more_after: legacy(["x-ratelimit-reset", "x-rate-limit-reset"]).and_then(|n| legacy_reset(n, utc)),
+            ..Seen::default()
+        };
+        let first = |of: fn(&Seen) -> Option<u64>| of(&newest).or(of(&older)).or(of(&legacy));
+        Seen {
+            limit: first(|seen| seen.limit),
+            window: first(|seen| seen.window),
+            remaining: first(|seen| seen.remaining),
+            more_after: first(|seen| seen.more_after),
+            retry_after: field("retry-after").and_then(|value| delay(value).or_else(|| wait(date(value)?, utc))),
+        }
+    }
+}
+
+/// `RateLimit` of version 07, whose members are `limit`, `remaining` and `reset`, or of versions 08 to 11, whose items are limits.
+fn service_limit(states: &[u8], policies: &[u8]) -> Seen {
+    let member = |name: &str| split(states, b',').find_map(|one| value_in(one, name));
+    if let Some(remaining) = member("remaining").and_then(integer) {
+        let more_after = member("reset").and_then(delay);
+        let of = policy(policies, None, member("limit").and_then(integer));
+        return Seen { remaining: Some(remaining), more_after, ..of };
+    }
+    let of = |item| {
+        let remaining = parameter(item, "r").and_then(integer)?;
+        Some((remaining, parameter(item, "t").and_then(delay), item))
+    };
+    // Of limits with equally few permits the one that takes longest.
+    let order = |one: &(u64, Option<u64>, &[u8])| (one.0, u64::MAX - one.1.unwrap_or(0));
+    let Some((remaining, more_after, item)) = split(states, b',').filter_map(of).min_by_key(order) else {
+        return Seen::default();
+    };
+    Seen { remaining: Some(remaining), more_after, ..policy(policies, Some(head(item)), None) }
+}
+
+/// The limit and the window of the policy of that name, or of that many permits, or of the first one. Without a policy the limit alone.
+fn policy(policies: &[u8], name: Option<&[u8]>, limit: Option<u64>) -> Seen {
+    // Up to version 07 the item is the number of permits; from 08 on it is a name, and `q` is the number.
+    let permits = |item: &[u8]| parameter(item, "q").and_then(integer).or_else(|| integer(head(item)));
+    let fits = |item: &&[u8]| match (name, limit) {
+        (Some(name), _) => head(item) == name,
+        (None, Some(_)) => permits(item) == limit,
+        (None, None) => true,
+    };
+    let found = split(policies, b',').find(fits);
+    Seen {
+        limit: limit.or_else(|| permits(found?)),
+        window: found.and_then(|item| parameter(item, "w")).and_then(delay),
+        ..Seen::default()
+    }
+}
+
+/// The value of the first field of that name, which is in lower case.
+fn value_of<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    text.split(|byte| *byte == b'\n').find_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (found, value) = line.split_at_checked(colon)?;
+        found.eq_ignore_ascii_case(name.as_bytes()).then(|| trim(value.get(1..).unwrap_or(&[])))
+    })
+}
+
+/// The parts of a list between separators that are not in a quoted string.
+fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let (mut quoted, mut escaped) = (false, false);
+    text.split(move |byte| {
+        let ends = *byte == separator && !quoted;
+        if !escaped && *byte == b'"' {
+            quoted = !quoted;
+        }
+        escaped = quoted && !escaped && *byte == b'\\';
+        ends
+    })
+    .map(trim)
+}
+
+/// An item without its parameters.
+fn head(item: &[u8]) -> &[u8] {
+    split(item, b';').next().unwrap_or(&[])
+}
+
+/// The value of an item's parameter.
+fn parameter<'a>(item: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    split(item, b';').skip(1).find_map(|one| value_in(one, name))
+}
+
+/// The value of `name=value`.
+fn value_in<'a>(member: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    member.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
+}
+
+fn trim(text: &[u8]) -> &[u8] {
+    text.trim_ascii()
+}
+
+/// An integer of structured fields that is not negative.
+fn integer(text: &[u8]) -> Option<u64> {
+    let digit = |sum: u64, byte: &u8| match byte {
+        b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(byte - b'0')).filter(|sum| *sum <= INTEGER_MOST),
+        _ => None,
+    };
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0, digit)
+}
+
+/// The integer before a list of policies or a parameter (`100, 100;w=60` of versions 00 to 02).
+fn first_integer(text: &[u8]) -> Option<u64> {
+    split(text, b',').next().map(head).and_then(integer)
+}
+
+/// Seconds as nanoseconds.
+fn delay(text: &[u8]) -> Option<u64> {
+    integer(text)?.checked_mul(SECOND)
+}
+
+fn legacy_reset(number: u64, utc: u64) -> Option<u64> {
+    match number {
+        1_000_000_000_000.. => wait(number.checked_mul(1_000_000)?, utc),
+        1_000_000_000.. => wait(number.checked_mul(SECOND)?, utc),
+        _ => number.checked_mul(SECOND),
+    }
+}
+
+/// Nanoseconds from `utc` until `at`; 0 if that is past.
+fn wait(at: u64, utc: u64) -> Option<u64> {
+    Some(at.saturating_sub(utc))
+}
+
+/// An IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT`, in nanoseconds since 1970.
+fn date(text: &[u8]) -> Option<u64> {
+    const MONTHS: [&[u8; 3]; 12] =
+        [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+    if text.len() != 29 || text.get(3..5)? != b", " || text.get(25..)? != b" GMT" {
+        return None;
+    }
+    let number = |from: usize, to: usize| integer(text.get(from..to)?);
+    let (day, year) = (number(5, 7)?, number(12, 16)?);
+    let month = MONTHS.iter().position(|name| text.get(8..11) == Some(name.as_slice()))? as u64 + 1;
+    let (hour, minute, second) = (number(17, 19)?, number(20, 22)?, number(23, 25)?);
+    if !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 || year < 1970 {
+        return None;
+    }
+    // Days since 1970 in the Gregorian calendar. A year begins in March here, so the leap day is its last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let days = days.checked_sub(719_468)?;
+    (((days * 24 + hour) * 60 + minute) * 60 + second).checked_mul(SECOND)
+}
