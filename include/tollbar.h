@@ -874,20 +874,6 @@ void tollbar_table_close(tollbar_table *table);
  * 7. Decisions of tables
  * -------------------------------------------------------------------------------------------- */
 
-/* One request of a batch. */
-typedef struct tollbar_request {
-    /* The key. */
-    const void *key;
-    /* Its bytes. */
-    size_t length;
-    /* The permits asked for. */
-    uint64_t cost;
-    /* The policy's number. */
-    uint32_t policy;
-    /* Must be 0. */
-    uint32_t reserved;
-} tollbar_request;
-
 /* Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
  *
  * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
@@ -925,6 +911,24 @@ int32_t tollbar_table_peek_at(const tollbar_table *table,
                               uint64_t cost,
                               uint64_t now_ns,
                               tollbar_decision *out);
+
+/* --------------------------------------------------------------------------------------------
+ * 8. Batches, and other calls for keys of tables
+ * -------------------------------------------------------------------------------------------- */
+
+/* One request of a batch. */
+typedef struct tollbar_request {
+    /* The key. */
+    const void *key;
+    /* Its bytes. */
+    size_t length;
+    /* The permits asked for. */
+    uint64_t cost;
+    /* The policy's number. */
+    uint32_t policy;
+    /* Must be 0. */
+    uint32_t reserved;
+} tollbar_request;
 
 /* Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check would have returned for
  * the i-th. It is faster than one call for each request, because it prefetches the memory of all keys first. Returns 0, or an error of the
@@ -1002,7 +1006,7 @@ int32_t tollbar_table_now(const tollbar_table *table,
 /* A request of a batch. */
 #define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
 /* --------------------------------------------------------------------------------------------
- * 8. Several limits in one request
+ * 9. Several limits in one request
  * -------------------------------------------------------------------------------------------- */
 
 /* A request often has several limits: one for its user and one for its address, one a second and one a day. A program that checks them one
@@ -1107,7 +1111,7 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
 #define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 9. Reservations: permits booked ahead
+ * 10. Reservations: permits booked ahead
  * -------------------------------------------------------------------------------------------- */
 
 /* tollbar_table_check refuses a request and says when to try again. A job that would rather wait than fail has two calls.
@@ -1235,7 +1239,7 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
                                 uint64_t *back);
 
 /* --------------------------------------------------------------------------------------------
- * 10. Receipts: an estimate now, the real cost later
+ * 11. Receipts: an estimate now, the real cost later
  * -------------------------------------------------------------------------------------------- */
 
 /* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. A program that charges
@@ -1334,7 +1338,7 @@ int32_t tollbar_table_settle_in_full(const tollbar_table *table,
 #define TOLLBAR_SETTLED_INIT { (uint32_t)sizeof(tollbar_settled), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 11. Charges afterwards, and bans
+ * 12. Charges afterwards, and bans
  * -------------------------------------------------------------------------------------------- */
 
 /* A check asks before the work. Some costs are known only after it: the bytes of an answer, the tokens of a model, and whether
@@ -1403,7 +1407,7 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
                                   uint64_t *rest);
 
 /* --------------------------------------------------------------------------------------------
- * 12. Queues: items that leave at a policy's pace
+ * 13. Queues: items that leave at a policy's pace
  * -------------------------------------------------------------------------------------------- */
 
 /* A limiter refuses what is above its rate. A queue keeps it, up to a bound, and hands it out later, in the order in which it came: text
@@ -1559,7 +1563,7 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
 #define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 13. In flight: how many are open at one time
+ * 14. In flight: how many are open at one time
  * -------------------------------------------------------------------------------------------- */
 
 /* A rate limits how many requests begin in a time. It does not limit how many run: if each takes ten times as long, ten times as many run. An
@@ -1746,7 +1750,7 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
 #define TOLLBAR_SEND_WINDOW_STATE_INIT { (uint32_t)sizeof(tollbar_send_window_state), 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 14. Overrides: keys with a policy of their own
+ * 15. Overrides: keys with a policy of their own
  * -------------------------------------------------------------------------------------------- */
 
 /* Most keys of a table are under its policies. A few have a contract of their own, such as a large customer:
@@ -1817,7 +1821,7 @@ int32_t tollbar_table_next_override(const tollbar_table *table,
 #define TOLLBAR_TABLE_OVERRIDE_INIT { (uint32_t)sizeof(tollbar_table_override), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 15. Keys made of network addresses
+ * 16. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -1855,7 +1859,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 16. Routes: which of several nodes a key belongs to
+ * 17. Routes: which of several nodes a key belongs to
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
@@ -1897,7 +1901,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 17. HTTP: header fields for clients, and what a client reads of them
+ * 18. HTTP: header fields for clients, and what a client reads of them
  * -------------------------------------------------------------------------------------------- */
 
 /* A server that refuses a request should tell the client when to come back, and a client that is told should wait. tollbar_http_fields writes what
@@ -2048,7 +2052,7 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 #define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 18. Advanced: cells, a state word in each of your structs
+ * 19. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -2117,7 +2121,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 19. Advanced: counts of decisions
+ * 20. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2167,7 +2171,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 20. Advanced: entries, policies, counters and health of tables
+ * 21. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2349,7 +2353,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 21. Advanced: copies of tables
+ * 22. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -2386,7 +2390,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 22. Version
+ * 23. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -2401,7 +2405,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 23. Results and errors
+ * 24. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */

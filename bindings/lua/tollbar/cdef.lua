@@ -330,13 +330,6 @@ int32_t tollbar_table_attach(void *memory,
 int32_t tollbar_table_set_hot_keys(tollbar_table *table,
                                    uint32_t keys);
 void tollbar_table_close(tollbar_table *table);
-typedef struct tollbar_request {
-    const void *key;
-    size_t length;
-    uint64_t cost;
-    uint32_t policy;
-    uint32_t reserved;
-} tollbar_request;
 int32_t tollbar_table_check(const tollbar_table *table,
                             uint32_t policy,
                             const void *key,
@@ -363,6 +356,13 @@ int32_t tollbar_table_peek_at(const tollbar_table *table,
                               uint64_t cost,
                               uint64_t now_ns,
                               tollbar_decision *out);
+typedef struct tollbar_request {
+    const void *key;
+    size_t length;
+    uint64_t cost;
+    uint32_t policy;
+    uint32_t reserved;
+} tollbar_request;
 int32_t tollbar_table_check_many(const tollbar_table *table,
                                  const tollbar_request *requests,
                                  size_t count,

@@ -1,7 +1,8 @@
 //! Cells: one state word that the caller owns, stepped with a compiled policy.
 
 use super::boundary::*;
-use super::decision::{answer, tollbar_decision};
+use super::check::answer;
+use super::decision::tollbar_decision;
 use super::policy::tollbar_policy;
 use super::status::*;
 use core::sync::atomic::AtomicU64;

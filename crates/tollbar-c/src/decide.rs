@@ -1,7 +1,8 @@
 //! Decisions of limiters.
 
 use super::boundary::*;
-use super::decision::{answer, tollbar_decision};
+use super::check::answer;
+use super::decision::tollbar_decision;
 use super::limiter::tollbar_limiter;
 use super::policy::{describe, keep_of, policy, tollbar_policy_spec};
 use super::status::*;

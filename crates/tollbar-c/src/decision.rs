@@ -3,7 +3,7 @@
 use super::boundary::*;
 use core::ffi::c_char;
 use core::mem::size_of;
-use tollbar::decision::{Decision, Reason};
+use tollbar::decision::Reason;
 
 /// The limit had the permits: the usual reason of TOLLBAR_ALLOWED.
 pub const TOLLBAR_REASON_ADMITTED: u32 = 0;
@@ -98,61 +98,4 @@ pub extern "C" fn tollbar_strreason(reason: u32) -> *const c_char {
         _ => c"unknown reason",
     };
     name.as_ptr()
-}
-
-/// Decides, writes the decision to `out` and returns its verdict. It checks `out` before it decides. It is out of line, so that
-/// calls without `out` save no registers.
-#[inline(never)]
-pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
-    if out.is_null() {
-        return Ok(decide().verdict as i32);
-    }
-    let size = size_at(out)?;
-    // SAFETY: size_at has inspected it; writable by the promise that every caller of this makes to C.
-    unsafe { put_apart(out, size, &decide()) }
-}
-
-/// [`put`] out of line: one copy for all instances of [`answer`].
-///
-/// # Safety
-/// As [`put`].
-#[inline(never)]
-unsafe fn put_apart(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
-    // SAFETY: by the caller's promise.
-    unsafe { put(out, size, decision) }
-}
-
-/// `answer` for the C faces of other crates.
-///
-/// # Safety
-/// `out` is null, or points to a writable struct of `out.struct_size` bytes.
-#[inline(always)]
-pub unsafe fn answer_to(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
-    answer(out, decide)
-}
-
-/// Writes a decision and returns its verdict.
-///
-/// # Safety
-/// `out` points to a writable struct of `size` bytes, which [`size_at`] has returned for it.
-#[inline(always)]
-pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
-    let value = tollbar_decision {
-        struct_size: size as u32,
-        verdict: decision.verdict as u32,
-        remaining: decision.remaining,
-        retry_after_ns: decision.retry_after,
-        reset_after_ns: decision.reset_after,
-        reason: decision.reason as u32,
-        bound: decision.bound,
-    };
-    // A struct of this version's size is written by plain stores. Another size needs the copying call.
-    if size == size_of::<tollbar_decision>() {
-        // SAFETY: by the caller's promise; `value` has the caller's own `struct_size`.
-        unsafe { out.write(value) };
-    } else {
-        // SAFETY: by the caller's promise.
-        unsafe { write(out, &value) }?;
-    }
-    Ok(decision.verdict as i32)
 }

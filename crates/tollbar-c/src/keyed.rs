@@ -1,12 +1,11 @@
-//! Decisions of tables.
+//! Batches, and the other calls for keys of tables.
 
 use super::boundary::*;
-use super::decision::{answer, put, tollbar_decision};
+use super::check::Code;
 use super::status::*;
-use super::table::{table_code, tollbar_table, Code};
+use super::table::{table_code, table_of, tollbar_table};
 use core::ffi::c_void;
-use core::mem::size_of;
-use tollbar::table::{PolicyId, Request, Table, TableError};
+use tollbar::table::{PolicyId, Request};
 
 /// One request of a batch.
 #[repr(C)]
@@ -22,80 +21,6 @@ pub struct tollbar_request {
     pub policy: u32,
     /// Must be 0.
     pub reserved: u32,
-}
-
-/// Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
-///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
-/// full decision. With NULL the call is cheaper.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_table_check(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { check(table, policy, key, length, None, cost, out) }))
-}
-
-/// tollbar_table_check at the caller's time: on the scale of tollbar_table_now, or another that all
-/// callers of this table share.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_table_check_at(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    cost: u64,
-    now_ns: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { check(table, policy, key, length, Some(now_ns), cost, out) }))
-}
-
-/// Returns what tollbar_table_check would return. It takes no permits and stores no key.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_table_peek(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { peek(table, policy, key, length, None, cost, out) }))
-}
-
-/// tollbar_table_peek at the caller's time.
-///
-/// # Safety
-/// Pointers are NULL or as said.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_table_peek_at(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    cost: u64,
-    now_ns: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { peek(table, policy, key, length, Some(now_ns), cost, out) }))
 }
 
 /// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check would have returned for
@@ -276,113 +201,6 @@ pub unsafe extern "C" fn tollbar_table_now(table: *const tollbar_table, now_ns: 
 
 /// # Safety
 /// As the public calls.
-#[inline(always)]
-unsafe fn check(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    now: Option<u64>,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> Result<i32, i32> {
-    if !out.is_null() {
-        // A tail call with the arguments as they came, before all else: so a call without `out` saves no registers for a full decision.
-        // SAFETY: by the caller's promise.
-        return Ok(unsafe {
-            match now {
-                Some(now) => check_in_full_at(table, policy, key, length, now, cost, out),
-                None => check_in_full(table, policy, key, length, cost, out),
-            }
-        });
-    }
-    // SAFETY: by the caller's promise.
-    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    let Code(code) = table.decide(PolicyId::new(policy), key, now, cost);
-    Ok(code)
-}
-
-/// # Safety
-/// As the public calls.
-#[inline(never)]
-unsafe fn check_in_full_at(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    now: u64,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    code(unsafe { tell_in_full(table, policy, key, length, Some(now), cost, out) })
-}
-
-/// # Safety
-/// As the public calls.
-#[inline(never)]
-unsafe fn check_in_full(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    code(unsafe { tell_in_full(table, policy, key, length, None, cost, out) })
-}
-
-/// Once for both: the arithmetic of an answer in full is more than a call.
-///
-/// # Safety
-/// As the public calls.
-#[inline(never)]
-unsafe fn tell_in_full(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    now: Option<u64>,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> Result<i32, i32> {
-    // SAFETY: by the caller's promise.
-    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    let size = size_at(out)?;
-    match table.try_check(PolicyId::new(policy), key, now, cost) {
-        // SAFETY: size_at has inspected it; writable by the caller's promise.
-        Ok(decision) => unsafe { put(out, size, &decision) },
-        Err(error) => Err(table_code(error)),
-    }
-}
-
-/// # Safety
-/// As the public calls.
-unsafe fn peek(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    now: Option<u64>,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> Result<i32, i32> {
-    // SAFETY: by the caller's promise.
-    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    let policy = PolicyId::new(policy);
-    if out.is_null() {
-        let Code(code) = table.peek_for(policy, key, now, cost);
-        return Ok(code);
-    }
-    match table.try_peek(policy, key, now, cost) {
-        Ok(decision) => answer(out, move || decision),
-        Err(error) => Err(table_code(error)),
-    }
-}
-
-/// # Safety
-/// As the public calls.
 unsafe fn take_up_to(
     table: *const tollbar_table,
     policy: u32,
@@ -454,13 +272,3 @@ fn view(request: &tollbar_request) -> Request<'_> {
     let key = unsafe { bytes(request.key.cast(), request.length) }.unwrap_or_default();
     Request { policy: PolicyId::new(request.policy), key, cost: request.cost }
 }
-
-/// # Safety
-/// `table` is null or live.
-#[inline(always)]
-unsafe fn table_of<'a>(table: *const tollbar_table) -> Result<&'a Table, i32> {
-    // SAFETY: by the caller's promise.
-    Ok(&unsafe { reference(table) }?.table)
-}
-
-const _: () = assert!(size_of::<TableError>() <= 12);

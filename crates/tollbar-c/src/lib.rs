@@ -18,6 +18,7 @@ mod freestanding;
 
 pub mod cell;
 pub mod charge;
+pub mod check;
 pub mod clock;
 pub mod counts;
 pub mod decide;
@@ -36,6 +37,7 @@ pub mod route;
 pub mod status;
 pub mod survey;
 pub mod table;
+mod table_options;
 pub mod take_many;
 pub mod transfer;
 pub mod version;

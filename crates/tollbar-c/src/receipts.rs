@@ -1,7 +1,8 @@
 //! Estimates that are settled when the real cost is known.
 
 use super::boundary::*;
-use super::decision::{answer_to, tollbar_decision};
+use super::check::answer_to;
+use super::decision::tollbar_decision;
 use super::status::*;
 use super::table::{table_code, tollbar_table};
 use core::ffi::c_void;

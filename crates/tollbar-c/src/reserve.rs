@@ -1,7 +1,8 @@
 //! Reservations of limiters and of keys of a table: reserve, wait and cancel.
 
 use super::boundary::*;
-use super::decision::{answer, tollbar_decision};
+use super::check::answer;
+use super::decision::tollbar_decision;
 use super::limiter::tollbar_limiter;
 use super::status::*;
 use super::table::{table_code, tollbar_table};

@@ -1,7 +1,8 @@
 //! Several limits in one call.
 
 use super::boundary::*;
-use super::decision::{put, tollbar_decision};
+use super::check::put;
+use super::decision::tollbar_decision;
 use super::limiter::tollbar_limiter;
 use super::status::*;
 use super::table::{table_code, tollbar_table};

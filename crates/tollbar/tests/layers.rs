@@ -27,7 +27,9 @@ const TOLLBAR_C: &[&[&str]] = &[
     &["freestanding", "status", "version"],
     &["boundary"],
     &["clock", "decision", "policy", "prefix", "route"],
-    &["cell", "limiter", "queue", "table"],
+    &["table", "table_options"],
+    &["check"],
+    &["cell", "limiter", "queue"],
     &[
         "charge",
         "decide",

@@ -7,7 +7,7 @@ use crate::table::decide::Table;
 use crate::table::memory::slot::{Pair, Slot};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::records;
-use crate::table::slots::placement::TAG;
+use crate::table::slots::candidates::TAG;
 
 /// The content of a table's slots. While no other call changes the table, all numbers but `claimed` add up to the number of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::table::memory::slot::{Pair, Slot};
 use crate::table::policies::conversion::Scratches;
 use crate::table::policies::records::{policy_of, version_of};
 use crate::table::policies::{PolicyId, ROUNDS};
-use crate::table::slots::placement::{hash_of_tag, TAG, TAG_BITS};
+use crate::table::slots::candidates::{hash_of_tag, TAG, TAG_BITS};
 
 /// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

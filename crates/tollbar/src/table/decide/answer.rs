@@ -11,15 +11,27 @@ pub trait Answer: Sized {
     const IS_FULL: bool;
 
     /// The answer to a request for `cost` to which `rule` gave `verdict` at `now`. `state` is the key's state after the request.
-    fn known(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self;
+    fn of_step(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self;
 
     /// The answer that says `decision`.
-    fn told(decision: Decision) -> Self;
+    fn of_decision(decision: Decision) -> Self;
+
+    /// The answer to a request that failed with `error`.
+    fn of_error(error: TableError) -> Self;
 
     /// The answer to an admitted request. It calls `full` only if it has more than the verdict.
     #[inline(always)]
-    fn allowed(full: impl FnOnce() -> Decision) -> Self {
-        Self::told(full())
+    fn of_admission(full: impl FnOnce() -> Decision) -> Self {
+        Self::of_decision(full())
+    }
+
+    /// The answer that says the decision, or the error.
+    #[inline(always)]
+    fn of(decision: Result<Decision, TableError>) -> Self {
+        match decision {
+            Ok(decision) => Self::of_decision(decision),
+            Err(error) => Self::of_error(error),
+        }
     }
 
     /// The same answer with `permits` of the calling thread's credit added to the remaining ones.
@@ -28,18 +40,6 @@ pub trait Answer: Sized {
     fn with_credit(self, permits: u64) -> Self {
         let _ = permits;
         self
-    }
-
-    /// The answer to a request that failed with `error`.
-    fn failed(error: TableError) -> Self;
-
-    /// The answer that says `decision`, or the error.
-    #[inline(always)]
-    fn of(decision: Result<Decision, TableError>) -> Self {
-        match decision {
-            Ok(decision) => Self::told(decision),
-            Err(error) => Self::failed(error),
-        }
     }
 }
 
@@ -57,22 +57,22 @@ impl Answer for Verdict {
     const IS_FULL: bool = false;
 
     #[inline(always)]
-    fn known(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Verdict {
+    fn of_step(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Verdict {
         verdict
     }
 
     #[inline(always)]
-    fn told(decision: Decision) -> Verdict {
-        decision.verdict
-    }
-
-    #[inline(always)]
-    fn allowed(_: impl FnOnce() -> Decision) -> Verdict {
+    fn of_admission(_: impl FnOnce() -> Decision) -> Verdict {
         Verdict::Allowed
     }
 
     #[inline(always)]
-    fn failed(_: TableError) -> Verdict {
+    fn of_decision(decision: Decision) -> Verdict {
+        decision.verdict
+    }
+
+    #[inline(always)]
+    fn of_error(_: TableError) -> Verdict {
         Verdict::Denied
     }
 }
@@ -81,23 +81,23 @@ impl Answer for Decision {
     const IS_FULL: bool = true;
 
     #[inline(always)]
-    fn known(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
+    fn of_step(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         rule.describe(verdict, state, now, cost)
     }
 
     #[inline(always)]
-    fn told(decision: Decision) -> Decision {
+    fn of_decision(decision: Decision) -> Decision {
         decision
+    }
+
+    #[inline(always)]
+    fn of_error(_: TableError) -> Decision {
+        closed(Reason::Fault)
     }
 
     #[inline(always)]
     fn with_credit(self, permits: u64) -> Decision {
         Decision { remaining: self.remaining.saturating_add(permits), ..self }
-    }
-
-    #[inline(always)]
-    fn failed(_: TableError) -> Decision {
-        closed(Reason::Fault)
     }
 }
 
@@ -105,28 +105,28 @@ impl<A: Answer> Answer for Result<A, TableError> {
     const IS_FULL: bool = A::IS_FULL;
 
     #[inline(always)]
-    fn known(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self {
-        Ok(A::known(rule, verdict, state, now, cost))
+    fn of_step(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self {
+        Ok(A::of_step(rule, verdict, state, now, cost))
     }
 
     #[inline(always)]
-    fn told(decision: Decision) -> Self {
-        Ok(A::told(decision))
+    fn of_admission(full: impl FnOnce() -> Decision) -> Self {
+        Ok(A::of_admission(full))
     }
 
     #[inline(always)]
-    fn allowed(full: impl FnOnce() -> Decision) -> Self {
-        Ok(A::allowed(full))
+    fn of_decision(decision: Decision) -> Self {
+        Ok(A::of_decision(decision))
+    }
+
+    #[inline(always)]
+    fn of_error(error: TableError) -> Self {
+        Err(error)
     }
 
     #[inline(always)]
     fn with_credit(self, permits: u64) -> Self {
         self.map(|answer| answer.with_credit(permits))
-    }
-
-    #[inline(always)]
-    fn failed(error: TableError) -> Self {
-        Err(error)
     }
 }
 

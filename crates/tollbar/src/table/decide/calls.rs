@@ -8,12 +8,12 @@ use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::Pair;
+use crate::table::memory::slot::{find_in, find_in_two};
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::{PolicyId, ROUNDS};
-use crate::table::slots::placement::Candidates;
-use crate::table::slots::probe::{find_in, find_in_two};
+use crate::table::slots::candidates::Candidates;
 use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull};
 
 impl Table {
@@ -206,7 +206,7 @@ impl Table {
                     Some(step) => step,
                     None => version.rule.step(state, now, cost),
                 };
-                return A::known(&version.rule, step.verdict, version.rule.described(step, state), now, cost);
+                return A::of_step(&version.rule, step.verdict, version.rule.described(step, state), now, cost);
             }
         }
         A::of(self.peek_slow(policy, key, now, cost))

@@ -30,12 +30,12 @@ mod tests;
 
 use super::memory::counters::lines::{Line, LineCounter};
 use super::memory::error::TableError;
-use super::memory::slot::{Bucket, Slot};
+use super::memory::slot::{find_in, find_in_two, Bucket, Slot};
 use super::policies::compiled::{salt, Version};
 use super::policies::conversion::UnderVersion;
 use super::policies::local::Scratch;
 use super::policies::{Policies, PolicyId, ROUNDS};
-use super::slots::probe::{find_in, find_in_two};
+use super::slots::candidates::tag;
 use super::slots::protocol::{self, Event, OnFull, Outcome};
 use super::slots::Slots;
 use crate::algorithm::{Algorithm, Rule, Step};
@@ -186,16 +186,16 @@ impl Table {
         let Some(slot) = find_in_two(first, second, key) else {
             return self.miss(version, key, second, now, cost);
         };
-        // If another key takes the slot meanwhile, `step_once` fails.
+        // If another key takes the slot meanwhile, [`Slot::commit`] fails.
         let state = slot.state();
         let Some(Step { verdict, next }) = version.step_plain(state, now, cost) else {
             return self.step_slow(version, key, slot, now, cost);
         };
-        if !protocol::step_once(slot, key, state, next) {
+        if !slot.commit(key, state, next) {
             return self.step_slow(version, key, slot, now, cost);
         }
         count(verdict);
-        A::known(&version.rule, verdict, next.unwrap_or(state), now, cost)
+        A::of_step(&version.rule, verdict, next.unwrap_or(state), now, cost)
     }
 
     /// A request whose key needs more than a short hash before the probe. The arguments fit the registers, so the common case spills none.
@@ -257,7 +257,7 @@ impl Table {
                     _ => LineCounter::Reclaimed,
                 };
                 self.policies.memory.count_newcomer(version.number, counter);
-                return A::known(&version.rule, Verdict::Allowed, fresh, now, cost);
+                return A::of_step(&version.rule, Verdict::Allowed, fresh, now, cost);
             }
         }
         match find_in(candidates.spare, key) {
@@ -277,14 +277,14 @@ impl Table {
                 None => version.rule.step(state, now, cost),
             };
             let Step { verdict, next } = step;
-            if protocol::step_once(slot, key, state, next) {
+            if slot.commit(key, state, next) {
                 self.policies.memory.count_decision(version.number, verdict);
-                return A::known(&version.rule, verdict, next.unwrap_or(state), now, cost);
+                return A::of_step(&version.rule, verdict, next.unwrap_or(state), now, cost);
             }
         }
         match self.slots.hash_in_slot(key, slot) {
             Some(hash) => A::of(self.slow(version, hash, now, cost)),
-            None => A::failed(TableError::Corrupt),
+            None => A::of_error(TableError::Corrupt),
         }
     }
 
@@ -372,7 +372,7 @@ impl Table {
     #[inline(always)]
     fn lookup<'a>(&'a self, version: &'a Version, hash: u64) -> Lookup<'a> {
         let (first, second) = self.slots.first_two(hash);
-        Lookup { version, first, second, key: version.key | super::slots::placement::tag(hash) }
+        Lookup { version, first, second, key: version.key | tag(hash) }
     }
 
     /// The hash of a key under the table's seed. It uses rapidhash's second mixing step, because without it some bits are visibly uneven for

@@ -6,12 +6,11 @@ use super::Table;
 use crate::algorithm::{Charge, Step};
 use crate::decision::{Decision, Verdict};
 use crate::table::memory::error::TableError;
+use crate::table::memory::slot::find_in_two;
 use crate::table::memory::slot::Slot;
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
-use crate::table::slots::probe::find_in_two;
-use crate::table::slots::protocol;
 
 /// A key under a policy of a table.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +92,7 @@ impl Known<'_> {
     /// Charges the key if its slot has not changed since the look.
     #[inline(always)]
     fn charge(&self) -> bool {
-        protocol::step_once(self.slot, self.key, self.state, Some(self.next))
+        self.slot.commit(self.key, self.state, Some(self.next))
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::table::memory::layout::mix;
+use crate::table::memory::slot;
 use crate::table::memory::slot::Pair;
-use crate::table::slots::placement::CANDIDATES;
+use crate::table::slots::candidates::CANDIDATES;
 use crate::table::slots::probe::{self, scalar};
 use crate::table::slots::protocol::first_to_expire;
 use crate::table::Options;
@@ -47,10 +48,10 @@ fn the_protocol_chooses_the_same() {
             // The key word of one of the candidates, or of the new key.
             let probed = candidates.slot((random(70) % 14) as usize).map_or(key, Slot::key);
             let (first, second) = (candidates.first, candidates.second);
-            let bits = probe::matches_in_two(first, second, probed);
-            assert_eq!(bits, scalar::matches_in_two(first, second, probed));
-            assert!(core::ptr::eq(probe::choose(bits, first, second), scalar::choose(bits, first, second)));
-            assert_eq!(probe::matches(candidates.spare, probed), scalar::matches(candidates.spare, probed));
+            let bits = slot::matches_in_two(first, second, probed);
+            assert_eq!(bits, slot::scalar::matches_in_two(first, second, probed));
+            assert!(core::ptr::eq(slot::choose(bits, first, second), slot::scalar::choose(bits, first, second)));
+            assert_eq!(slot::matches(candidates.spare, probed), slot::scalar::matches(candidates.spare, probed));
 
             let states = UnderVersion { policies: &table.policies, version };
             let chosen = probe::first_unused(&candidates, key);

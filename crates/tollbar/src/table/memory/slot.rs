@@ -13,10 +13,26 @@
 //! Callers write both words by one 16-byte compare-and-swap. Most callers *read* them by two loads, which is faster than one load of
 //! 16 bytes: if another thread writes between the loads, the swap fails. A caller that decides without a swap reads both words at one
 //! instant by [`Slot::pair`].
+//!
+//! A probe for a key compares all slots of its buckets at once by vector instructions, without a branch, because the processor cannot predict
+//! which bucket holds a key. On other machines than x86-64, under loom, and in the tests that compare both, `scalar` compares slot by slot.
 
-use crate::sync::{AtomicU64, Ordering};
+#[cfg(loom)]
+mod model;
+
+use crate::sync::AtomicU64;
+#[cfg(not(loom))]
+use crate::sync::Ordering;
 #[cfg(not(loom))]
 use core::num::NonZeroU64;
+#[cfg(all(loom, test))]
+pub(crate) use model::Change;
+#[cfg(loom)]
+pub use model::Journal;
+#[cfg(not(all(target_arch = "x86_64", not(loom))))]
+pub(crate) use scalar::{choose, matches, matches_in_two};
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub(crate) use vectors::{choose, matches, matches_in_two};
 
 /// Slots in a bucket: as many as fit a cache line. One in loom's models, so that a key has two candidates.
 pub const SLOTS: usize = if cfg!(loom) { 1 } else { 4 };
@@ -64,6 +80,20 @@ pub struct Slot {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Bucket(pub(crate) [Slot; SLOTS]);
+
+impl Slot {
+    /// Commits one step of a key whose `key` and then `state` the caller read here. An admission (`next`) swaps the new state in. A refusal
+    /// writes nothing: it checks that the slot held both words at one instant. False: nothing has been charged, because another call has
+    /// changed the slot.
+    #[inline(always)]
+    pub(crate) fn commit(&self, key: u64, state: u64, next: Option<u64>) -> bool {
+        let pair = Pair { key, state };
+        match next {
+            Some(next) => self.swap(pair, Pair { key, state: next }).is_ok(),
+            None => self.pair() == pair,
+        }
+    }
+}
 
 #[cfg(not(loom))]
 impl Slot {
@@ -191,95 +221,162 @@ impl Pair {
     }
 }
 
-/// The slot of loom's models. loom has no 16-byte atomics, so a small key and a small state share one of 8 bytes.
-#[cfg(loom)]
-impl Slot {
-    /// Slot `number` of a model. It writes its changes to `journal`.
-    pub fn new(number: usize, pair: Pair, journal: &alloc::sync::Arc<Journal>) -> Slot {
-        Slot { both: AtomicU64::new(pair.packed()), number, journal: journal.clone() }
+/// The slot of two buckets that holds the key word `key`.
+#[inline(always)]
+#[cfg_attr(loom, allow(clippy::modulo_one))] // a model's bucket has one slot
+pub(crate) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Option<&'a Slot> {
+    let bits = matches_in_two(first, second, key);
+    if bits == 0 {
+        return None;
     }
-
-    /// The key word.
-    pub fn key(&self) -> u64 {
-        self.pair().key
-    }
-
-    /// The state word.
-    pub fn state(&self) -> u64 {
-        self.pair().state
-    }
-
-    /// Both words at one instant.
-    pub fn pair(&self) -> Pair {
-        Pair::unpacked(match self.journal.weak {
-            // A load may return a value that has been replaced.
-            true => self.both.load(Ordering::Acquire),
-            false => self.both.fetch_add(0, Ordering::AcqRel),
-        })
-    }
-
-    /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
-    pub fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
-        self.both
-            .compare_exchange(old.packed(), new.packed(), Ordering::SeqCst, Ordering::SeqCst)
-            .map_err(Pair::unpacked)?;
-        self.journal.write(Change { slot: self.number, thread: loom::thread::current().id(), old, new });
-        Ok(())
-    }
+    let place = bits.trailing_zeros() as usize / 2;
+    Some(slot_at(choose(bits, first, second), place % SLOTS))
 }
 
-/// The packed word: version 8 bits, tag 8, state 48.
-#[cfg(loom)]
-impl Pair {
-    fn packed(self) -> u64 {
-        let (version, tag) = (self.key >> 56, self.key << 8 >> 8);
-        assert!(tag >> 8 == 0 && self.state >> 48 == 0, "too large for a model: {self:?}");
-        version << 56 | tag << 48 | self.state
+/// The slot of one bucket that holds the key word `key`.
+#[inline(always)]
+#[cfg_attr(loom, allow(clippy::modulo_one))] // as above
+pub(crate) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
+    let bits = matches(bucket, key);
+    if bits == 0 {
+        return None;
     }
-
-    fn unpacked(both: u64) -> Pair {
-        Pair { key: both >> 56 << 56 | (both >> 48 & 0xff), state: both & ((1 << 48) - 1) }
-    }
+    Some(slot_at(bucket, bits.trailing_zeros() as usize / 4 % SLOTS))
 }
 
-/// The changes of a model's slots, in their order. The mutex is std's and not loom's, so that loom does not count a write to the journal as
-/// a step.
-#[cfg(loom)]
-#[derive(Debug, Default)]
-pub struct Journal {
-    changes: std::sync::Mutex<alloc::vec::Vec<Change>>,
-    /// True: a read is a load, as on a weakly ordered processor. False: a read is a read-modify-write, which has one order with all swaps.
-    /// loom tries every order of read-modify-writes, but not every order of loads.
-    weak: bool,
+#[inline(always)]
+fn slot_at(bucket: &Bucket, place: usize) -> &Slot {
+    debug_assert!(place < SLOTS);
+    // SAFETY: both callers take `place` modulo SLOTS. A bounds check would be one of some forty instructions.
+    unsafe { bucket.0.get_unchecked(place) }
 }
 
-#[cfg(loom)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
-    pub(crate) slot: usize,
-    pub(crate) thread: loom::thread::ThreadId,
-    pub(crate) old: Pair,
-    pub(crate) new: Pair,
-}
+/// The probes of a key that compare slot by slot.
+#[cfg(any(test, loom, not(target_arch = "x86_64")))]
+pub(crate) mod scalar {
+    use super::{Bucket, SLOTS};
 
-#[cfg(loom)]
-impl Journal {
-    /// An empty journal; `weak`: its slots are read by loads.
-    pub fn new(weak: bool) -> Journal {
-        Journal { weak, ..Journal::default() }
+    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the lowest bits.
+    #[inline(always)]
+    pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
+        let slots = first.0.iter().chain(&second.0).enumerate();
+        slots.fold(0, |bits, (n, slot)| bits | (3 * u32::from(slot.key() == key)) << (2 * n))
     }
 
-    fn write(&self, change: Change) {
-        if let Ok(mut changes) = self.changes.lock() {
-            changes.push(change);
+    /// The slots of one bucket that hold the key word `key`: four bits for each slot.
+    #[inline(always)]
+    pub(crate) fn matches(bucket: &Bucket, key: u64) -> u32 {
+        let slots = bucket.0.iter().enumerate();
+        slots.fold(0, |bits, (n, slot)| bits | (15 * u32::from(slot.key() == key)) << (4 * n))
+    }
+
+    /// The first bucket if `bits`, from [`matches_in_two`], has a match in it, otherwise the second.
+    #[inline(always)]
+    pub(crate) fn choose<'a>(bits: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
+        if bits & ((1 << (2 * SLOTS)) - 1) == 0 {
+            second
+        } else {
+            first
         }
     }
+}
 
-    pub(crate) fn changes(&self) -> alloc::vec::Vec<Change> {
-        self.changes.lock().map_or_else(|_| alloc::vec::Vec::new(), |changes| changes.clone())
+/// The probes of a key by AVX instructions. A table is opened only on a processor that has them ([`Slot::supported`]).
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+mod vectors {
+    use super::Bucket;
+
+    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the lowest bits.
+    #[inline(always)]
+    pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
+        let agree: u32;
+        // SAFETY: two buckets of 64 readable bytes, aligned to 64, shared only through atomics. Each load reads one slot by one access, as in
+        // `Slot::pair`.
+        unsafe {
+            core::arch::asm!(
+                "vmovq {key}, {word}",
+                "vpunpcklqdq {key}, {key}, {key}",
+                "vmovdqa {a}, xmmword ptr [{first}]",
+                "vmovdqa {b}, xmmword ptr [{first} + 32]",
+                "vmovdqa {c}, xmmword ptr [{second}]",
+                "vmovdqa {d}, xmmword ptr [{second} + 32]",
+                "vpunpcklqdq {a}, {a}, xmmword ptr [{first} + 16]",
+                "vpunpcklqdq {b}, {b}, xmmword ptr [{first} + 48]",
+                "vpunpcklqdq {c}, {c}, xmmword ptr [{second} + 16]",
+                "vpunpcklqdq {d}, {d}, xmmword ptr [{second} + 48]",
+                "vpcmpeqq {a}, {a}, {key}",
+                "vpcmpeqq {b}, {b}, {key}",
+                "vpcmpeqq {c}, {c}, {key}",
+                "vpcmpeqq {d}, {d}, {key}",
+                // A compared word is all ones or all zeroes. Narrowed twice, it is two bytes.
+                "vpackssdw {a}, {a}, {b}",
+                "vpackssdw {c}, {c}, {d}",
+                "vpacksswb {a}, {a}, {c}",
+                "vpmovmskb {agree:e}, {a}",
+                first = in(reg) core::ptr::from_ref(first),
+                second = in(reg) core::ptr::from_ref(second),
+                word = in(reg) key,
+                agree = lateout(reg) agree,
+                key = out(xmm_reg) _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                c = out(xmm_reg) _,
+                d = out(xmm_reg) _,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        agree
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.changes.lock().map_or(0, |changes| changes.len())
+    /// The slots of one bucket that hold the key word `key`: four bits for each slot.
+    #[inline(always)]
+    pub(crate) fn matches(bucket: &Bucket, key: u64) -> u32 {
+        let agree: u32;
+        // SAFETY: as in `matches_in_two`, for one bucket.
+        unsafe {
+            core::arch::asm!(
+                "vmovq {key}, {word}",
+                "vpunpcklqdq {key}, {key}, {key}",
+                "vmovdqa {a}, xmmword ptr [{bucket}]",
+                "vmovdqa {b}, xmmword ptr [{bucket} + 32]",
+                "vpunpcklqdq {a}, {a}, xmmword ptr [{bucket} + 16]",
+                "vpunpcklqdq {b}, {b}, xmmword ptr [{bucket} + 48]",
+                "vpcmpeqq {a}, {a}, {key}",
+                "vpcmpeqq {b}, {b}, {key}",
+                "vpackssdw {a}, {a}, {b}",
+                "vpmovmskb {agree:e}, {a}",
+                bucket = in(reg) core::ptr::from_ref(bucket),
+                word = in(reg) key,
+                agree = lateout(reg) agree,
+                key = out(xmm_reg) _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        agree
+    }
+
+    /// The first bucket if `agree`, from [`matches_in_two`], has a match in it, otherwise the second. It is a conditional move in assembler,
+    /// because compilers make a branch of it, and a mispredicted branch costs more than the rest of the request.
+    #[inline(always)]
+    pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
+        let mut chosen = core::ptr::from_ref(first);
+        // SAFETY: it changes only a register and the flags.
+        unsafe {
+            core::arch::asm!(
+                "test {agree:l}, {agree:l}",
+                "cmovz {chosen}, {second}",
+                agree = in(reg) agree,
+                chosen = inout(reg) chosen,
+                second = in(reg) core::ptr::from_ref(second),
+                options(pure, readonly, nostack),
+            );
+        }
+        // SAFETY: `chosen` is one of the two references. The compiler does not see that it is not null.
+        unsafe {
+            core::hint::assert_unchecked(!chosen.is_null());
+            &*chosen
+        }
     }
 }

@@ -15,14 +15,15 @@ use super::encoding::{encode, Terms};
 use super::local::{Local, Scratch};
 use super::multi_word::MultiWord;
 use super::records::{policy_of, version_of};
-use super::{Policies, ROUNDS};
+use super::{Policies, PolicyId, ROUNDS};
 use crate::algorithm::gcra::{Plain, TAT_MOST};
 use crate::algorithm::{Rule, Step};
 use crate::policy::Policy;
 use crate::sync::{boxed, AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::{fold, mix, Record, VERSIONS};
-use crate::table::slots::placement::TAG_BITS;
+use crate::table::memory::special::Special;
+use crate::table::slots::candidates::TAG_BITS;
 use alloc::boxed::Box;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize};
@@ -230,6 +231,20 @@ impl Version {
 }
 
 impl Policies {
+    /// The current version of a policy, if this process has compiled it for all threads and no key of the table is exempt or has a policy of
+    /// its own. And the word that says so.
+    #[inline(always)]
+    pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, Special)> {
+        let stamp = self.memory.current_stamp(policy.0);
+        let version = self.versions.known(stamp)?;
+        // Acquire, as in `is_exempt`.
+        let special = self.memory.header().special();
+        match special.is_none() {
+            true => Some((version, special)),
+            false => None,
+        }
+    }
+
     /// The version with `stamp`. [`TableError::Corrupt`] if its record is damaged or belongs to another version by now.
     #[inline(always)]
     pub(super) fn version<'s, 't: 's>(

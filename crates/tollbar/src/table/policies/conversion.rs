@@ -9,7 +9,7 @@ use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::slot::Pair;
-use crate::table::slots::placement::{hash_of_tag, TAG, TAG_BITS};
+use crate::table::slots::candidates::{hash_of_tag, TAG, TAG_BITS};
 use crate::table::slots::protocol::{Event, Relation, States};
 use crate::units::NEVER;
 

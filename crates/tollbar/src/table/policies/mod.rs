@@ -14,9 +14,8 @@ pub use crate::policy::Keep;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::TableError;
-use crate::table::memory::special::Special;
 use crate::table::memory::Memory;
-use crate::table::slots::placement::{TAG, TAG_BITS};
+use crate::table::slots::candidates::{TAG, TAG_BITS};
 use crate::table::slots::protocol::Event;
 use compiled::{Version, Versions};
 use local::{Locals, Scratch};
@@ -65,20 +64,6 @@ impl Policies {
             }
         }
         Ok(policies)
-    }
-
-    /// The current version of a policy, if this process has compiled it for all threads and no key of the table is exempt or has a policy of
-    /// its own. And the word that says so.
-    #[inline(always)]
-    pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, Special)> {
-        let stamp = self.memory.current_stamp(policy.0);
-        let version = self.versions.known(stamp)?;
-        // Acquire, as in `is_exempt`.
-        let special = self.memory.header().special();
-        match special.is_none() {
-            true => Some((version, special)),
-            false => None,
-        }
     }
 
     /// What credit under a version is known by, at this moment ([`Version::credit_mark`]).

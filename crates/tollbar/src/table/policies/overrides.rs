@@ -19,7 +19,7 @@ use crate::table::memory::error::TableError;
 use crate::table::memory::sizes::{override_groups, GROUP};
 use crate::table::memory::slot::{Pair, Slot};
 use crate::table::memory::special::OVERRIDE;
-use crate::table::slots::placement::{hash_of_tag, tag};
+use crate::table::slots::candidates::{hash_of_tag, tag};
 use core::num::NonZeroU64;
 
 /// Places that share two cache lines.

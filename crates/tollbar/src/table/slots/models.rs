@@ -2,7 +2,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib table::slots::models`
 //!
-//! The models run the code of `protocol`, `placement`, the scalar probes and `slot`. A bucket has one slot, so a key has two candidates. The
+//! The models run the code of `protocol`, `candidates`, the scalar probes and `slot`. A bucket has one slot, so a key has two candidates. The
 //! rules of the policies are small ones of the models ([`rules`]). Each swap writes its change into a journal. Each model checks the
 //! invariants of every run ([`Played::judge`]), and the results of its own scene.
 //!
@@ -11,7 +11,7 @@
 
 mod rules;
 
-use super::placement::{Candidates, TAG, TAG_BITS};
+use super::candidates::{Candidates, TAG, TAG_BITS};
 use super::protocol::{self, Changed, Event, OnFull, Outcome, Relation, States};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
@@ -154,7 +154,7 @@ impl World {
         if let Some(slot) = candidates.find(word) {
             let state = slot.state();
             let Step { verdict, next } = rule.step(state, now, cost);
-            if protocol::step_once(slot, word, state, next) {
+            if slot.commit(word, state, next) {
                 let state = next.unwrap_or(state);
                 return (word, Some(Outcome { verdict, state, event: Event::Known, until: 0, retries: 0 }));
             }
@@ -185,7 +185,7 @@ impl World {
             let expires = expires(pair);
             let room =
                 |n| candidates.slot(n).map(Slot::pair).is_some_and(|at| at.key != word && self.expires_at(at) <= now);
-            if expires <= now || !(0..super::placement::CANDIDATES).any(room) {
+            if expires <= now || !(0..super::candidates::CANDIDATES).any(room) {
                 return (word, false);
             }
             if slot.swap(pair, Pair { key: 0, state: expires }).is_ok() {

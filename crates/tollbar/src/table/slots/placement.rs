@@ -20,88 +20,131 @@
 //! reduce that to one key in some thousands. In a new table, 98 of 100 keys are in their first two buckets; after slots have been reused many
 //! times, 91 of 100 are.
 
-use super::probe::find_in;
-use crate::table::memory::slot::{Bucket, Slot, SLOTS};
-#[cfg(not(loom))]
-use crate::table::memory::Parts;
+use super::candidates::{tag, Candidates, RESTS, REST_BITS, TAG, TAG_BITS};
+use crate::table::memory::layout::BUCKETS_AT;
+use crate::table::memory::slot::{Bucket, Slot, SLOTS_A_BUCKET};
+use crate::table::memory::{Memory, Parts};
+use core::ptr::NonNull;
 
-/// The slots that may hold one key. Loom's models have no spare bucket.
-pub(crate) const CANDIDATES: usize = if cfg!(loom) { 2 } else { 3 } * SLOTS;
-/// Bits of a key word that hold the tag. The bits above hold the number of the policy's version.
-pub(crate) const TAG_BITS: u32 = 56;
-pub(crate) const TAG: u64 = (1 << TAG_BITS) - 1;
-const REST_BITS: u32 = 64 - TAG_BITS;
-/// The number of rests.
-const RESTS: u64 = 1 << REST_BITS;
-
-/// A hash of `tag`.
-pub(crate) const fn hash_of_tag(tag: u64) -> u64 {
-    tag << REST_BITS
+/// The addresses of a table's buckets. It keeps the addresses of the first and the second part, which saves each request four instructions.
+/// It must not outlive its memory.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    first: NonNull<Bucket>,
+    second: NonNull<Bucket>,
+    placement: Placement,
+    buckets: u64,
 }
 
-/// The buckets of a key.
-#[derive(Clone, Copy)]
-pub(crate) struct Candidates<'a> {
-    pub(crate) first: &'a Bucket,
-    pub(crate) second: &'a Bucket,
-    #[cfg(not(loom))]
-    pub(crate) spare: &'a Bucket,
-    /// The tag of the key.
-    pub(crate) tag: u64,
-}
+// SAFETY: buckets consist of atomics, and the memory is the process's.
+unsafe impl Send for Slots {}
+// SAFETY: as above.
+unsafe impl Sync for Slots {}
 
-impl<'a> Candidates<'a> {
-    /// The slot whose key word is `key`.
-    #[inline(always)]
-    pub(crate) fn find(&self, key: u64) -> Option<&'a Slot> {
-        if let Some(slot) = find_in(self.first, key) {
-            return Some(slot);
+impl Slots {
+    /// # Safety
+    /// `memory` lives as long as the result.
+    pub(crate) unsafe fn of(memory: &Memory) -> Slots {
+        let buckets = memory.fixed.buckets;
+        let placement = Placement::new(buckets);
+        // SAFETY: `Header::fixed` checked that the memory has this many buckets. They are aligned, because the region and BUCKETS_AT are
+        // aligned to 64 bytes.
+        let first: NonNull<Bucket> = unsafe { memory.region().base().byte_add(BUCKETS_AT).cast() };
+        // SAFETY: as above; the second part is in the memory, too.
+        let second = unsafe { first.add(placement.second_part() as usize) };
+        Slots { first, second, placement, buckets }
+    }
+
+    /// The number of slots.
+    pub(crate) fn count(&self) -> u64 {
+        self.buckets * SLOTS_A_BUCKET.get()
+    }
+
+    /// Slot number `n`, and the number of its bucket.
+    pub(crate) fn get(&self, n: u64) -> Option<(&Slot, u64)> {
+        if n >= self.count() {
+            return None;
         }
-        if let Some(slot) = find_in(self.second, key) {
-            return Some(slot);
-        }
-        self.spare().and_then(|spare| find_in(spare, key))
+        let (bucket, place) = (n / SLOTS_A_BUCKET, n % SLOTS_A_BUCKET);
+        // SAFETY: n is below the number of slots, so its bucket is below the number of buckets.
+        let slot = unsafe { self.bucket(bucket) }.0.get(place as usize)?;
+        Some((slot, bucket))
     }
 
-    /// Candidate number `n`, below [`CANDIDATES`]. The order alternates between the first two buckets, each from its first slot on, so that
-    /// a key that takes the first empty slot goes to the emptier bucket.
+    /// The number of one of this table's slots.
     #[inline(always)]
-    pub(crate) fn slot(&self, n: usize) -> Option<&'a Slot> {
-        if n >= 2 * SLOTS {
-            return self.spare()?.0.get(n - 2 * SLOTS);
-        }
-        let bucket = if n & 1 == 0 { self.first } else { self.second };
-        bucket.0.get(n >> 1)
+    pub(crate) fn number(&self, slot: &Slot) -> u64 {
+        let from = self.first.as_ptr() as usize;
+        ((core::ptr::from_ref(slot) as usize).wrapping_sub(from) / core::mem::size_of::<Slot>()) as u64
     }
 
-    /// All candidates in their order.
-    pub(crate) fn slots(self) -> impl Iterator<Item = &'a Slot> {
-        (0..CANDIDATES).filter_map(move |n| self.slot(n))
-    }
-
-    /// The last candidate that an insertion takes. In a table that holds no more keys than its capacity it is mostly empty.
+    /// The first two buckets of a hash.
     #[inline(always)]
-    pub(crate) fn last(&self) -> Option<&'a Slot> {
-        self.slot(CANDIDATES - 1)
+    pub(crate) fn first_two(&self, hash: u64) -> (&Bucket, &Bucket) {
+        let (first, second) = self.placement.in_parts(hash);
+        // SAFETY: `in_parts` returns numbers below the length of a part.
+        unsafe { (self.first.add(first as usize).as_ref(), self.second.add(second as usize).as_ref()) }
     }
 
+    /// All buckets of a hash.
+    pub(crate) fn candidates(&self, hash: u64) -> Candidates<'_> {
+        let (first, second, spare) = self.placement.buckets(hash);
+        // SAFETY: `Placement::buckets` returns numbers below the number of buckets.
+        let (first, second, spare) = unsafe { (self.bucket(first), self.bucket(second), self.bucket(spare)) };
+        Candidates { first, second, spare, tag: tag(hash) }
+    }
+
+    /// [`Slots::candidates`] for a key word and the key's second bucket.
     #[inline(always)]
-    fn spare(&self) -> Option<&'a Bucket> {
-        #[cfg(not(loom))]
-        return Some(self.spare);
-        #[cfg(loom)]
-        None
+    pub(crate) fn candidates_of_key<'a>(&'a self, key: u64, second: &'a Bucket) -> Candidates<'a> {
+        let hash = self.hash_of_key(key, second);
+        let (first, spare) = (self.placement.first(hash), self.placement.spare(hash));
+        // SAFETY: both are numbers below the number of buckets.
+        let (first, spare) = unsafe { (self.bucket(first), self.bucket(spare)) };
+        Candidates { first, second, spare, tag: tag(hash) }
+    }
+
+    /// The spare bucket of a hash.
+    #[inline(always)]
+    pub(crate) fn spare(&self, hash: u64) -> &Bucket {
+        // SAFETY: `Placement::spare` returns a number below the number of buckets.
+        unsafe { self.bucket(self.placement.spare(hash)) }
+    }
+
+    /// The hash of a key, from its key word and its second bucket. Few requests need the hash, and keeping it would cost every request a
+    /// register.
+    #[inline(always)]
+    pub(crate) fn hash_of_key(&self, key: u64, second: &Bucket) -> u64 {
+        let from = self.first.as_ptr() as usize;
+        let bytes = (core::ptr::from_ref(second) as usize).wrapping_sub(from);
+        self.placement.hash_in_second(key & TAG, (bytes / core::mem::size_of::<Bucket>()) as u64)
+    }
+
+    /// The hash of the key word `key` in `slot`. `None` in damaged memory.
+    pub(crate) fn hash_in_slot(&self, key: u64, slot: &Slot) -> Option<u64> {
+        self.hash_in_bucket(key, self.number(slot) / SLOTS_A_BUCKET)
+    }
+
+    /// The hash of the key word `key` in bucket number `bucket`. `None` in damaged memory.
+    pub(crate) fn hash_in_bucket(&self, key: u64, bucket: u64) -> Option<u64> {
+        self.placement.hash_of(key & TAG, bucket)
+    }
+
+    /// # Safety
+    /// `n` is below the number of buckets.
+    #[inline(always)]
+    unsafe fn bucket(&self, n: u64) -> &Bucket {
+        // SAFETY: the memory outlives `self` and has all buckets, and the caller promises that `n` is below their number.
+        unsafe { self.first.add(n as usize).as_ref() }
     }
 }
 
 /// Maps hashes to the numbers of buckets.
-#[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     parts: Parts,
 }
 
-#[cfg(not(loom))]
 impl Placement {
     /// The placement in a table of `buckets`, which is in `BUCKETS_LEAST..=BUCKETS_MOST`.
     pub(crate) fn new(buckets: u64) -> Placement {
@@ -178,28 +221,19 @@ impl Placement {
     }
 }
 
-/// The part of a hash that a slot stores. It is the upper part, because that takes fewer instructions.
-#[inline(always)]
-pub(crate) fn tag(hash: u64) -> u64 {
-    hash >> REST_BITS
-}
-
 /// The part of a hash that the number of a slot's bucket says.
-#[cfg(not(loom))]
 #[inline(always)]
 fn rest(hash: u64) -> u64 {
     hash & (RESTS - 1)
 }
 
 /// A number whose upper half depends on all bits of `tag`: the multiplier is odd and near 2^64 / phi.
-#[cfg(not(loom))]
 #[inline(always)]
 fn mixed(tag: u64) -> u64 {
     tag.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Maps `n` of 2^32 to one of `parts`.
-#[cfg(not(loom))]
 #[inline(always)]
 fn scale(n: u32, parts: u64) -> u64 {
     (u64::from(n) * parts) >> 32
@@ -207,14 +241,13 @@ fn scale(n: u32, parts: u64) -> u64 {
 
 /// `n`, which is below twice `buckets`, modulo `buckets`. It is computed by a mask, because compilers make a branch of a choice, and this
 /// one cannot be predicted.
-#[cfg(not(loom))]
 #[inline(always)]
 fn wrap(n: u64, buckets: u64) -> u64 {
     let over = n.wrapping_sub(buckets);
     over.wrapping_add(buckets & ((over as i64) >> 63) as u64)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::table::memory::layout::mix;

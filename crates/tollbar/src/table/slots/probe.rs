@@ -1,75 +1,24 @@
-//! Probes: find the slot of a few cache lines that holds a key, or the one that a new key may take.
+//! The probes of an insertion: they find the candidate that a new key may take. The probe for a known key is
+//! [`find_in_two`](crate::table::memory::slot::find_in_two).
 //!
-//! On x86-64 each probe compares all slots at once by vector instructions, without a branch, because the processor cannot predict which
-//! bucket holds a key. On other machines, under loom, and in the tests that compare both, the functions of `scalar` compare slot by slot.
+//! On x86-64 each probe compares all slots at once by vector instructions, without a branch. On other machines, under loom, and in the tests
+//! that compare both, the functions of `scalar` compare slot by slot.
 
-use super::placement::Candidates;
-use crate::table::memory::slot::{Bucket, Slot, SLOTS};
+use super::candidates::Candidates;
+use crate::table::memory::slot::Slot;
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+use crate::table::memory::slot::SLOTS;
 
 #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-pub(crate) use scalar::{choose, first_unused, lowest_state, matches, matches_in_two};
+pub(crate) use scalar::{first_unused, lowest_state};
 #[cfg(all(target_arch = "x86_64", not(loom)))]
-pub(crate) use vectors::{choose, first_unused, lowest_state, matches, matches_in_two};
-
-/// The slot of two buckets that holds the key word `key`.
-#[inline(always)]
-#[cfg_attr(loom, allow(clippy::modulo_one))] // a model's bucket has one slot
-pub(crate) fn find_in_two<'a>(first: &'a Bucket, second: &'a Bucket, key: u64) -> Option<&'a Slot> {
-    let bits = matches_in_two(first, second, key);
-    if bits == 0 {
-        return None;
-    }
-    let place = bits.trailing_zeros() as usize / 2;
-    Some(slot_at(choose(bits, first, second), place % SLOTS))
-}
-
-/// The slot of one bucket that holds the key word `key`.
-#[inline(always)]
-#[cfg_attr(loom, allow(clippy::modulo_one))] // as above
-pub(crate) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
-    let bits = matches(bucket, key);
-    if bits == 0 {
-        return None;
-    }
-    Some(slot_at(bucket, bits.trailing_zeros() as usize / 4 % SLOTS))
-}
-
-#[inline(always)]
-fn slot_at(bucket: &Bucket, place: usize) -> &Slot {
-    debug_assert!(place < SLOTS);
-    // SAFETY: both callers take `place` modulo SLOTS. A bounds check would be one of some forty instructions.
-    unsafe { bucket.0.get_unchecked(place) }
-}
+pub(crate) use vectors::{first_unused, lowest_state};
 
 /// The probes that compare slot by slot.
 #[cfg(any(test, loom, not(target_arch = "x86_64")))]
 pub(crate) mod scalar {
     use super::*;
-    use crate::table::slots::placement::TAG_BITS;
-
-    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the lowest bits.
-    #[inline(always)]
-    pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
-        let slots = first.0.iter().chain(&second.0).enumerate();
-        slots.fold(0, |bits, (n, slot)| bits | (3 * u32::from(slot.key() == key)) << (2 * n))
-    }
-
-    /// The slots of one bucket that hold the key word `key`: four bits for each slot.
-    #[inline(always)]
-    pub(crate) fn matches(bucket: &Bucket, key: u64) -> u32 {
-        let slots = bucket.0.iter().enumerate();
-        slots.fold(0, |bits, (n, slot)| bits | (15 * u32::from(slot.key() == key)) << (4 * n))
-    }
-
-    /// The first bucket if `bits`, from [`matches_in_two`], has a match in it, otherwise the second.
-    #[inline(always)]
-    pub(crate) fn choose<'a>(bits: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
-        if bits & ((1 << (2 * SLOTS)) - 1) == 0 {
-            second
-        } else {
-            first
-        }
-    }
+    use crate::table::slots::candidates::TAG_BITS;
 
     /// The first slot, in the key's order, that no key has ever had. `None` if there is none, or if some slot may already hold the key under
     /// any version of its policy: the probe compares only the lower half of the tag.
@@ -117,100 +66,6 @@ pub(crate) mod scalar {
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod vectors {
     use super::*;
-
-    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the lowest bits.
-    #[inline(always)]
-    pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
-        let agree: u32;
-        // SAFETY: two buckets of 64 readable bytes, aligned to 64, shared only through atomics. Each load reads one slot by one access, as in
-        // `Slot::pair`.
-        unsafe {
-            core::arch::asm!(
-                "vmovq {key}, {word}",
-                "vpunpcklqdq {key}, {key}, {key}",
-                "vmovdqa {a}, xmmword ptr [{first}]",
-                "vmovdqa {b}, xmmword ptr [{first} + 32]",
-                "vmovdqa {c}, xmmword ptr [{second}]",
-                "vmovdqa {d}, xmmword ptr [{second} + 32]",
-                "vpunpcklqdq {a}, {a}, xmmword ptr [{first} + 16]",
-                "vpunpcklqdq {b}, {b}, xmmword ptr [{first} + 48]",
-                "vpunpcklqdq {c}, {c}, xmmword ptr [{second} + 16]",
-                "vpunpcklqdq {d}, {d}, xmmword ptr [{second} + 48]",
-                "vpcmpeqq {a}, {a}, {key}",
-                "vpcmpeqq {b}, {b}, {key}",
-                "vpcmpeqq {c}, {c}, {key}",
-                "vpcmpeqq {d}, {d}, {key}",
-                // A compared word is all ones or all zeroes. Narrowed twice, it is two bytes.
-                "vpackssdw {a}, {a}, {b}",
-                "vpackssdw {c}, {c}, {d}",
-                "vpacksswb {a}, {a}, {c}",
-                "vpmovmskb {agree:e}, {a}",
-                first = in(reg) core::ptr::from_ref(first),
-                second = in(reg) core::ptr::from_ref(second),
-                word = in(reg) key,
-                agree = lateout(reg) agree,
-                key = out(xmm_reg) _,
-                a = out(xmm_reg) _,
-                b = out(xmm_reg) _,
-                c = out(xmm_reg) _,
-                d = out(xmm_reg) _,
-                options(nostack, preserves_flags, readonly),
-            );
-        }
-        agree
-    }
-
-    /// The slots of one bucket that hold the key word `key`: four bits for each slot.
-    #[inline(always)]
-    pub(crate) fn matches(bucket: &Bucket, key: u64) -> u32 {
-        let agree: u32;
-        // SAFETY: as in `matches_in_two`, for one bucket.
-        unsafe {
-            core::arch::asm!(
-                "vmovq {key}, {word}",
-                "vpunpcklqdq {key}, {key}, {key}",
-                "vmovdqa {a}, xmmword ptr [{bucket}]",
-                "vmovdqa {b}, xmmword ptr [{bucket} + 32]",
-                "vpunpcklqdq {a}, {a}, xmmword ptr [{bucket} + 16]",
-                "vpunpcklqdq {b}, {b}, xmmword ptr [{bucket} + 48]",
-                "vpcmpeqq {a}, {a}, {key}",
-                "vpcmpeqq {b}, {b}, {key}",
-                "vpackssdw {a}, {a}, {b}",
-                "vpmovmskb {agree:e}, {a}",
-                bucket = in(reg) core::ptr::from_ref(bucket),
-                word = in(reg) key,
-                agree = lateout(reg) agree,
-                key = out(xmm_reg) _,
-                a = out(xmm_reg) _,
-                b = out(xmm_reg) _,
-                options(nostack, preserves_flags, readonly),
-            );
-        }
-        agree
-    }
-
-    /// The first bucket if `agree`, from [`matches_in_two`], has a match in it, otherwise the second. It is a conditional move in assembler,
-    /// because compilers make a branch of it, and a mispredicted branch costs more than the rest of the request.
-    #[inline(always)]
-    pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
-        let mut chosen = core::ptr::from_ref(first);
-        // SAFETY: it changes only a register and the flags.
-        unsafe {
-            core::arch::asm!(
-                "test {agree:l}, {agree:l}",
-                "cmovz {chosen}, {second}",
-                agree = in(reg) agree,
-                chosen = inout(reg) chosen,
-                second = in(reg) core::ptr::from_ref(second),
-                options(pure, readonly, nostack),
-            );
-        }
-        // SAFETY: `chosen` is one of the two references. The compiler does not see that it is not null.
-        unsafe {
-            core::hint::assert_unchecked(!chosen.is_null());
-            &*chosen
-        }
-    }
 
     /// Instructions that compare the four 32-bit halves of each of four slots with those in `{k}`. They put four bits for each slot into a
     /// register.

@@ -30,7 +30,7 @@
 //! **No thread waits.** Each swap leaves the table complete, so a killed thread leaves no work for others. A swap fails only because another
 //! swap has succeeded.
 
-use super::placement::{Candidates, CANDIDATES, TAG, TAG_BITS};
+use super::candidates::{Candidates, CANDIDATES, TAG, TAG_BITS};
 use super::probe::{first_unused, lowest_state};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
@@ -187,18 +187,6 @@ fn step_known(slot: &Slot, key: u64, step: &mut impl FnMut(u64) -> Step) -> Resu
         sure = true;
     }
     Err(Changed)
-}
-
-/// One try of step 1 in a slot in which the caller read `key` and then `state`. It swaps to `next`, or, for a refusal, checks that the slot
-/// held both at one instant. False: nothing has been charged, and the caller must call [`request`].
-#[inline(always)]
-pub(crate) fn step_once(slot: &Slot, key: u64, state: u64, next: Option<u64>) -> bool {
-    let pair = Pair { key, state };
-    match next {
-        Some(next) => slot.swap(pair, Pair { key, state: next }).is_ok(),
-        // A refusal writes nothing, so no swap has shown that the state is this key's.
-        None => slot.pair() == pair,
-    }
 }
 
 /// Step 2 of a request: the key is new.

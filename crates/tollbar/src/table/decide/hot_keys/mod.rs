@@ -51,11 +51,10 @@ use crate::algorithm::Rule;
 use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
 use crate::table::memory::error::TableError;
+use crate::table::memory::slot::{find_in, find_in_two};
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
-use crate::table::slots::probe::{find_in, find_in_two};
-use crate::table::slots::protocol::step_once;
 use credit::ThreadCredit;
 pub(in crate::table) use threads::HotKeys;
 
@@ -81,7 +80,7 @@ impl Table {
                 // gave credit, and lines live as long as the table.
                 unsafe { &*mine.line(policy.number()) }.count(Verdict::Allowed);
                 HotKeys::leave(mine);
-                return A::allowed(|| self.describe_paid(version, hash, now, cost, 0));
+                return A::of_admission(|| self.describe_paid(version, hash, now, cost, 0));
             }
         }
         HotKeys::leave(mine);
@@ -148,7 +147,7 @@ impl Table {
         let left = mine.find(id).map_or(0, |credit| credit.permits(now));
         HotKeys::leave(mine);
         match paid {
-            true => A::allowed(|| self.describe_paid(version, hash, now, cost, left)),
+            true => A::of_admission(|| self.describe_paid(version, hash, now, cost, left)),
             false => self.decide_hashed::<A>(version, hash, Some(now), cost).with_credit(left),
         }
     }
@@ -252,7 +251,7 @@ impl Table {
         let lease = gcra.lease(state, now, cost, most)?;
         // Before the swap, so that a call that gives back permits of this key and reads the swapped state sees the note.
         self.policies.memory.note_credit(version.number);
-        if !step_once(slot, key, state, Some(lease.next)) {
+        if !slot.commit(key, state, Some(lease.next)) {
             return None;
         }
         self.policies.memory.note_time(now);

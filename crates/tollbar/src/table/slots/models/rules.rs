@@ -1,6 +1,6 @@
 //! The models' rules, which are simpler than the algorithms, and the versions of policies that have them.
 
-use super::super::placement::{TAG, TAG_BITS};
+use super::super::candidates::{TAG, TAG_BITS};
 use crate::algorithm::Step;
 use crate::table::memory::slot::Pair;
 

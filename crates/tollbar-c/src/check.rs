@@ -1,0 +1,278 @@
+//! Checks of tables, and the ways in which a decision gets to its C caller: as a number, or in a `tollbar_decision`.
+
+use super::boundary::*;
+use super::decision::tollbar_decision;
+use super::status::TOLLBAR_ALLOWED;
+use super::table::{table_code, table_of, tollbar_table};
+use core::ffi::c_void;
+use core::mem::size_of;
+use tollbar::algorithm::Rule;
+use tollbar::decision::{Decision, Verdict};
+use tollbar::table::{Answer, PolicyId, TableError};
+
+/// Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
+///
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
+/// full decision. With NULL the call is cheaper.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_check(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { check(table, policy, key, length, None, cost, out) }))
+}
+
+/// tollbar_table_check at the caller's time: on the scale of tollbar_table_now, or another that all
+/// callers of this table share.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_check_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    now_ns: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { check(table, policy, key, length, Some(now_ns), cost, out) }))
+}
+
+/// Returns what tollbar_table_check would return. It takes no permits and stores no key.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_peek(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { peek(table, policy, key, length, None, cost, out) }))
+}
+
+/// tollbar_table_peek at the caller's time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_peek_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    now_ns: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| code(unsafe { peek(table, policy, key, length, Some(now_ns), cost, out) }))
+}
+
+/// # Safety
+/// As the public calls.
+#[inline(always)]
+unsafe fn check(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> Result<i32, i32> {
+    if !out.is_null() {
+        // A tail call with the arguments as they came, before all else: so a call without `out` saves no registers for a full decision.
+        // SAFETY: by the caller's promise.
+        return Ok(unsafe {
+            match now {
+                Some(now) => check_in_full_at(table, policy, key, length, now, cost, out),
+                None => check_in_full(table, policy, key, length, cost, out),
+            }
+        });
+    }
+    // SAFETY: by the caller's promise.
+    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+    let Code(code) = table.decide(PolicyId::new(policy), key, now, cost);
+    Ok(code)
+}
+
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn check_in_full_at(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: u64,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    code(unsafe { write_in_full(table, policy, key, length, Some(now), cost, out) })
+}
+
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn check_in_full(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    code(unsafe { write_in_full(table, policy, key, length, None, cost, out) })
+}
+
+/// Compiled once for both kinds of time, because the arithmetic of a full decision costs more than a call.
+///
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn write_in_full(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+    let size = size_at(out)?;
+    match table.decide::<Result<Decision, TableError>>(PolicyId::new(policy), key, now, cost) {
+        // SAFETY: size_at has inspected it; writable by the caller's promise.
+        Ok(decision) => unsafe { put(out, size, &decision) },
+        Err(error) => Err(table_code(error)),
+    }
+}
+
+/// # Safety
+/// As the public calls.
+unsafe fn peek(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    now: Option<u64>,
+    cost: u64,
+    out: *mut tollbar_decision,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+    let policy = PolicyId::new(policy);
+    if out.is_null() {
+        let Code(code) = table.peek_for(policy, key, now, cost);
+        return Ok(code);
+    }
+    match table.try_peek(policy, key, now, cost) {
+        Ok(decision) => answer(out, move || decision),
+        Err(error) => Err(table_code(error)),
+    }
+}
+
+/// The result of a call without a full decision. It is the verdict's number, so the hot path converts nothing.
+pub(super) struct Code(pub(super) i32);
+
+impl Answer for Code {
+    const IS_FULL: bool = false;
+
+    #[inline(always)]
+    fn of_step(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Code {
+        Code(verdict as i32)
+    }
+
+    #[inline(always)]
+    fn of_admission(_: impl FnOnce() -> Decision) -> Code {
+        Code(TOLLBAR_ALLOWED)
+    }
+
+    #[inline(always)]
+    fn of_decision(decision: Decision) -> Code {
+        Code(decision.verdict as i32)
+    }
+
+    #[inline(always)]
+    fn of_error(error: TableError) -> Code {
+        Code(table_code(error))
+    }
+}
+
+/// Decides, writes the decision to `out` and returns its verdict. It checks `out` before it decides. It is out of line, so that
+/// calls without `out` save no registers.
+#[inline(never)]
+pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
+    if out.is_null() {
+        return Ok(decide().verdict as i32);
+    }
+    let size = size_at(out)?;
+    // SAFETY: size_at has inspected it; writable by the promise that every caller of this makes to C.
+    unsafe { put_apart(out, size, &decide()) }
+}
+
+/// [`put`] out of line: one copy for all instances of [`answer`].
+///
+/// # Safety
+/// As [`put`].
+#[inline(never)]
+unsafe fn put_apart(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    unsafe { put(out, size, decision) }
+}
+
+/// `answer` for the C faces of other crates.
+///
+/// # Safety
+/// `out` is null, or points to a writable struct of `out.struct_size` bytes.
+#[inline(always)]
+pub unsafe fn answer_to(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
+    answer(out, decide)
+}
+
+/// Writes a decision and returns its verdict.
+///
+/// # Safety
+/// `out` points to a writable struct of `size` bytes, which [`size_at`] has returned for it.
+#[inline(always)]
+pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
+    let value = tollbar_decision {
+        struct_size: size as u32,
+        verdict: decision.verdict as u32,
+        remaining: decision.remaining,
+        retry_after_ns: decision.retry_after,
+        reset_after_ns: decision.reset_after,
+        reason: decision.reason as u32,
+        bound: decision.bound,
+    };
+    // A struct of this version's size is written by plain stores. Another size needs the copying call.
+    if size == size_of::<tollbar_decision>() {
+        // SAFETY: by the caller's promise; `value` has the caller's own `struct_size`.
+        unsafe { out.write(value) };
+    } else {
+        // SAFETY: by the caller's promise.
+        unsafe { write(out, &value) }?;
+    }
+    Ok(decision.verdict as i32)
+}
+
+const _: () = assert!(size_of::<TableError>() <= 12);

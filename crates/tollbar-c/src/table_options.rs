@@ -1,0 +1,115 @@
+//! The policies and options of a call that makes or opens a table.
+
+use super::boundary::*;
+use super::clock::source;
+use super::policy::{policy, tollbar_policy_spec};
+use super::status::*;
+use super::table::*;
+use tollbar::policy::Policy;
+use tollbar::table::{Missing, OnFull, Options, Trust, POLICIES_MOST};
+
+/// The policies and options of a call. The policies are on the stack, so the call allocates nothing but the table.
+pub(super) struct Asked {
+    pub(super) options: Options,
+    policies: [Policy; POLICIES_MOST],
+    count: usize,
+}
+
+impl Asked {
+    pub(super) fn policies(&self) -> &[Policy] {
+        self.policies.get(..self.count).unwrap_or_default()
+    }
+}
+
+fn trust(flags: u32) -> Trust {
+    if flags & TOLLBAR_TABLE_TRUST_ANYONE != 0 {
+        Trust::Anyone
+    } else {
+        Trust::Owner
+    }
+}
+
+fn waiters(asked: u32) -> u32 {
+    match asked {
+        0 => Options::WAITERS,
+        most => most,
+    }
+}
+
+/// The options that say nothing of the table itself.
+pub(super) struct Any {
+    pub(super) trust: Trust,
+    pub(super) waiters: u32,
+    pub(super) hot_keys: u32,
+}
+
+/// What the options say if they ask for any existing table: if they are NULL, or have capacity 0 and no other field set that a table is
+/// made by. Otherwise `None`.
+///
+/// # Safety
+/// `options` is null or readable.
+pub(super) unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<Any>, i32> {
+    if options.is_null() {
+        return Ok(Some(Any { trust: Trust::Owner, waiters: waiters(0), hot_keys: 0 }));
+    }
+    // SAFETY: by the caller's promise.
+    let options = unsafe { read(options) }?;
+    let flags = options.flags;
+    let rest = tollbar_table_options { struct_size: 0, flags: 0, ..options };
+    let nothing = rest.capacity == 0
+        && (rest.on_full, rest.seed, rest.missing_key, rest.clock, rest.mode) == (0, 0, 0, 0, 0)
+        && (rest.overrides, rest.reserved) == (0, 0)
+        && flags & !TOLLBAR_TABLE_TRUST_ANYONE == 0;
+    Ok(nothing.then(|| Any { trust: trust(flags), waiters: waiters(rest.waiters), hot_keys: rest.hot_keys }))
+}
+
+/// # Safety
+/// `options` is null or readable; `policies` is null or has `count` entries, each null or readable.
+#[inline(never)]
+pub(super) unsafe fn asked(
+    options: *const tollbar_table_options,
+    policies: *const *const tollbar_policy_spec,
+    count: usize,
+) -> Result<Asked, i32> {
+    // SAFETY: by the caller's promise.
+    let options = unsafe { read(options) }?;
+    if options.flags & !(TOLLBAR_TABLE_HAS_SEED | TOLLBAR_TABLE_SMALL_PAGES | TOLLBAR_TABLE_TRUST_ANYONE) != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    let seeded = options.flags & TOLLBAR_TABLE_HAS_SEED != 0;
+    if !seeded && options.seed != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    if options.reserved != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    // Clause C6: the library would have to ignore bits that are no permissions.
+    if options.mode & !0o777 != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    let on_full = [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny];
+    let missing = [Missing::Deny, Missing::Allow, Missing::Report];
+    let options = Options {
+        on_full: *on_full.get(options.on_full as usize).ok_or(TOLLBAR_E_OUT_OF_RANGE)?,
+        missing: *missing.get(options.missing_key as usize).ok_or(TOLLBAR_E_OUT_OF_RANGE)?,
+        clock: source(options.clock)?,
+        seed: seeded.then_some(options.seed),
+        huge_pages: options.flags & TOLLBAR_TABLE_SMALL_PAGES == 0,
+        trust: trust(options.flags),
+        mode: if options.mode == 0 { 0o600 } else { options.mode },
+        waiters: waiters(options.waiters),
+        hot_keys: options.hot_keys,
+        overrides: if options.overrides == 0 { Options::OVERRIDES } else { options.overrides },
+        ..Options::new(options.capacity)
+    };
+    if count == 0 || count > POLICIES_MOST {
+        return Err(TOLLBAR_E_POLICY_COUNT);
+    }
+    array(policies, count)?;
+    let mut asked = Asked { options, policies: [Policy::new(0, 1); POLICIES_MOST], count };
+    for (n, place) in asked.policies.iter_mut().enumerate().take(count) {
+        // SAFETY: `n` is below the count that the caller vouches for.
+        *place = unsafe { policy(policies.add(n).read()) }?;
+    }
+    Ok(asked)
+}
