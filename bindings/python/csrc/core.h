@@ -129,6 +129,12 @@ int core_call_read(core_table *self, const char *function, const char *amount, i
 /* receipts.c */
 PyObject *core_table_take(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 PyObject *core_table_settle(PyObject *self, PyObject *const *args, Py_ssize_t nargs);
+/* http.c */
+PyObject *core_table_more_after(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
+PyObject *core_limiter_more_after(core_state *state, const tollbar_limiter *limiter, PyObject *const *args, Py_ssize_t nargs,
+                                  PyObject *keywords);
+PyObject *core_http_write(PyObject *module, PyObject *args);
+PyObject *core_http_read(PyObject *module, PyObject *args);
 /* batch.c */
 PyObject *core_table_check_many(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, PyObject *costs, uint64_t now, int timed);

@@ -143,6 +143,10 @@ static PyObject *limiter_charge(PyObject *self, PyObject *const *args, Py_ssize_
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(rest);
 }
 
+static PyObject *limiter_more_after(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    return core_limiter_more_after(of(self)->state, of(self)->handle, args, nargs, keywords);
+}
+
 static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
     static const char *const names[] = { "costs", "at", NULL };
     PyObject *given[2] = { NULL, NULL };
@@ -242,6 +246,8 @@ static PyMethodDef limiter_methods[] = {
     CORE_FAST("take_up_to", limiter_take_up_to, "($self, /, most, *, at=None)", "Takes what there is, up to most; how many."),
     CORE_FAST("charge", limiter_charge, "($self, /, cost=1, *, at=None)",
               "Charges without asking; the rest that could not be charged."),
+    CORE_FAST("more_after", limiter_more_after, "($self, decision, /, cost=1, *, at=None)",
+              "Nanoseconds after the decision until there are more permits than it left. None: there are all, or nobody can say."),
     CORE_FAST("check_many", limiter_check_many, "($self, /, costs, *, at=None)",
               "A 1 for each request that may pass, a 0 for each that may not;\n"
               "costs is how many requests of 1, or a cost for each."),

@@ -342,6 +342,8 @@ static PyMethodDef table_methods[] = {
               "Takes an estimate of what a request will cost: the decision, and the receipt for settle, or None."),
     CORE_METHOD("_settle", (PyCFunction)(void (*)(void))core_table_settle, METH_FASTCALL, "($self, receipt, cost, at, full, /)",
                 "Settles a receipt: (first, given_back, rest)."),
+    CORE_FAST("more_after", core_table_more_after, "($self, decision, /, key, cost=1, policy=0, *, at=None)",
+              "Nanoseconds after the decision until the key has more permits than it left. None: it has all, or nobody can say."),
     CORE_FAST("check_many", core_table_check_many, "($self, /, keys, cost=1, policy=0, *, at=None)",
               "A 1 for each key that may pass, a 0 for each that may not."),
     CORE_METHOD("_book", (PyCFunction)(void (*)(void))table_book, METH_FASTCALL, "($self, key, patience, cost, policy, /)",

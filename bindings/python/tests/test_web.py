@@ -7,7 +7,7 @@ import time
 
 import pytest
 from tollbar import Lease, Limiter, Policy, Table, address_key, asgi, wsgi
-from tollbar._http import client_key, until_more
+from tollbar._http import client_key
 
 
 def call_wsgi(app, **environ):
@@ -275,7 +275,7 @@ def test_more_is_there_when_t_says_and_not_before(text):
             now += random.choice([0, random.randrange(SECOND // 3)])
         cost = random.randint(0, 3)
         decision = limiter.check(cost, at=now)
-        after = until_more(policy, decision, cost, lambda permits: limiter.peek(permits, at=now))
+        after = limiter.more_after(decision, cost, at=now)
         if after is None:
             lends = "borrow" in text or "pacer" in text
             assert lends or limiter.peek(0, at=now + 1000 * SECOND).remaining <= decision.remaining
@@ -300,7 +300,7 @@ def test_t_is_never_later_than_retry_after():
     # By now the bucket lacks more than was missing then.
     now = SECOND - 500_000_000
     assert limiter.peek(2, at=now).retry_after_ns > 200_000_000
-    more = until_more(limiter.policy, refused, 3, lambda permits: limiter.peek(permits, at=now))
+    more = limiter.more_after(refused, 3, at=now)
     assert more == refused.retry_after_ns
 
 

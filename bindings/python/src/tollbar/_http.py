@@ -8,32 +8,47 @@ from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeGuard, TypeVar, Union, cast
 
-from . import address_key
+from . import address_key, http
 from ._core import Decision, key_bytes, take_many
 from ._errors import TableError
 from .policy import Policy
 from .table import Table
 
 if TYPE_CHECKING:
-    from ._core import Key, Taken
+    from ._core import Key
     from .lease import Lease
 
 Request = TypeVar("Request")
 Exempt = Union["Container[Key]", "Iterable[Key | IPv4Address | IPv6Address]"]
 
-# The largest integer of a structured header field (RFC 9651).
-_MOST = 999_999_999_999_999
-_SECOND = 1_000_000_000
+# What `headers` may name, for http.fields().
+_DIALECTS: dict[str, tuple[str, object]] = {
+    "legacy": ("legacy", "seconds"),
+    "legacy-epoch": ("legacy", "epoch"),
+    "draft-06": ("draft", 6),
+    "draft-07": ("draft", 7),
+    "draft-11": ("draft", 11),
+}
 
 
-def _seconds(nanoseconds: int) -> int:
-    return -(-nanoseconds // _SECOND)
+def _dialects(headers: bool | str | tuple[str, ...]) -> dict[str, object]:
+    """The arguments of http.fields()."""
+    named = ("draft-11",) if headers is True else () if headers is False else (headers,) if isinstance(headers, str) else headers
+    chosen: dict[str, object] = {"legacy": None, "draft": None}
+    for name in named:
+        if name not in _DIALECTS:
+            raise ValueError(f"headers names {', '.join(map(repr, _DIALECTS))}, or is a bool, not {name!r}")
+        kind, value = _DIALECTS[name]
+        if chosen[kind] is not None:
+            raise ValueError(f"headers has at most one {kind} dialect, not {named!r}")
+        chosen[kind] = value
+    return chosen
 
 
-def _quoted(name: str) -> str:
+def _printable(name: str) -> str:
     if not name.isascii() or not name.isprintable():
         raise ValueError(f"a name in a header is printable ASCII, not {name!r}")
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return name
 
 
 def client_key(address: str | None) -> Key:
@@ -69,20 +84,6 @@ def exempt_keys(exempt: Exempt) -> Container[bytes | None] | None:
                     f"exempt: {key!r} is a network; expected single addresses, or an object whose __contains__ is given the key"
                 )
     return keys
-
-
-def until_more(policy: Policy, decision: Decision, cost: int, peek: Callable[[int], Decision]) -> int | None:
-    """Nanoseconds until there are more permits than now. None: there are all, there will never be more, or it cannot be said:
-    an algorithm that lends lets a request pass that costs more than what is left.
-
-    `peek` says at the time of the decision when so many permits could be taken at once."""
-    if not decision and decision.remaining + 1 == cost:
-        return decision.retry_after_ns
-    if not decision.reset_after_ns or (decision.remaining and policy._lends):
-        return None
-    after = peek(decision.remaining + 1).retry_after_ns
-    # Others may have taken permits since the decision.
-    return after if after is None or decision.retry_after_ns is None or decision else min(after, decision.retry_after_ns)
 
 
 class Response(NamedTuple):
@@ -141,7 +142,7 @@ class Gate(Generic[Request]):
         missing_status: int = 403,
         name: str | None = None,
         capacity: int = 100_000,
-        headers: bool = True,
+        headers: bool | str | tuple[str, ...] = True,
     ) -> None:
         self.table: Table | Lease
         if isinstance(table, Table) or _is_lease(table):
@@ -168,11 +169,8 @@ class Gate(Generic[Request]):
         if status < 400:
             raise ValueError(f"missing_status is a status that refuses, 400 to 599, not {missing_status}")
         self._missing = Answer(status, [], f"{status.phrase}: the request has no key that it could be counted by")
-        self.headers = headers
-        self.name = _quoted(name if name is not None else policy if isinstance(policy, str) else "default")
-        self._text = ""
-        self._quota = ""
-        self._terms = Policy("1/s")
+        self._dialects = _dialects(headers)
+        self.name = _printable(name if name is not None else policy if isinstance(policy, str) else "default")
 
     def decide(self, request: Request) -> Answer:
         made = self.key(request)
@@ -190,17 +188,13 @@ class Gate(Generic[Request]):
             decision = self.table.check(key, self.cost, self.policy)
         else:
             return self._without_key(self.table)
-        fields = self._fields(key, decision)
+        fields = self._fields([self._limit(key, decision)])
         return Answer(None, fields, key=key) if decision else Answer(TOO_MANY, fields, TOO_MANY.phrase)
 
     def _several(self, table: Table, key: bytes) -> Answer:
         """All policies are charged, or none."""
         taken = take_many([(table, key, self.cost, one.policy) for one in self._each])
-        fields = self._retry(taken)
-        if self.headers:
-            fields.append(("RateLimit-Policy", ", ".join(one.quota() for one in self._each)))
-            states = [one._state(key, decision) for one, decision in zip(self._each, taken.decisions)]
-            fields.append(("RateLimit", ", ".join(states)))
+        fields = self._fields([one._limit(key, decision) for one, decision in zip(self._each, taken.decisions)])
         return Answer(None, fields) if taken else Answer(TOO_MANY, fields, TOO_MANY.phrase)
 
     def _look(self, table: Table, key: bytes) -> Decision:
@@ -226,41 +220,15 @@ class Gate(Generic[Request]):
             passes = False
         return PASSES if passes else self._missing
 
-    def quota(self) -> str:
-        """The permits in whole seconds. For a period of other length a pair of the same rate."""
-        text = self.table._text(self.policy) if isinstance(self.table, Table) else self.table._policy
-        # The policy may have been changed, here or in another process.
-        if text != self._text:
-            policy = Policy(text)
-            window = _seconds(policy.period_ns)
-            quota = min(policy.limit * window * _SECOND // policy.period_ns, _MOST)
-            self._quota, self._text, self._terms = f"{self.name};q={quota};w={window}", text, policy
-        return self._quota
+    def _fields(self, limits: list[http.Limit]) -> list[tuple[str, str]]:
+        """Retry-After of a refusal, and the dialects that `headers` names."""
+        return http.fields(limits, **self._dialects)  # type: ignore[arg-type]
 
-    def _fields(self, key: bytes | None, decision: Decision) -> list[tuple[str, str]]:
-        """Retry-After of a refusal, and draft-ietf-httpapi-ratelimit-headers-11: the permits that are left, and seconds until
-        there are more."""
-        fields = self._retry(decision)
-        if self.headers:
-            fields.append(("RateLimit-Policy", self.quota()))
-            fields.append(("RateLimit", self._state(key, decision)))
-        return fields
-
-    @staticmethod
-    def _retry(decision: Decision | Taken) -> list[tuple[str, str]]:
-        if decision or decision.retry_after_ns is None:
-            return []
-        return [("Retry-After", str(max(_seconds(decision.retry_after_ns), 1)))]
-
-    def _state(self, key: bytes | None, decision: Decision) -> str:
-        state = f"{self.name};r={min(decision.remaining, _MOST)}"
-        more = self._until_more(key, decision)
-        # At least a second: a permit may have come back since the decision.
-        return state if more is None else f"{state};t={max(_seconds(more), 1)}"
-
-    def _until_more(self, key: bytes | None, decision: Decision) -> int | None:
+    def _limit(self, key: bytes | None, decision: Decision) -> http.Limit:
         table = self.table
         if not isinstance(table, Table):
             # When there is more to take only the store knows; a refusal has its estimate.
-            return None if decision else decision.retry_after_ns
-        return until_more(self._terms, decision, self.cost, lambda permits: table.peek(key, permits, self.policy))
+            return http.Limit(self.name, table._policy, decision)
+        # The policy may have been changed, here or in another process.
+        more = table.more_after(decision, key, self.cost, self.policy)
+        return http.Limit(self.name, table._text(self.policy), decision, more)

@@ -31,6 +31,9 @@ class RateLimit:
 
     `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none.
 
+    `headers` names the dialects of the header fields: "draft-11" (the same as True), "draft-07" or "draft-06", and "legacy" or "legacy-epoch"
+    for X-RateLimit-; a tuple of them; or False for Retry-After alone. tollbar.http writes them for other frameworks.
+
     With `charge` a request is only looked at before the application, and charged after it: `charge(environ, response)` gets what the application
     answered (`status`, `headers`, and the bytes of the body in `sent`) and returns the permits, 0 or False for none. So
     `RateLimit(app, "5/min ban 1h", charge=lambda environ, response: response.status == 401)` bans an address after five wrong passwords.
@@ -49,7 +52,7 @@ class RateLimit:
         missing_status: int = 403,
         name: str | None = None,
         capacity: int = 100_000,
-        headers: bool = True,
+        headers: bool | str | tuple[str, ...] = True,
     ) -> None:
         self.app = app
         self.gate: Gate[WSGIEnvironment] = Gate(
