@@ -49,7 +49,7 @@
  *     tollbar_table_check_at, fresh key of a flood      362
  *     tollbar_table_check_at, hot key                   141
  *     tollbar_table_check_at, hot key, full decision    521
- *     tollbar_take_many_at, two known keys              505
+ *     tollbar_take_many_at, two known keys              522
  *     tollbar_table_check_many_at, a key of 32          159
  *
  * Conventions
@@ -446,6 +446,9 @@ int32_t tollbar_clock_is_counter(void);
 
 /* Denied: the key is banned (the policy's option `ban`). For a cost of 1 `retry_after_ns` is the end of the ban. */
 #define TOLLBAR_REASON_BANNED 12
+
+/* Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known. */
+#define TOLLBAR_REASON_IN_FLIGHT 13
 
 /* A decision with its times and its reason. */
 typedef struct tollbar_decision {
@@ -1006,564 +1009,7 @@ int32_t tollbar_table_now(const tollbar_table *table,
 /* A request of a batch. */
 #define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
 /* --------------------------------------------------------------------------------------------
- * 9. Several limits in one request
- * -------------------------------------------------------------------------------------------- */
-
-/* A request often has several limits: one for its user and one for its address, one a second and one a day. A program that checks them one
- * after the other has already charged the first when the second refuses. tollbar_take_many charges all of them or none:
- *
- *     const tollbar_limit limits[] = {
- *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
- *         TOLLBAR_LIMIT_OF_KEY(table, PER_DAY, user, user_length, 1),
- *         TOLLBAR_LIMIT_OF_LIMITER(everybody, 1),
- *     };
- *     tollbar_taken taken = TOLLBAR_TAKEN_INIT;
- *     if (tollbar_take_many(limits, 3, NULL, &taken) != TOLLBAR_ALLOWED)
- *         return try_later(names[taken.bound], taken.retry_after_ns);
- *
- * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two points below are the
- * exceptions to "none".
- *
- *   - The call first peeks at the limits in turn. If one refuses, the call charges none. The first limit that refuses records the refusal,
- *     as a check would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. The other limits record nothing.
- *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit that refills a permit
- *     fastest comes first. So calls that race meet at the first limit that they share, and one of them passes.
- *   - If another call takes the last permits of a limit between the peek and the charge, the call returns the permits that it has charged
- *     to the limits before that one. Until then these limits may refuse other requests. Permits that they have refilled meanwhile stay
- *     charged.
- *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
- *
- * Some limits cannot take permits back: gcra with `borrow` or `ban`, lists, sliding windows, logs, pacer, warm-up, interval with
- * `anchor epoch`, limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them).
- * The call charges these after all others. The limit that is charged last is never charged for a request that another limit refuses. If a
- * request has two such limits, the one that is charged first stays charged when the call loses a race for the second.
- *
- * A limit that is named twice is charged once, for both costs together. Every limit counts an admission in its statistics. Only the binding
- * limit (`bound` of tollbar_taken) counts a refusal there.
- */
-
-/* The most limits of one call. */
-#define TOLLBAR_LIMITS_MOST 16
-
-/* One of several limits, a limiter or a key under a policy of a table, and the cost of the request there. */
-typedef struct tollbar_limit {
-    /* The limiter, or NULL. Then `table` says which table. */
-    const tollbar_limiter *limiter;
-    /* The table, or NULL. */
-    const tollbar_table *table;
-    /* The key of a table. */
-    const void *key;
-    /* Its bytes. */
-    size_t length;
-    /* The permits asked for. */
-    uint64_t cost;
-    /* The number of the table's policy. */
-    uint32_t policy;
-    /* Must be 0. */
-    uint32_t reserved;
-} tollbar_limit;
-
-/* The common answer of several limits. */
-typedef struct tollbar_taken {
-    /* sizeof(tollbar_taken), as the caller's compiler sees it. */
-    uint32_t struct_size;
-    /* TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER: what the call returned. */
-    uint32_t verdict;
-    /* The smallest number of permits that a limit has left. */
-    uint64_t remaining;
-    /* The longest wait of all limits in nanoseconds: then the same request would be admitted if no other request came first. 0 if
-     * it was admitted, TOLLBAR_NO_TIME if no wait would help. */
-    uint64_t retry_after_ns;
-    /* Nanoseconds until all limits are as good as fresh if no other request comes first. */
-    uint64_t reset_after_ns;
-    /* The reason of the binding limit: one of TOLLBAR_REASON_*. */
-    uint32_t reason;
-    /* The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise the limit with the
-     * fewest permits left. */
-    uint32_t bound;
-} tollbar_taken;
-
-/* Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own clock.
- *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged. `out`, unless NULL, gets
- * the common answer. `decisions`, unless NULL, points to `count` structs of the first one's `struct_size` and gets the decision of each
- * limit. If the request is refused, each limit gives the decision that it would make alone. With NULL for both the call is cheaper. */
-int32_t tollbar_take_many(const tollbar_limit *limits,
-                          size_t count,
-                          tollbar_decision *decisions,
-                          tollbar_taken *out);
-
-/* tollbar_take_many at the caller's time, which must be on the scale of every limit. */
-int32_t tollbar_take_many_at(const tollbar_limit *limits,
-                             size_t count,
-                             uint64_t now_ns,
-                             tollbar_decision *decisions,
-                             tollbar_taken *out);
-
-/* A limit that is a limiter. */
-#define TOLLBAR_LIMIT_OF_LIMITER(limiter, cost) { (limiter), NULL, NULL, 0, (cost), 0, 0 }
-
-/* A limit that is a key of a table. */
-#define TOLLBAR_LIMIT_OF_KEY(table, policy, key, length, cost)                                       \
-    { NULL, (table), (key), (length), (cost), (policy), 0 }
-
-/* An answer to be filled in. */
-#define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
-
-/* --------------------------------------------------------------------------------------------
- * 10. Reservations: permits booked ahead
- * -------------------------------------------------------------------------------------------- */
-
-/* tollbar_table_check refuses a request and says when to try again. A job that would rather wait than fail has two calls.
- * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an event loop. Both
- * take the permits first, for the earliest instant at which they may be used. So the callers of a key depart one after the other, however
- * many there are, and no caller wakes in vain.
- *
- *     tollbar_reservation mail;
- *     if (tollbar_table_reserve(table, MAILS, tenant, strlen(tenant), 1, patience_ns, &mail) != TOLLBAR_ALLOWED)
- *         return try_later();
- *     run_after(mail.wait_ns, send_mail, tenant);
- *
- *     tollbar_table_cancel(table, MAILS, tenant, strlen(tenant), &mail, NULL);        // the user has changed her mind
- *
- * tollbar_table_cancel gives back the permits that no later reservation waits behind.
- *
- * Gcra, pacer, warm-up, and interval aligned to time 0 book ahead. Windows and logs cannot: there a reserve is denied, and
- * a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.
- */
-
-/* Booked permits. This is plain data: it may be copied, and sent to another process that has the same table. */
-typedef struct tollbar_reservation {
-    /* When the permits may be used, on the scale of the call's time. */
-    uint64_t departs_ns;
-    /* Nanoseconds from the call's time to `departs_ns`. 0 if the permits may be used at once. */
-    uint64_t wait_ns;
-    /* The permits that were charged: the call's `cost`, or 0 where no key was charged (an exempt or empty key, and a new key
-     * that a full table admits without storing it). */
-    uint64_t cost;
-} tollbar_reservation;
-
-/* Takes `cost` permits for the earliest instant at which they may be used. On TOLLBAR_ALLOWED the caller must act
- * `out->wait_ns` from now, not earlier.
- *
- * Returns TOLLBAR_DENIED if the wait would be longer than `max_wait_ns` or if the algorithm cannot book ahead, and
- * TOLLBAR_NEVER if the cost is above the burst. Then nothing has been charged. */
-int32_t tollbar_limiter_reserve(const tollbar_limiter *limiter,
-                                uint64_t cost,
-                                uint64_t max_wait_ns,
-                                tollbar_reservation *out);
-
-/* tollbar_limiter_reserve at the caller's time: the wait counts from `now_ns`. */
-int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
-                                   uint64_t cost,
-                                   uint64_t max_wait_ns,
-                                   uint64_t now_ns,
-                                   tollbar_reservation *out);
-
-/* Takes `cost` permits, sleeping up to `max_wait_ns` for them.
- *
- * The call refuses at once, and charges nothing, if the permits would come later than that or if
- * `waiters` callers sleep already (tollbar_limiter_options). Callers of an algorithm that can book ahead wake one after the
- * other, each with its permits. With windows and logs a caller sleeps until a permit could be free and tries again.
- * Returns the results of tollbar_limiter_check. */
-int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
-                             uint64_t cost,
-                             uint64_t max_wait_ns,
-                             tollbar_decision *out);
-
-/* tollbar_limiter_reserve for a key of a table under policy number `policy`. A new key takes a slot as with tollbar_table_check. If the
- * table refuses the new key, the call returns TOLLBAR_DENIED. */
-int32_t tollbar_table_reserve(const tollbar_table *table,
-                              uint32_t policy,
-                              const void *key,
-                              size_t length,
-                              uint64_t cost,
-                              uint64_t max_wait_ns,
-                              tollbar_reservation *out);
-
-/* tollbar_table_reserve at the caller's time: the wait counts from `now_ns`. */
-int32_t tollbar_table_reserve_at(const tollbar_table *table,
-                                 uint32_t policy,
-                                 const void *key,
-                                 size_t length,
-                                 uint64_t cost,
-                                 uint64_t max_wait_ns,
-                                 uint64_t now_ns,
-                                 tollbar_reservation *out);
-
-/* tollbar_limiter_wait for a key of a table. The callers of one key wake in the order of their bookings, in all processes. Of
- * each tollbar_table object, `waiters` callers may sleep at one time (tollbar_table_options). */
-int32_t tollbar_table_wait(const tollbar_table *table,
-                           uint32_t policy,
-                           const void *key,
-                           size_t length,
-                           uint64_t cost,
-                           uint64_t max_wait_ns,
-                           tollbar_decision *out);
-
-/* Gives back the permits of a reservation that the caller does not use, and writes the number that came back to `*back`. `back` may be
- * NULL. Cancel a reservation once only.
- *
- * All permits of the latest reservation come back. Of an earlier one only those come back that no later reservation waits behind, usually
- * none, because the later callers keep the departures that they were told. Permits that the limit has refilled meanwhile do not come back
- * again. So a cancelled reservation never admits more than the limit.
- *
- * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; fixed
- * windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. */
-int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
-                               const tollbar_reservation *reservation,
-                               uint64_t *back);
-
-/* tollbar_limiter_cancel at the caller's time, which must not be earlier than that of any call for this limiter that has returned. */
-int32_t tollbar_limiter_cancel_at(const tollbar_limiter *limiter,
-                                  const tollbar_reservation *reservation,
-                                  uint64_t now_ns,
-                                  uint64_t *back);
-
-/* tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. A key that was reset or
- * evicted and is in the table again may get back permits of its former state. So cancel before you reset a key. */
-int32_t tollbar_table_cancel(const tollbar_table *table,
-                             uint32_t policy,
-                             const void *key,
-                             size_t length,
-                             const tollbar_reservation *reservation,
-                             uint64_t *back);
-
-/* tollbar_table_cancel at the caller's time, which must not be earlier than that of any call for this key that has returned. */
-int32_t tollbar_table_cancel_at(const tollbar_table *table,
-                                uint32_t policy,
-                                const void *key,
-                                size_t length,
-                                const tollbar_reservation *reservation,
-                                uint64_t now_ns,
-                                uint64_t *back);
-
-/* --------------------------------------------------------------------------------------------
- * 11. Receipts: an estimate now, the real cost later
- * -------------------------------------------------------------------------------------------- */
-
-/* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. A program that charges
- * the highest cost wastes most of the limit. A program that charges after the work learns too late that the limit is used up. With a
- * receipt the caller charges an estimate before the work, and corrects the charge after it:
- *
- *     tollbar_receipt receipt;
- *     if (tollbar_table_take(table, TOKENS, user, user_length, 2000, &receipt, NULL) != TOLLBAR_ALLOWED)
- *         return try_later();
- *     tokens = answer(request);
- *     tollbar_table_settle(table, &receipt, tokens, NULL);
- *
- * If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained by refill since the
- * charge. So in any interval t the permits that requests really use are at most burst + rate * t. tollbar_table_settle_in_full also
- * returns the regained permits, and breaks that bound.
- * If the cost is above the estimate, the difference is charged as a debt, which is one burst at most, and later requests of the key wait
- * until it is paid. An interval may then exceed the bound by the sum of these differences over the receipts that were open at one time.
- *
- * Only the first call for a receipt settles it, even if there are copies. A second call returns nothing to the key, and charges a cost
- * above the estimate again. Without such a call the estimate stays charged. The table remembers its last 8,184 receipts. An older receipt
- * counts as settled, and so does one whose policy has changed since the charge.
- *
- * Gcra returns permits. Fixed windows and interval with `anchor first` do so until the window of the charge ends, and weighted windows
- * until the end of the next window, as far as the permits have not faded. These return none: other algorithms, gcra with `borrow` or `ban`,
- * keys of which a thread has had credit (tollbar_table_options.hot_keys), and gcra at a few rates (docs/table.md). A receipt of an exempt
- * key charges and returns nothing. If a key is reset or evicted between the charge and the call, the call may lower a debt that the key has
- * made since. So settle before you reset.
- *
- * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits. Two tables of one
- * seed (tollbar_table_copy needs that) cannot tell their receipts apart, and the other table's receipt counts as too old.
- */
-
-/* The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the same table. */
-typedef struct tollbar_receipt {
-    /* The library's own. */
-    uint64_t words[4];
-} tollbar_receipt;
-
-/* What tollbar_table_settle did with a receipt. */
-typedef struct tollbar_settled {
-    /* sizeof(tollbar_settled), as the caller's compiler sees it. */
-    uint32_t struct_size;
-    /* TOLLBAR_YES if this call settled the receipt. TOLLBAR_NO if an earlier call did, or the receipt is too old: then no permits went back. */
-    uint32_t first;
-    /* The number of whole permits that went back to the key. A part of one more may have gone back, too. */
-    uint64_t given_back;
-    /* The number of permits above the estimate that could not be charged, because the key's debt is as high as its state can hold. */
-    uint64_t rest;
-} tollbar_settled;
-
-/* tollbar_table_check of `estimate` permits, with a receipt on TOLLBAR_ALLOWED. With any other result `*receipt` is left alone.
- * TOLLBAR_E_RECEIPT for an estimate of 2^56 or more. */
-int32_t tollbar_table_take(const tollbar_table *table,
-                           uint32_t policy,
-                           const void *key,
-                           size_t length,
-                           uint64_t estimate,
-                           tollbar_receipt *receipt,
-                           tollbar_decision *out);
-
-/* tollbar_table_take at the caller's time. */
-int32_t tollbar_table_take_at(const tollbar_table *table,
-                              uint32_t policy,
-                              const void *key,
-                              size_t length,
-                              uint64_t estimate,
-                              uint64_t now_ns,
-                              tollbar_receipt *receipt,
-                              tollbar_decision *out);
-
-/* Settles a receipt at the real cost: returns the unused permits of the estimate to the key, without those that the key has regained by
- * refill since the charge, or charges the permits above the estimate as a debt (tollbar_table_charge).
- *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT means that the
- * receipt is not one of this table. `out`, unless NULL, gets the details. */
-int32_t tollbar_table_settle(const tollbar_table *table,
-                             const tollbar_receipt *receipt,
-                             uint64_t cost,
-                             tollbar_settled *out);
-
-/* tollbar_table_settle at the caller's time, which must not be earlier than that of any call for this key that has returned. */
-int32_t tollbar_table_settle_at(const tollbar_table *table,
-                                const tollbar_receipt *receipt,
-                                uint64_t cost,
-                                uint64_t now_ns,
-                                tollbar_settled *out);
-
-/* tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by refill. Unsafe for the
- * limit: each receipt that was open for the refill of a burst may let one more burst pass. */
-int32_t tollbar_table_settle_in_full(const tollbar_table *table,
-                                     const tollbar_receipt *receipt,
-                                     uint64_t cost,
-                                     tollbar_settled *out);
-
-/* Details to be filled in. */
-#define TOLLBAR_SETTLED_INIT { (uint32_t)sizeof(tollbar_settled), 0, 0, 0 }
-
-/* --------------------------------------------------------------------------------------------
- * 12. Charges afterwards, and bans
- * -------------------------------------------------------------------------------------------- */
-
-/* A check asks before the work. Some costs are known only after it: the bytes of an answer, the tokens of a model, and whether
- * a login has failed. Such a caller peeks before the work, and charges after it:
- *
- *     if (tollbar_table_peek(table, LOGINS, address, length, 1, NULL) != TOLLBAR_ALLOWED)
- *         return too_many_requests();
- *     if (!password_is_right(request))
- *         tollbar_table_charge(table, LOGINS, address, length, 1, NULL);
- *
- * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several requests may peek
- * before the first of them charges, so only the debt keeps the average within the limit. How much a charge can take:
- *
- *   - Token buckets (gcra, interval) hold a debt of one burst below empty: at most 2 * burst + rate * t is admitted and charged
- *     in any interval t.
- *   - A pacer: one largest cost more than checks could take. Gcra with `borrow`: as much as the word can hold.
- *   - A warm-up: the largest cost in one call, unless the state already owes more than that costs.
- *   - Windows and logs hold no debt. Windows count up to their limit; a sliding window and a log give the permits that they have.
- *
- * The call returns the rest and does not charge it. The counts of decisions leave out charges.
- *
- * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is banned for an hour: its requests are
- * denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1. The bucket is empty at
- * that time and refills.
- *
- *   - A denied check counts as a refusal, and so does a wait that cannot get its permits in time. A peek, TOLLBAR_NEVER, and a take_up_to
- *     or reserve that takes nothing do not count. To count a refused peek, call the check at the time of that peek: tollbar_table_peek_at
- *     and tollbar_table_check_at with one `now_ns` decide alike. Of several limits in one call the first that refuses counts the refusal.
- *   - A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the fifth failed login of the example above bans.
- *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
- *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
- *   - Bans are part of the key's state: they are in the table's file, and a changed policy with `ban` takes them over. After such a change
- *     a ban may last longer, by at most the refill of the new burst.
- *   - A full table that evicts (TOLLBAR_ON_FULL_EVICT_NEAREST) lets a new key take a banned key's slot. The new key is admitted and then
- *     owes until the ban would have ended, as with any slot that it takes. */
-
-/* Charges `cost` permits of the key under policy number `policy` without asking, now. Returns TOLLBAR_ALLOWED if all of them have been
- * charged, TOLLBAR_DENIED if the key's state has no room for some, or an error. `*rest`, unless `rest` is NULL, gets the number of permits
- * that have not been charged.
- *
- * A new key takes a slot as it does with its first admission. In a full table nothing is charged with TOLLBAR_ON_FULL_DENY
- * and TOLLBAR_ON_FULL_ALLOW. An exempt key is charged nothing, with a rest of 0. */
-int32_t tollbar_table_charge(const tollbar_table *table,
-                             uint32_t policy,
-                             const void *key,
-                             size_t length,
-                             uint64_t cost,
-                             uint64_t *rest);
-
-/* tollbar_table_charge at the caller's time. */
-int32_t tollbar_table_charge_at(const tollbar_table *table,
-                                uint32_t policy,
-                                const void *key,
-                                size_t length,
-                                uint64_t cost,
-                                uint64_t now_ns,
-                                uint64_t *rest);
-
-/* tollbar_table_charge for a limiter. */
-int32_t tollbar_limiter_charge(const tollbar_limiter *limiter, uint64_t cost, uint64_t *rest);
-
-/* tollbar_limiter_charge at the caller's time. */
-int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
-                                  uint64_t cost,
-                                  uint64_t now_ns,
-                                  uint64_t *rest);
-
-/* --------------------------------------------------------------------------------------------
- * 13. Queues: items that leave at a policy's pace
- * -------------------------------------------------------------------------------------------- */
-
-/* A limiter refuses what is above its rate. A queue keeps it, up to a bound, and hands it out later, in the order in which it came: text
- * messages to a gateway that takes ten a second, jobs for workers that may not be flooded.
- *
- *     tollbar_queue *outbox;
- *     if (tollbar_queue_from_text("10/s algo pacer", 1000, &outbox, NULL) != 0)        // up to 1,000 messages wait
- *         return 1;
- *     ...
- *     tollbar_queue_run(outbox, send_message, gateway);          // in a thread of yours: calls send_message(gateway, message) for each
- *     ...
- *     if (tollbar_queue_offer(outbox, message, NULL) != TOLLBAR_ALLOWED)
- *         return try_later();
- *
- * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps, tollbar_queue_next_departure says when it will next
- * return an item, and tollbar_queue_take_within sleeps.
- *
- * The policy admits items when they leave, not when they come. So a worker that was late does not catch up by a burst, unless the policy
- * has one: `slack` of a pacer, `burst` of a token bucket. Items leave in the order of their offers. Offers that overlap in time may come in
- * either order.
- *
- * No call locks. Only _new, _from_text and _free allocate. Only _run, _offer_within and _take_within sleep. An offer, a take, a cancellation,
- * a close or a stop enters the kernel if it has such a caller to wake.
- *
- * A spare bucket, which keeps what overflows and feeds it back when there is room, is a larger `capacity`: `ahead` of the ticket says whether the
- * item waits behind more items than the first bucket would hold.
- */
-
-/* A queue. Threads of one process share it. */
-typedef struct tollbar_queue tollbar_queue;
-
-/* How a queue is made. All zero but `struct_size` is the default. */
-typedef struct tollbar_queue_options {
-    /* sizeof(tollbar_queue_options), as the caller's compiler sees it. */
-    uint32_t struct_size;
-    /* A TOLLBAR_CLOCK_ number, for the calls without `_at`. */
-    uint32_t clock;
-    /* Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused at once. */
-    uint32_t waiters;
-    /* Must be 0. */
-    uint32_t reserved;
-} tollbar_queue_options;
-
-/* An item's place in a queue. It is plain data, and needs no end. */
-typedef struct tollbar_queue_ticket {
-    /* The number of the item: the first item of a queue has number 0. */
-    uint64_t number;
-    /* The items that were before it when it came. A cancelled item counts as long as an older item is in the queue. */
-    uint64_t ahead;
-} tollbar_queue_ticket;
-
-/* The work of tollbar_queue_run: gets its context and an item. */
-typedef void (*tollbar_queue_work)(void *context, void *item);
-
-/* Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
- * pacer: one more, and its slack; with `borrow` a burst and one more). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
- *
- * The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). It does not count
- * refusals (TOLLBAR_E_OPTION_MISMATCH: `ban`, `count rejected`), because a caller that asks for an item too early is refused. The queue takes 16 bytes for
- * each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or with
- * the burst above 2^28. */
-int32_t tollbar_queue_new(const tollbar_policy_spec *spec,
-                          uint64_t capacity,
-                          const tollbar_queue_options *options,
-                          tollbar_queue **out);
-
-/* Makes a queue of a NUL-terminated text such as "10/s algo pacer", with default options. `error` may be NULL. */
-int32_t tollbar_queue_from_text(const char *text,
-                                uint64_t capacity,
-                                tollbar_queue **out,
-                                tollbar_policy_error *error);
-
-/* Frees a queue that no call is using. Items that are still in the queue are the caller's, who can take them with tollbar_queue_drain before.
- * NULL is accepted and does nothing. */
-void tollbar_queue_free(tollbar_queue *queue);
-
-/* Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item, NULL too.
- *
- * Returns TOLLBAR_DENIED if the queue is full, and TOLLBAR_E_CLOSED after tollbar_queue_close. Then the item stays the caller's. */
-int32_t tollbar_queue_offer(const tollbar_queue *queue,
-                            void *item,
-                            tollbar_queue_ticket *ticket);
-
-/* tollbar_queue_offer at the caller's time. */
-int32_t tollbar_queue_offer_at(const tollbar_queue *queue,
-                               void *item,
-                               uint64_t now_ns,
-                               tollbar_queue_ticket *ticket);
-
-/* tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if as many callers sleep as may
- * (tollbar_queue_options). */
-int32_t tollbar_queue_offer_within(const tollbar_queue *queue,
-                                   void *item,
-                                   uint64_t max_wait_ns,
-                                   tollbar_queue_ticket *ticket);
-
-/* Takes the oldest item if the policy lets it leave now, and writes it to `*item`.
- *
- * Returns TOLLBAR_DENIED if no item may leave now, and TOLLBAR_E_CLOSED if the queue is empty and closed, so that none ever will. */
-int32_t tollbar_queue_take(const tollbar_queue *queue,
-                           void **item);
-
-/* tollbar_queue_take at the caller's time. */
-int32_t tollbar_queue_take_at(const tollbar_queue *queue, uint64_t now_ns, void **item);
-
-/* tollbar_queue_take that sleeps up to `max_wait_ns` until an item may leave. */
-int32_t tollbar_queue_take_within(const tollbar_queue *queue,
-                                  uint64_t max_wait_ns,
-                                  void **item);
-
-/* Whether the queue has an item. If so, `*at_ns` gets the time at which tollbar_queue_take will next return one: the present or later, or
- * TOLLBAR_NO_TIME if the policy's limit is 0. */
-int32_t tollbar_queue_next_departure(const tollbar_queue *queue,
-                                     uint64_t *at_ns);
-
-/* tollbar_queue_next_departure at the caller's time. */
-int32_t tollbar_queue_next_departure_at(const tollbar_queue *queue,
-                                        uint64_t now_ns,
-                                        uint64_t *at_ns);
-
-/* Takes an item out of the queue before it leaves. TOLLBAR_YES: `*item` has it, and it will not leave. TOLLBAR_NO: it has left, or was
- * cancelled before. The items behind it move up. */
-int32_t tollbar_queue_cancel(const tollbar_queue *queue,
-                             const tollbar_queue_ticket *ticket,
-                             void **item);
-
-/* Takes the oldest item without asking the policy: for a program that ends. TOLLBAR_YES: `*item` has it. TOLLBAR_NO: the queue is empty. */
-int32_t tollbar_queue_drain(const tollbar_queue *queue,
-                            void **item);
-
-/* Refuses all offers from now on, and wakes all callers that sleep for room. Items that are in the queue stay, and can be taken. An offer
- * of another thread that overlaps this call may still come in, so a program ends its producers before it trusts TOLLBAR_E_CLOSED. */
-int32_t tollbar_queue_close(const tollbar_queue *queue);
-
-/* The number of items in the queue. A cancelled item counts as long as an older item is in the queue. */
-int32_t tollbar_queue_length(const tollbar_queue *queue,
-                             uint64_t *items);
-
-/* The time that the calls without `_at` read (tollbar_limiter_now). */
-int32_t tollbar_queue_now(const tollbar_queue *queue, uint64_t *now_ns);
-
-/* Takes the items at the policy's pace and calls `work(context, item)` for each, until the queue is closed and empty or tollbar_queue_stop is
- * called. It blocks, so a program calls it in a thread of its own, or in several, each of which then has one item at a time. */
-int32_t tollbar_queue_run(const tollbar_queue *queue,
-                          tollbar_queue_work work,
-                          void *context);
-
-/* Makes all calls of tollbar_queue_run return once the `work` that they are doing has returned, and calls that begin later at once. Items
- * that are in the queue stay there. Any thread may call it, also from `work`. It does not wait. */
-int32_t tollbar_queue_stop(const tollbar_queue *queue);
-
-/* The default options. */
-#define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
-
-/* --------------------------------------------------------------------------------------------
- * 14. In flight: how many are open at one time
+ * 9. In flight: how many are open at one time
  * -------------------------------------------------------------------------------------------- */
 
 /* A rate limits how many requests begin in a time. It does not limit how many run: if each takes ten times as long, ten times as many run. An
@@ -1748,6 +1194,589 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
 
 /* Details to be filled in. */
 #define TOLLBAR_SEND_WINDOW_STATE_INIT { (uint32_t)sizeof(tollbar_send_window_state), 0, 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 10. Several limits in one request
+ * -------------------------------------------------------------------------------------------- */
+
+/* A request often has several limits: one for its user and one for its address, one a second and one a day. A program that checks them one
+ * after the other has already charged the first when the second refuses. tollbar_take_many charges all of them or none:
+ *
+ *     const tollbar_limit limits[] = {
+ *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
+ *         TOLLBAR_LIMIT_OF_KEY(table, PER_DAY, user, user_length, 1),
+ *         TOLLBAR_LIMIT_OF_LIMITER(everybody, 1),
+ *     };
+ *     tollbar_taken taken = TOLLBAR_TAKEN_INIT;
+ *     if (tollbar_take_many(limits, 3, NULL, &taken) != TOLLBAR_ALLOWED)
+ *         return try_later(names[taken.bound], taken.retry_after_ns);
+ *
+ * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two points below are the
+ * exceptions to "none".
+ *
+ *   - The call first peeks at the limits in turn. If one refuses, the call charges none. The first limit that refuses records the refusal,
+ *     as a check would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. The other limits record nothing.
+ *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit that refills a permit
+ *     fastest comes first. So calls that race meet at the first limit that they share, and one of them passes.
+ *   - If another call takes the last permits of a limit between the peek and the charge, the call returns the permits that it has charged
+ *     to the limits before that one. Until then these limits may refuse other requests. Permits that they have refilled meanwhile stay
+ *     charged.
+ *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
+ *
+ * Some limits cannot take permits back: gcra with `borrow` or `ban`, lists, sliding windows, logs, pacer, warm-up, interval with
+ * `anchor epoch`, limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them).
+ * The call charges these after all others. The limit that is charged last is never charged for a request that another limit refuses. If a
+ * request has two such limits, the one that is charged first stays charged when the call loses a race for the second.
+ *
+ * A limit may also be a permit in flight, such as "10 a second, and at most 4 open at one time":
+ *
+ *     tollbar_ticket ticket;
+ *     const tollbar_limit limits[] = {
+ *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
+ *         TOLLBAR_LIMIT_OF_PERMIT(uploads, user, user_length, 4, &ticket),
+ *     };
+ *     if (tollbar_take_many(limits, 2, NULL, NULL) != TOLLBAR_ALLOWED)
+ *         return too_many();
+ *     receive(upload);
+ *     tollbar_in_flight_release(uploads, ticket);
+ *
+ * The call acquires permits in flight before it charges a rate. If a rate refuses, the call releases the permit and leaves `ticket` as it
+ * was. If the in-flight limit refuses (TOLLBAR_REASON_IN_FLIGHT), no rate is charged. `retry_after_ns` is then TOLLBAR_NO_TIME, because
+ * nobody knows when a holder releases its permit. A permit in flight adds nothing to `reset_after_ns`. A key that is named twice takes two
+ * permits, each with its own ticket.
+ *
+ * A limiter or a table's key that is named twice is charged once, for both costs together. Every limit counts an admission in its
+ * statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
+ */
+
+/* The most limits of one call. */
+#define TOLLBAR_LIMITS_MOST 16
+
+/* One of several limits: a limiter, a key under a policy of a table, or a permit of a key of an in-flight table. One of `limiter`, `table`
+ * and `in_flight` is not NULL. */
+typedef struct tollbar_limit {
+    /* The limiter, or NULL. */
+    const tollbar_limiter *limiter;
+    /* The table, or NULL. */
+    const tollbar_table *table;
+    /* The key of a table or an in-flight table. */
+    const void *key;
+    /* Its bytes. */
+    size_t length;
+    /* The permits asked for. Of an in-flight table it is 1. */
+    uint64_t cost;
+    /* The number of the table's policy. */
+    uint32_t policy;
+    /* The most permits of the key in flight. Of a limiter or a table it is 0. */
+    uint32_t most;
+    /* The in-flight table, or NULL. */
+    const tollbar_in_flight *in_flight;
+    /* Gets the ticket of the permit in flight if the request is admitted. NULL for a limiter or a table. */
+    tollbar_ticket *ticket;
+} tollbar_limit;
+
+/* The common answer of several limits. */
+typedef struct tollbar_taken {
+    /* sizeof(tollbar_taken), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER: what the call returned. */
+    uint32_t verdict;
+    /* The smallest number of permits that a limit has left. */
+    uint64_t remaining;
+    /* The longest wait of all limits in nanoseconds: then the same request would be admitted if no other request came first. 0 if
+     * it was admitted, TOLLBAR_NO_TIME if no wait would help. */
+    uint64_t retry_after_ns;
+    /* Nanoseconds until all limits are as good as fresh if no other request comes first. */
+    uint64_t reset_after_ns;
+    /* The reason of the binding limit: one of TOLLBAR_REASON_*. */
+    uint32_t reason;
+    /* The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise the limit with the
+     * fewest permits left. */
+    uint32_t bound;
+} tollbar_taken;
+
+/* Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own clock.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged. `out`, unless NULL, gets
+ * the common answer. `decisions`, unless NULL, points to `count` structs of the first one's `struct_size` and gets the decision of each
+ * limit. If the request is refused, each limit gives the decision that it would make alone. With NULL for both the call is cheaper. */
+int32_t tollbar_take_many(const tollbar_limit *limits,
+                          size_t count,
+                          tollbar_decision *decisions,
+                          tollbar_taken *out);
+
+/* tollbar_take_many at the caller's time, which must be on the scale of every limit. */
+int32_t tollbar_take_many_at(const tollbar_limit *limits,
+                             size_t count,
+                             uint64_t now_ns,
+                             tollbar_decision *decisions,
+                             tollbar_taken *out);
+
+/* A limit that is a limiter. */
+#define TOLLBAR_LIMIT_OF_LIMITER(limiter, cost) { (limiter), NULL, NULL, 0, (cost), 0, 0, NULL, NULL }
+
+/* A limit that is a key of a table. */
+#define TOLLBAR_LIMIT_OF_KEY(table, policy, key, length, cost)                                       \
+    { NULL, (table), (key), (length), (cost), (policy), 0, NULL, NULL }
+
+/* A limit that is a permit of a key of an in-flight table, of which at most `most` are in flight. `*ticket` gets the permit's ticket. */
+#define TOLLBAR_LIMIT_OF_PERMIT(in_flight, key, length, most, ticket)                                \
+    { NULL, NULL, (key), (length), 1, 0, (most), (in_flight), (ticket) }
+
+/* An answer to be filled in. */
+#define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 11. Reservations: permits booked ahead
+ * -------------------------------------------------------------------------------------------- */
+
+/* tollbar_table_check refuses a request and says when to try again. A job that would rather wait than fail has two calls.
+ * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an event loop. Both
+ * take the permits first, for the earliest instant at which they may be used. So the callers of a key depart one after the other, however
+ * many there are, and no caller wakes in vain.
+ *
+ *     tollbar_reservation mail;
+ *     if (tollbar_table_reserve(table, MAILS, tenant, strlen(tenant), 1, patience_ns, &mail) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *     run_after(mail.wait_ns, send_mail, tenant);
+ *
+ *     tollbar_table_cancel(table, MAILS, tenant, strlen(tenant), &mail, NULL);        // the user has changed her mind
+ *
+ * tollbar_table_cancel gives back the permits that no later reservation waits behind.
+ *
+ * Gcra, pacer, warm-up, and interval aligned to time 0 book ahead. Windows and logs cannot: there a reserve is denied, and
+ * a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.
+ */
+
+/* Booked permits. This is plain data: it may be copied, and sent to another process that has the same table. */
+typedef struct tollbar_reservation {
+    /* When the permits may be used, on the scale of the call's time. */
+    uint64_t departs_ns;
+    /* Nanoseconds from the call's time to `departs_ns`. 0 if the permits may be used at once. */
+    uint64_t wait_ns;
+    /* The permits that were charged: the call's `cost`, or 0 where no key was charged (an exempt or empty key, and a new key
+     * that a full table admits without storing it). */
+    uint64_t cost;
+} tollbar_reservation;
+
+/* Takes `cost` permits for the earliest instant at which they may be used. On TOLLBAR_ALLOWED the caller must act
+ * `out->wait_ns` from now, not earlier.
+ *
+ * Returns TOLLBAR_DENIED if the wait would be longer than `max_wait_ns` or if the algorithm cannot book ahead, and
+ * TOLLBAR_NEVER if the cost is above the burst. Then nothing has been charged. */
+int32_t tollbar_limiter_reserve(const tollbar_limiter *limiter,
+                                uint64_t cost,
+                                uint64_t max_wait_ns,
+                                tollbar_reservation *out);
+
+/* tollbar_limiter_reserve at the caller's time: the wait counts from `now_ns`. */
+int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
+                                   uint64_t cost,
+                                   uint64_t max_wait_ns,
+                                   uint64_t now_ns,
+                                   tollbar_reservation *out);
+
+/* Takes `cost` permits, sleeping up to `max_wait_ns` for them.
+ *
+ * The call refuses at once, and charges nothing, if the permits would come later than that or if
+ * `waiters` callers sleep already (tollbar_limiter_options). Callers of an algorithm that can book ahead wake one after the
+ * other, each with its permits. With windows and logs a caller sleeps until a permit could be free and tries again.
+ * Returns the results of tollbar_limiter_check. */
+int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
+                             uint64_t cost,
+                             uint64_t max_wait_ns,
+                             tollbar_decision *out);
+
+/* tollbar_limiter_reserve for a key of a table under policy number `policy`. A new key takes a slot as with tollbar_table_check. If the
+ * table refuses the new key, the call returns TOLLBAR_DENIED. */
+int32_t tollbar_table_reserve(const tollbar_table *table,
+                              uint32_t policy,
+                              const void *key,
+                              size_t length,
+                              uint64_t cost,
+                              uint64_t max_wait_ns,
+                              tollbar_reservation *out);
+
+/* tollbar_table_reserve at the caller's time: the wait counts from `now_ns`. */
+int32_t tollbar_table_reserve_at(const tollbar_table *table,
+                                 uint32_t policy,
+                                 const void *key,
+                                 size_t length,
+                                 uint64_t cost,
+                                 uint64_t max_wait_ns,
+                                 uint64_t now_ns,
+                                 tollbar_reservation *out);
+
+/* tollbar_limiter_wait for a key of a table. The callers of one key wake in the order of their bookings, in all processes. Of
+ * each tollbar_table object, `waiters` callers may sleep at one time (tollbar_table_options). */
+int32_t tollbar_table_wait(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t cost,
+                           uint64_t max_wait_ns,
+                           tollbar_decision *out);
+
+/* Gives back the permits of a reservation that the caller does not use, and writes the number that came back to `*back`. `back` may be
+ * NULL. Cancel a reservation once only.
+ *
+ * All permits of the latest reservation come back. Of an earlier one only those come back that no later reservation waits behind, usually
+ * none, because the later callers keep the departures that they were told. Permits that the limit has refilled meanwhile do not come back
+ * again. So a cancelled reservation never admits more than the limit.
+ *
+ * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; fixed
+ * windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. */
+int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
+                               const tollbar_reservation *reservation,
+                               uint64_t *back);
+
+/* tollbar_limiter_cancel at the caller's time, which must not be earlier than that of any call for this limiter that has returned. */
+int32_t tollbar_limiter_cancel_at(const tollbar_limiter *limiter,
+                                  const tollbar_reservation *reservation,
+                                  uint64_t now_ns,
+                                  uint64_t *back);
+
+/* tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. A key that was reset or
+ * evicted and is in the table again may get back permits of its former state. So cancel before you reset a key. */
+int32_t tollbar_table_cancel(const tollbar_table *table,
+                             uint32_t policy,
+                             const void *key,
+                             size_t length,
+                             const tollbar_reservation *reservation,
+                             uint64_t *back);
+
+/* tollbar_table_cancel at the caller's time, which must not be earlier than that of any call for this key that has returned. */
+int32_t tollbar_table_cancel_at(const tollbar_table *table,
+                                uint32_t policy,
+                                const void *key,
+                                size_t length,
+                                const tollbar_reservation *reservation,
+                                uint64_t now_ns,
+                                uint64_t *back);
+
+/* --------------------------------------------------------------------------------------------
+ * 12. Receipts: an estimate now, the real cost later
+ * -------------------------------------------------------------------------------------------- */
+
+/* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. A program that charges
+ * the highest cost wastes most of the limit. A program that charges after the work learns too late that the limit is used up. With a
+ * receipt the caller charges an estimate before the work, and corrects the charge after it:
+ *
+ *     tollbar_receipt receipt;
+ *     if (tollbar_table_take(table, TOKENS, user, user_length, 2000, &receipt, NULL) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *     tokens = answer(request);
+ *     tollbar_table_settle(table, &receipt, tokens, NULL);
+ *
+ * If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained by refill since the
+ * charge. So in any interval t the permits that requests really use are at most burst + rate * t. tollbar_table_settle_in_full also
+ * returns the regained permits, and breaks that bound.
+ * If the cost is above the estimate, the difference is charged as a debt, which is one burst at most, and later requests of the key wait
+ * until it is paid. An interval may then exceed the bound by the sum of these differences over the receipts that were open at one time.
+ *
+ * Only the first call for a receipt settles it, even if there are copies. A second call returns nothing to the key, and charges a cost
+ * above the estimate again. Without such a call the estimate stays charged. The table remembers its last 8,184 receipts. An older receipt
+ * counts as settled, and so does one whose policy has changed since the charge.
+ *
+ * Gcra returns permits. Fixed windows and interval with `anchor first` do so until the window of the charge ends, and weighted windows
+ * until the end of the next window, as far as the permits have not faded. These return none: other algorithms, gcra with `borrow` or `ban`,
+ * keys of which a thread has had credit (tollbar_table_options.hot_keys), and gcra at a few rates (docs/table.md). A receipt of an exempt
+ * key charges and returns nothing. If a key is reset or evicted between the charge and the call, the call may lower a debt that the key has
+ * made since. So settle before you reset.
+ *
+ * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits. Two tables of one
+ * seed (tollbar_table_copy needs that) cannot tell their receipts apart, and the other table's receipt counts as too old.
+ */
+
+/* The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the same table. */
+typedef struct tollbar_receipt {
+    /* The library's own. */
+    uint64_t words[4];
+} tollbar_receipt;
+
+/* What tollbar_table_settle did with a receipt. */
+typedef struct tollbar_settled {
+    /* sizeof(tollbar_settled), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* TOLLBAR_YES if this call settled the receipt. TOLLBAR_NO if an earlier call did, or the receipt is too old: then no permits went back. */
+    uint32_t first;
+    /* The number of whole permits that went back to the key. A part of one more may have gone back, too. */
+    uint64_t given_back;
+    /* The number of permits above the estimate that could not be charged, because the key's debt is as high as its state can hold. */
+    uint64_t rest;
+} tollbar_settled;
+
+/* tollbar_table_check of `estimate` permits, with a receipt on TOLLBAR_ALLOWED. With any other result `*receipt` is left alone.
+ * TOLLBAR_E_RECEIPT for an estimate of 2^56 or more. */
+int32_t tollbar_table_take(const tollbar_table *table,
+                           uint32_t policy,
+                           const void *key,
+                           size_t length,
+                           uint64_t estimate,
+                           tollbar_receipt *receipt,
+                           tollbar_decision *out);
+
+/* tollbar_table_take at the caller's time. */
+int32_t tollbar_table_take_at(const tollbar_table *table,
+                              uint32_t policy,
+                              const void *key,
+                              size_t length,
+                              uint64_t estimate,
+                              uint64_t now_ns,
+                              tollbar_receipt *receipt,
+                              tollbar_decision *out);
+
+/* Settles a receipt at the real cost: returns the unused permits of the estimate to the key, without those that the key has regained by
+ * refill since the charge, or charges the permits above the estimate as a debt (tollbar_table_charge).
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT means that the
+ * receipt is not one of this table. `out`, unless NULL, gets the details. */
+int32_t tollbar_table_settle(const tollbar_table *table,
+                             const tollbar_receipt *receipt,
+                             uint64_t cost,
+                             tollbar_settled *out);
+
+/* tollbar_table_settle at the caller's time, which must not be earlier than that of any call for this key that has returned. */
+int32_t tollbar_table_settle_at(const tollbar_table *table,
+                                const tollbar_receipt *receipt,
+                                uint64_t cost,
+                                uint64_t now_ns,
+                                tollbar_settled *out);
+
+/* tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by refill. Unsafe for the
+ * limit: each receipt that was open for the refill of a burst may let one more burst pass. */
+int32_t tollbar_table_settle_in_full(const tollbar_table *table,
+                                     const tollbar_receipt *receipt,
+                                     uint64_t cost,
+                                     tollbar_settled *out);
+
+/* Details to be filled in. */
+#define TOLLBAR_SETTLED_INIT { (uint32_t)sizeof(tollbar_settled), 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 13. Charges afterwards, and bans
+ * -------------------------------------------------------------------------------------------- */
+
+/* A check asks before the work. Some costs are known only after it: the bytes of an answer, the tokens of a model, and whether
+ * a login has failed. Such a caller peeks before the work, and charges after it:
+ *
+ *     if (tollbar_table_peek(table, LOGINS, address, length, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return too_many_requests();
+ *     if (!password_is_right(request))
+ *         tollbar_table_charge(table, LOGINS, address, length, 1, NULL);
+ *
+ * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several requests may peek
+ * before the first of them charges, so only the debt keeps the average within the limit. How much a charge can take:
+ *
+ *   - Token buckets (gcra, interval) hold a debt of one burst below empty: at most 2 * burst + rate * t is admitted and charged
+ *     in any interval t.
+ *   - A pacer: one largest cost more than checks could take. Gcra with `borrow`: as much as the word can hold.
+ *   - A warm-up: the largest cost in one call, unless the state already owes more than that costs.
+ *   - Windows and logs hold no debt. Windows count up to their limit; a sliding window and a log give the permits that they have.
+ *
+ * The call returns the rest and does not charge it. The counts of decisions leave out charges.
+ *
+ * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is banned for an hour: its requests are
+ * denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1. The bucket is empty at
+ * that time and refills.
+ *
+ *   - A denied check counts as a refusal, and so does a wait that cannot get its permits in time. A peek, TOLLBAR_NEVER, and a take_up_to
+ *     or reserve that takes nothing do not count. To count a refused peek, call the check at the time of that peek: tollbar_table_peek_at
+ *     and tollbar_table_check_at with one `now_ns` decide alike. Of several limits in one call the first that refuses counts the refusal.
+ *   - A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the fifth failed login of the example above bans.
+ *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
+ *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
+ *   - Bans are part of the key's state: they are in the table's file, and a changed policy with `ban` takes them over. After such a change
+ *     a ban may last longer, by at most the refill of the new burst.
+ *   - A full table that evicts (TOLLBAR_ON_FULL_EVICT_NEAREST) lets a new key take a banned key's slot. The new key is admitted and then
+ *     owes until the ban would have ended, as with any slot that it takes. */
+
+/* Charges `cost` permits of the key under policy number `policy` without asking, now. Returns TOLLBAR_ALLOWED if all of them have been
+ * charged, TOLLBAR_DENIED if the key's state has no room for some, or an error. `*rest`, unless `rest` is NULL, gets the number of permits
+ * that have not been charged.
+ *
+ * A new key takes a slot as it does with its first admission. In a full table nothing is charged with TOLLBAR_ON_FULL_DENY
+ * and TOLLBAR_ON_FULL_ALLOW. An exempt key is charged nothing, with a rest of 0. */
+int32_t tollbar_table_charge(const tollbar_table *table,
+                             uint32_t policy,
+                             const void *key,
+                             size_t length,
+                             uint64_t cost,
+                             uint64_t *rest);
+
+/* tollbar_table_charge at the caller's time. */
+int32_t tollbar_table_charge_at(const tollbar_table *table,
+                                uint32_t policy,
+                                const void *key,
+                                size_t length,
+                                uint64_t cost,
+                                uint64_t now_ns,
+                                uint64_t *rest);
+
+/* tollbar_table_charge for a limiter. */
+int32_t tollbar_limiter_charge(const tollbar_limiter *limiter, uint64_t cost, uint64_t *rest);
+
+/* tollbar_limiter_charge at the caller's time. */
+int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
+                                  uint64_t cost,
+                                  uint64_t now_ns,
+                                  uint64_t *rest);
+
+/* --------------------------------------------------------------------------------------------
+ * 14. Queues: items that leave at a policy's pace
+ * -------------------------------------------------------------------------------------------- */
+
+/* A limiter refuses what is above its rate. A queue keeps it, up to a bound, and hands it out later, in the order in which it came: text
+ * messages to a gateway that takes ten a second, jobs for workers that may not be flooded.
+ *
+ *     tollbar_queue *outbox;
+ *     if (tollbar_queue_from_text("10/s algo pacer", 1000, &outbox, NULL) != 0)        // up to 1,000 messages wait
+ *         return 1;
+ *     ...
+ *     tollbar_queue_run(outbox, send_message, gateway);          // in a thread of yours: calls send_message(gateway, message) for each
+ *     ...
+ *     if (tollbar_queue_offer(outbox, message, NULL) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *
+ * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps, tollbar_queue_next_departure says when it will next
+ * return an item, and tollbar_queue_take_within sleeps.
+ *
+ * The policy admits items when they leave, not when they come. So a worker that was late does not catch up by a burst, unless the policy
+ * has one: `slack` of a pacer, `burst` of a token bucket. Items leave in the order of their offers. Offers that overlap in time may come in
+ * either order.
+ *
+ * No call locks. Only _new, _from_text and _free allocate. Only _run, _offer_within and _take_within sleep. An offer, a take, a cancellation,
+ * a close or a stop enters the kernel if it has such a caller to wake.
+ *
+ * A spare bucket, which keeps what overflows and feeds it back when there is room, is a larger `capacity`: `ahead` of the ticket says whether the
+ * item waits behind more items than the first bucket would hold.
+ */
+
+/* A queue. Threads of one process share it. */
+typedef struct tollbar_queue tollbar_queue;
+
+/* How a queue is made. All zero but `struct_size` is the default. */
+typedef struct tollbar_queue_options {
+    /* sizeof(tollbar_queue_options), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* A TOLLBAR_CLOCK_ number, for the calls without `_at`. */
+    uint32_t clock;
+    /* Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused at once. */
+    uint32_t waiters;
+    /* Must be 0. */
+    uint32_t reserved;
+} tollbar_queue_options;
+
+/* An item's place in a queue. It is plain data, and needs no end. */
+typedef struct tollbar_queue_ticket {
+    /* The number of the item: the first item of a queue has number 0. */
+    uint64_t number;
+    /* The items that were before it when it came. A cancelled item counts as long as an older item is in the queue. */
+    uint64_t ahead;
+} tollbar_queue_ticket;
+
+/* The work of tollbar_queue_run: gets its context and an item. */
+typedef void (*tollbar_queue_work)(void *context, void *item);
+
+/* Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
+ * pacer: one more, and its slack; with `borrow` a burst and one more). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
+ *
+ * The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). It does not count
+ * refusals (TOLLBAR_E_OPTION_MISMATCH: `ban`, `count rejected`), because a caller that asks for an item too early is refused. The queue takes 16 bytes for
+ * each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or with
+ * the burst above 2^28. */
+int32_t tollbar_queue_new(const tollbar_policy_spec *spec,
+                          uint64_t capacity,
+                          const tollbar_queue_options *options,
+                          tollbar_queue **out);
+
+/* Makes a queue of a NUL-terminated text such as "10/s algo pacer", with default options. `error` may be NULL. */
+int32_t tollbar_queue_from_text(const char *text,
+                                uint64_t capacity,
+                                tollbar_queue **out,
+                                tollbar_policy_error *error);
+
+/* Frees a queue that no call is using. Items that are still in the queue are the caller's, who can take them with tollbar_queue_drain before.
+ * NULL is accepted and does nothing. */
+void tollbar_queue_free(tollbar_queue *queue);
+
+/* Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item, NULL too.
+ *
+ * Returns TOLLBAR_DENIED if the queue is full, and TOLLBAR_E_CLOSED after tollbar_queue_close. Then the item stays the caller's. */
+int32_t tollbar_queue_offer(const tollbar_queue *queue,
+                            void *item,
+                            tollbar_queue_ticket *ticket);
+
+/* tollbar_queue_offer at the caller's time. */
+int32_t tollbar_queue_offer_at(const tollbar_queue *queue,
+                               void *item,
+                               uint64_t now_ns,
+                               tollbar_queue_ticket *ticket);
+
+/* tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if as many callers sleep as may
+ * (tollbar_queue_options). */
+int32_t tollbar_queue_offer_within(const tollbar_queue *queue,
+                                   void *item,
+                                   uint64_t max_wait_ns,
+                                   tollbar_queue_ticket *ticket);
+
+/* Takes the oldest item if the policy lets it leave now, and writes it to `*item`.
+ *
+ * Returns TOLLBAR_DENIED if no item may leave now, and TOLLBAR_E_CLOSED if the queue is empty and closed, so that none ever will. */
+int32_t tollbar_queue_take(const tollbar_queue *queue,
+                           void **item);
+
+/* tollbar_queue_take at the caller's time. */
+int32_t tollbar_queue_take_at(const tollbar_queue *queue, uint64_t now_ns, void **item);
+
+/* tollbar_queue_take that sleeps up to `max_wait_ns` until an item may leave. */
+int32_t tollbar_queue_take_within(const tollbar_queue *queue,
+                                  uint64_t max_wait_ns,
+                                  void **item);
+
+/* Whether the queue has an item. If so, `*at_ns` gets the time at which tollbar_queue_take will next return one: the present or later, or
+ * TOLLBAR_NO_TIME if the policy's limit is 0. */
+int32_t tollbar_queue_next_departure(const tollbar_queue *queue,
+                                     uint64_t *at_ns);
+
+/* tollbar_queue_next_departure at the caller's time. */
+int32_t tollbar_queue_next_departure_at(const tollbar_queue *queue,
+                                        uint64_t now_ns,
+                                        uint64_t *at_ns);
+
+/* Takes an item out of the queue before it leaves. TOLLBAR_YES: `*item` has it, and it will not leave. TOLLBAR_NO: it has left, or was
+ * cancelled before. The items behind it move up. */
+int32_t tollbar_queue_cancel(const tollbar_queue *queue,
+                             const tollbar_queue_ticket *ticket,
+                             void **item);
+
+/* Takes the oldest item without asking the policy: for a program that ends. TOLLBAR_YES: `*item` has it. TOLLBAR_NO: the queue is empty. */
+int32_t tollbar_queue_drain(const tollbar_queue *queue,
+                            void **item);
+
+/* Refuses all offers from now on, and wakes all callers that sleep for room. Items that are in the queue stay, and can be taken. An offer
+ * of another thread that overlaps this call may still come in, so a program ends its producers before it trusts TOLLBAR_E_CLOSED. */
+int32_t tollbar_queue_close(const tollbar_queue *queue);
+
+/* The number of items in the queue. A cancelled item counts as long as an older item is in the queue. */
+int32_t tollbar_queue_length(const tollbar_queue *queue,
+                             uint64_t *items);
+
+/* The time that the calls without `_at` read (tollbar_limiter_now). */
+int32_t tollbar_queue_now(const tollbar_queue *queue, uint64_t *now_ns);
+
+/* Takes the items at the policy's pace and calls `work(context, item)` for each, until the queue is closed and empty or tollbar_queue_stop is
+ * called. It blocks, so a program calls it in a thread of its own, or in several, each of which then has one item at a time. */
+int32_t tollbar_queue_run(const tollbar_queue *queue,
+                          tollbar_queue_work work,
+                          void *context);
+
+/* Makes all calls of tollbar_queue_run return once the `work` that they are doing has returned, and calls that begin later at once. Items
+ * that are in the queue stay there. Any thread may call it, also from `work`. It does not wait. */
+int32_t tollbar_queue_stop(const tollbar_queue *queue);
+
+/* The default options. */
+#define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 15. Overrides: keys with a policy of their own

@@ -240,10 +240,13 @@ typedef struct go_limit {
     uint64_t end;
     uint64_t cost;
     uint32_t policy;
-    uint32_t reserved;
+    uint32_t most;
+    uintptr_t in_flight;
+    /* Gets the permit's ticket if the request is admitted. */
+    uint64_t ticket;
 } go_limit;
 
-static inline int32_t go_take_many(const uint8_t *keys, const go_limit *items, size_t count, int at, uint64_t now,
+static inline int32_t go_take_many(const uint8_t *keys, go_limit *items, size_t count, int at, uint64_t now,
                                    tollbar_decision *each, tollbar_taken *out) {
     tollbar_limit limits[TOLLBAR_LIMITS_MOST];
     uint64_t begin = 0;
@@ -257,7 +260,9 @@ static inline int32_t go_take_many(const uint8_t *keys, const go_limit *items, s
         limits[i].length = items[i].end - begin;
         limits[i].cost = items[i].cost;
         limits[i].policy = items[i].policy;
-        limits[i].reserved = 0;
+        limits[i].most = items[i].most;
+        limits[i].in_flight = (const tollbar_in_flight *)items[i].in_flight;
+        limits[i].ticket = items[i].in_flight == 0 ? NULL : &items[i].ticket;
         begin = items[i].end;
     }
     return at ? tollbar_take_many_at(limits, count, now, each, out) : tollbar_take_many(limits, count, each, out);

@@ -22,4 +22,5 @@ const (
 	ReasonStoreDenied   = cell.ReasonStoreDenied
 	ReasonStoreDown     = cell.ReasonStoreDown
 	ReasonBanned        = cell.ReasonBanned
+	ReasonInFlight      = cell.ReasonInFlight
 )

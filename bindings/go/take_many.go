@@ -13,13 +13,17 @@ import (
 // LimitsMost is the most limits that one call of [TakeMany] has.
 const LimitsMost = 16
 
-// Limit is one of several limits, a limiter or a key of a table ([Limiter.Limit], [Keys.Limit]), and the cost of the request there.
+// Limit is one of several limits: a limiter or a key of a table ([Limiter.Limit], [Keys.Limit]) and the cost of the request there, or a
+// permit in flight ([InFlight.Limit]).
 type Limit struct {
-	limiter *Limiter
-	table   *Table
-	key     string
-	cost    uint64
-	policy  uint32
+	limiter  *Limiter
+	table    *Table
+	inFlight *InFlight
+	ticket   *Ticket
+	key      string
+	cost     uint64
+	policy   uint32
+	most     uint32
 }
 
 // Limit is the limiter as one of several limits, of which a request takes n permits.
@@ -33,6 +37,19 @@ func (k Keys) Limit(key string, n uint64) Limit {
 	return Limit{table: k.table, policy: k.policy, key: key, cost: n}
 }
 
+// Limit is a permit of the key as one of several limits: at most most of the key are in flight. If the request is admitted, *ticket is the
+// permit's ticket, which the caller releases. "10 a second, and at most 4 at one time":
+//
+//	var ticket tollbar.Ticket
+//	taken, err := tollbar.TakeMany(users.Limit(name, 1), uploads.Limit(name, 4, &ticket))
+//	if !taken.Allowed() {
+//		return tooMany(err)
+//	}
+//	defer ticket.Release()
+func (t *InFlight) Limit(key string, most uint32, ticket *Ticket) Limit {
+	return Limit{inFlight: t, ticket: ticket, key: key, cost: 1, most: most}
+}
+
 // Taken is the common answer of several limits.
 type Taken struct {
 	// Verdict says whether the request may pass. If it may, all limits have been charged, otherwise none.
@@ -44,7 +61,7 @@ type Taken struct {
 	Bound int
 	// Remaining is the smallest number of permits that a limit has left.
 	Remaining uint64
-	// RetryAfter is the longest wait of all limits; [Forever] if no wait would help.
+	// RetryAfter is the longest wait of all limits; [Forever] if no wait would help, or if a permit in flight is wanted.
 	RetryAfter time.Duration
 	// ResetAfter is the time until all limits are as good as fresh.
 	ResetAfter time.Duration
@@ -84,8 +101,9 @@ var noneTaken = Taken{Verdict: Denied, Reason: ReasonFault, RetryAfter: Forever}
 type limitItem struct {
 	limiter, table uintptr
 	end, cost      uint64
-	policy         uint32
-	reserved       uint32
+	policy, most   uint32
+	inFlight       uintptr
+	ticket         uint64
 }
 
 func takeMany(at bool, now uint64, each []Decision, limits []Limit) (Taken, error) {
@@ -103,11 +121,17 @@ func takeMany(at bool, now uint64, each []Decision, limits []Limit) (Taken, erro
 	for i := range limits {
 		limit := &limits[i]
 		keys = append(keys, limit.key...)
-		items[i] = limitItem{end: uint64(len(keys)), cost: limit.cost, policy: limit.policy}
+		items[i] = limitItem{end: uint64(len(keys)), cost: limit.cost, policy: limit.policy, most: limit.most}
 		switch {
 		case limit.table != nil:
 			entered[i] = limit.table.guard.Enter()
 			items[i].table = limit.table.handle
+			if entered[i] == nil {
+				wrong, err = i, ErrClosed
+			}
+		case limit.inFlight != nil && limit.ticket != nil:
+			entered[i] = limit.inFlight.guard.Enter()
+			items[i].inFlight = limit.inFlight.handle
 			if entered[i] == nil {
 				wrong, err = i, ErrClosed
 			}
@@ -125,6 +149,11 @@ func takeMany(at bool, now uint64, each []Decision, limits []Limit) (Taken, erro
 	taken := noneTaken
 	if err == nil {
 		taken, err = takeManyOf(items[:len(limits)], keys, at, now, each)
+		for i := range limits {
+			if taken.Allowed() && limits[i].inFlight != nil {
+				*limits[i].ticket = Ticket{limits[i].inFlight, items[i].ticket}
+			}
+		}
 	} else {
 		err = fmt.Errorf("limit %d: %w", wrong, err)
 	}

@@ -178,3 +178,44 @@ func TestTakeManyAtOnce(t *testing.T) {
 		t.Error(passed.Load(), rest)
 	}
 }
+
+func TestTenASecondAndFourAtOneTime(t *testing.T) {
+	rate := mustLimiter(t, "10/s")
+	flights, err := tollbar.NewInFlight(tollbar.InFlightOptions{Capacity: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held [4]tollbar.Ticket
+	for i := range held {
+		if taken, err := tollbar.TakeManyAt(sec, nil, rate.Limit(1), flights.Limit("ann", 4, &held[i])); err != nil || !taken.Allowed() {
+			t.Error(taken, err)
+		}
+	}
+	var ticket tollbar.Ticket
+	each := make([]tollbar.Decision, 2)
+	taken, err := tollbar.TakeManyAt(sec, each, rate.Limit(1), flights.Limit("ann", 4, &ticket))
+	want := tollbar.Taken{Verdict: tollbar.Denied, Reason: tollbar.ReasonInFlight, Bound: 1, RetryAfter: tollbar.Forever, ResetAfter: 400 * time.Millisecond}
+	if err != nil || taken != want || each[0].Remaining != 6 || each[1].Remaining != 0 || taken.Reason.String() != "too many in flight" {
+		t.Error(taken, each, err)
+	}
+	for _, held := range held {
+		if !held.Release() {
+			t.Error("not released")
+		}
+	}
+	// The rate refuses: no permit is in flight, and the ticket is none.
+	taken, err = tollbar.TakeManyAt(sec, nil, rate.Limit(7), flights.Limit("ann", 4, &ticket))
+	if count, _ := flights.Count("ann"); err != nil || taken.Reason != tollbar.ReasonRate || count != 0 || ticket.Release() {
+		t.Error(taken, count, err)
+	}
+	if taken, err = tollbar.TakeManyAt(sec, nil, rate.Limit(6), flights.Limit("ann", 4, &ticket)); err != nil || !taken.Allowed() || !ticket.Release() {
+		t.Error(taken, err)
+	}
+	if _, err = tollbar.TakeMany(flights.Limit("ann", 4, nil)); !errors.Is(err, tollbar.ErrLimits) {
+		t.Error(err)
+	}
+	flights.Close()
+	if _, err = tollbar.TakeMany(flights.Limit("ann", 4, &ticket)); !errors.Is(err, tollbar.ErrClosed) {
+		t.Error(err)
+	}
+}

@@ -160,6 +160,8 @@ enum class reason : std::uint32_t {
     store_down = TOLLBAR_REASON_STORE_DOWN,
     /// Denied: the key is banned (the policy's option `ban`). For a cost of 1 retry_after() is the end of the ban.
     banned = TOLLBAR_REASON_BANNED,
+    /// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
+    in_flight = TOLLBAR_REASON_IN_FLIGHT,
 };
 
 /// A reason in a few English words. The string is static.

@@ -35,6 +35,8 @@ struct in_flight_options {
 /// A permit in flight, or a refusal. The destructor gives the permit back. It must not outlive its table.
 class permit {
 public:
+    /// No permit. take_many can make it one.
+    permit() noexcept : permit(nullptr, 0, TOLLBAR_DENIED) {}
     permit(permit &&other) noexcept
         : table_(other.table_), ticket_(std::exchange(other.ticket_, 0)), code_(other.code_) {}
     permit &operator=(permit &&other) noexcept {
@@ -51,7 +53,7 @@ public:
     /// Whether there is a permit.
     explicit operator bool() const noexcept { return ticket_ != 0; }
     /// What the call that made it said: a verdict that is true if the permit was acquired.
-    verdict answer() const noexcept { return verdict(code_); }
+    verdict answer() const noexcept { return verdict(ticket_ != 0 ? TOLLBAR_ALLOWED : code_); }
     /// Gives the permit back. False if there is none, or if this process inherited it by a fork.
     bool give_back() noexcept {
         const tollbar_ticket ticket = std::exchange(ticket_, 0);
@@ -59,6 +61,14 @@ public:
     }
     /// Gives up the permit's ticket. The caller ends it with tollbar_in_flight_release.
     [[nodiscard]] tollbar_ticket release() noexcept { return std::exchange(ticket_, 0); }
+
+    /// For take_many: gives back the permit that there is, and returns where the ticket of the table's permit goes.
+    tollbar_ticket *place(const tollbar_in_flight *table) noexcept {
+        give_back();
+        table_ = table;
+        code_ = TOLLBAR_DENIED;
+        return &ticket_;
+    }
 
 private:
     friend class in_flight;

@@ -14,19 +14,25 @@
 
 #include "decision.hpp"
 #include "error.hpp"
+#include "in_flight.hpp"
 #include "key.hpp"
 #include "limiter.hpp"
 #include "table.hpp"
 
 namespace tollbar {
 
-/// One limit of several, and what the request costs there: a limiter, or a key of a table. It owns nothing: the limiter, the table and the
-/// key's bytes must live until the call returns.
+/// One limit of several, and what the request costs there: a limiter, a key of a table, or a permit of a key of an in-flight table. It owns
+/// nothing: the limiter, the table and the key's bytes must live until the call returns.
 class limit {
 public:
-    limit(const limiter &of, std::uint64_t cost = 1) noexcept : raw_{of.get(), nullptr, nullptr, 0, cost, 0, 0} {}
+    limit(const limiter &of, std::uint64_t cost = 1) noexcept : raw_{of.get(), nullptr, nullptr, 0, cost, 0, 0, nullptr, nullptr} {}
     limit(const table &of, const key &with, std::uint64_t cost = 1) noexcept
-        : raw_{nullptr, of.get(), with.data(), with.size(), cost, static_cast<std::uint32_t>(with.policy()), 0} {}
+        : raw_{nullptr, of.get(), with.data(), with.size(), cost, static_cast<std::uint32_t>(with.policy()), 0, nullptr,
+               nullptr} {}
+    /// A permit, of which the key has `most` in flight at most. `into` is a refusal, and becomes the permit if the call admits the request. It
+    /// must not move before the call returns.
+    limit(const in_flight &of, const key &with, std::uint32_t most, permit &into) noexcept
+        : raw_{nullptr, nullptr, with.data(), with.size(), 1, 0, most, of.get(), into.place(of.get())} {}
     const tollbar_limit *get() const noexcept { return &raw_; }
 
 private:

@@ -87,9 +87,9 @@ static void bad_limits_charge_nothing(void **state) {
     limits[1].policy = 7;
     assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_E_NO_SUCH_POLICY);
     limits[1].policy = 0;
-    limits[1].reserved = 1;
+    limits[1].most = 1;
     assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_E_RESERVED);
-    limits[1].reserved = 0;
+    limits[1].most = 0;
     taken.struct_size = 3;
     assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, &taken), TOLLBAR_E_STRUCT_SIZE);
     each[0].struct_size = 3;
@@ -163,6 +163,109 @@ static void the_shorter_path_decides_alike(void **state) {
     tollbar_table_close(brief);
 }
 
+static tollbar_in_flight *flights_of(uint64_t capacity) {
+    tollbar_in_flight_options options = TOLLBAR_IN_FLIGHT_OPTIONS_INIT;
+    tollbar_in_flight *flights = NULL;
+    options.capacity = capacity;
+    assert_int_equal(tollbar_in_flight_new(&options, &flights), 0);
+    return flights;
+}
+
+static uint64_t open_of(const tollbar_in_flight *flights) {
+    uint64_t open = 99;
+    assert_int_equal(tollbar_in_flight_count(flights, "k", 1, &open), 0);
+    return open;
+}
+
+static void ten_a_second_and_four_at_one_time(void **state) {
+    tollbar_table *table = table_of(100, "10/s", NULL);
+    tollbar_in_flight *flights = flights_of(100);
+    tollbar_ticket held[4], ticket = 7;
+    tollbar_limit limits[] = {
+        TOLLBAR_LIMIT_OF_KEY(table, 0, "k", 1, 1),
+        TOLLBAR_LIMIT_OF_PERMIT(flights, "k", 1, 4, &ticket),
+    };
+    tollbar_decision each[] = {TOLLBAR_DECISION_INIT, TOLLBAR_DECISION_INIT};
+    tollbar_taken taken = TOLLBAR_TAKEN_INIT;
+    size_t n;
+    (void)state;
+    for (n = 0; n < 4; n++) {
+        limits[1].ticket = &held[n];
+        assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_ALLOWED);
+    }
+    assert_int_equal(open_of(flights), 4);
+    /* The window refuses, and the rate keeps its six permits. */
+    limits[1].ticket = &ticket;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, each, &taken), TOLLBAR_DENIED);
+    assert_int_equal(taken.bound, 1);
+    assert_int_equal(taken.reason, TOLLBAR_REASON_IN_FLIGHT);
+    assert_true(taken.retry_after_ns == TOLLBAR_NO_TIME);
+    assert_int_equal(each[0].verdict, TOLLBAR_ALLOWED);
+    assert_int_equal(each[0].remaining, 6);
+    assert_int_equal(each[1].remaining, 0);
+    assert_string_equal(tollbar_strreason(taken.reason), "too many in flight");
+    for (n = 0; n < 4; n++)
+        assert_int_equal(tollbar_in_flight_release(flights, held[n]), 0);
+    /* The rate refuses, and no permit is in flight. */
+    limits[0].cost = 7;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, each, &taken), TOLLBAR_DENIED);
+    assert_int_equal(taken.bound, 0);
+    assert_int_equal(taken.reason, TOLLBAR_REASON_RATE);
+    assert_int_equal(taken.retry_after_ns, SEC / 10);
+    assert_int_equal(each[1].remaining, 4);
+    assert_int_equal(open_of(flights), 0);
+    assert_int_equal(ticket, 7);
+    limits[0].cost = 6;
+    assert_int_equal(tollbar_take_many_at(limits, 2, SEC, each, &taken), TOLLBAR_ALLOWED);
+    assert_int_equal(each[1].remaining, 3);
+    assert_int_equal(taken.remaining, 0);
+    assert_int_equal(tollbar_in_flight_release(flights, ticket), 0);
+
+    /* Fields that do not belong together. */
+    {
+        const tollbar_limit good = limits[1];
+        limits[1].ticket = NULL;
+        assert_int_equal(tollbar_take_many_at(limits, 2, 2 * SEC, NULL, NULL), TOLLBAR_E_NULL);
+        limits[1] = good;
+        limits[1].cost = 2;
+        assert_int_equal(tollbar_take_many_at(limits, 2, 2 * SEC, NULL, NULL), TOLLBAR_E_RESERVED);
+        limits[1] = good;
+        limits[1].policy = 1;
+        assert_int_equal(tollbar_take_many_at(limits, 2, 2 * SEC, NULL, NULL), TOLLBAR_E_RESERVED);
+        limits[1] = good;
+        limits[1].table = table;
+        assert_int_equal(tollbar_take_many_at(limits, 2, 2 * SEC, NULL, NULL), TOLLBAR_E_LIMITS);
+        limits[1] = limits[0];
+        limits[1].ticket = &ticket;
+        assert_int_equal(tollbar_take_many_at(limits, 2, 2 * SEC, NULL, NULL), TOLLBAR_E_RESERVED);
+    }
+    assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 10, 2 * SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(open_of(flights), 0);
+    tollbar_in_flight_close(flights);
+    tollbar_table_close(table);
+}
+
+static void a_full_in_flight_table_charges_nothing(void **state) {
+    tollbar_limiter *limiter = limiter_of("1000/s");
+    tollbar_in_flight *flights = flights_of(1);
+    tollbar_ticket ticket;
+    int32_t code = TOLLBAR_ALLOWED;
+    uint32_t n;
+    (void)state;
+    for (n = 0; code == TOLLBAR_ALLOWED && n < 1000; n++) {
+        const tollbar_limit limits[] = {
+            TOLLBAR_LIMIT_OF_PERMIT(flights, &n, sizeof n, 1, &ticket),
+            TOLLBAR_LIMIT_OF_LIMITER(limiter, 1),
+        };
+        code = tollbar_take_many_at(limits, 2, SEC, NULL, NULL);
+    }
+    assert_int_equal(code, TOLLBAR_E_IN_FLIGHT_FULL);
+    assert_int_equal(tollbar_limiter_peek_at(limiter, 1000 - (n - 1), SEC, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_peek_at(limiter, 1000 - (n - 2), SEC, NULL), TOLLBAR_DENIED);
+    tollbar_in_flight_close(flights);
+    tollbar_limiter_free(limiter);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_wait_binds),
@@ -170,6 +273,8 @@ int main(void) {
         cmocka_unit_test(bad_limits_charge_nothing),
         cmocka_unit_test(one_limit_many_times),
         cmocka_unit_test(the_shorter_path_decides_alike),
+        cmocka_unit_test(ten_a_second_and_four_at_one_time),
+        cmocka_unit_test(a_full_in_flight_table_charges_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,3 +70,25 @@ TEST(one_limit_many_times) {
     const limiter hour("16/h");
     CHECK(take_many_at(1s, std::vector<limit>(TOLLBAR_LIMITS_MOST, limit(hour))) && hour.peek_at(1s).denied());
 }
+
+TEST(ten_a_second_and_four_at_one_time) {
+    const limiter rate("10/s");
+    const tollbar::in_flight uploads(100);
+    std::array<tollbar::permit, 4> held;
+    for (auto &permit : held) {
+        CHECK(!permit && permit.answer().denied());
+        CHECK(take_many_at(1s, {{rate}, {uploads, "ann", 4, permit}}) && permit && permit.answer().allowed());
+    }
+    tollbar::permit more;
+    const auto refused = take_many_at(1s, {{rate}, {uploads, "ann", 4, more}});
+    CHECK(refused.denied() && refused.why() == tollbar::reason::in_flight && refused.bound() == 1 && !refused.retry_after());
+    CHECK(!more && !more.give_back() && uploads.count("ann") == 4);
+    // Six permits of the rate are left: the refusal charged none.
+    held = {};
+    CHECK(uploads.count("ann") == 0 && rate.peek_at(1s, 6) && rate.peek_at(1s, 7).denied());
+    CHECK(take_many_at(1s, {{rate, 7}, {uploads, "ann", 4, more}}).why() == tollbar::reason::rate);
+    CHECK(!more && uploads.count("ann") == 0);
+    // A permit that is used again gives back what it had.
+    CHECK(take_many_at(1s, {{uploads, "ann", 4, more}}) && take_many_at(1s, {{uploads, "bob", 4, more}}));
+    CHECK(uploads.count("ann") == 0 && uploads.count("bob") == 1);
+}

@@ -31,6 +31,8 @@ const (
 	ReasonStoreDown Reason = 11
 	// Banned: denied: the key is banned (the policy's option ban). For one permit RetryAfter is the end of the ban.
 	ReasonBanned Reason = 12
+	// InFlight: denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
+	ReasonInFlight Reason = 13
 )
 
 var reasons = [...]string{
@@ -47,6 +49,7 @@ var reasons = [...]string{
 	"denied by the store",
 	"store down",
 	"banned",
+	"too many in flight",
 }
 
 // String returns the reason in a few English words, such as "over the rate".

@@ -95,4 +95,34 @@ test("one limit many times", function()
     equal(hour:check_at(SEC), false)
 end)
 
+test("ten a second, and four at one time", function()
+    local rate, flights = limiter "10/s", tollbar.in_flight { capacity = 100 }
+    local tickets = {}
+    for i = 1, 4 do
+        local permit = { flights, "ann", 4 }
+        equal(take_many_at(SEC, { rate, permit }), true)
+        tickets[i] = permit.ticket
+    end
+    local permit = { flights, "ann", 4, ticket = 7 }
+    local allowed, wait, left, _, reason, bound = take_many_at(SEC, { rate, permit })
+    equal(allowed, false)
+    equal(wait, math.huge)
+    equal(left, 0)
+    equal(reason, "too many in flight")
+    equal(bound, 2)
+    equal(permit.ticket, nil)
+    for i = 1, 4 do
+        equal(flights:release(tickets[i]), true)
+    end
+    equal(flights:count "ann", 0)
+    -- Six permits of the rate are left. The rate refuses, and no permit is in flight.
+    equal(take_many_at(SEC, { { rate, 7 }, permit }), false)
+    equal(flights:count "ann", 0)
+    equal(take_many_at(SEC, { { rate, 6 }, permit }), true)
+    equal(flights:release(permit.ticket), true)
+    raises("limit 2 is neither", function() local _ = take_many { rate, { flights, "ann" } } end)
+    flights:close()
+    raises("limit 2 is closed", function() local _ = take_many { rate, permit } end)
+end)
+
 harness.finish()

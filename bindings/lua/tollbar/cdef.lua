@@ -45,6 +45,7 @@ enum {
     TOLLBAR_REASON_STORE_DENIED = 10,
     TOLLBAR_REASON_STORE_DOWN = 11,
     TOLLBAR_REASON_BANNED = 12,
+    TOLLBAR_REASON_IN_FLIGHT = 13,
     TOLLBAR_CREDIT_OFF = 0,
     TOLLBAR_CREDIT_ON = 1,
     TOLLBAR_ON_FULL_EVICT_NEAREST = 0,
@@ -57,8 +58,8 @@ enum {
     TOLLBAR_TABLE_HAS_SEED = 1,
     TOLLBAR_TABLE_SMALL_PAGES = 2,
     TOLLBAR_TABLE_TRUST_ANYONE = 4,
-    TOLLBAR_LIMITS_MOST = 16,
     TOLLBAR_IN_FLIGHT_TRUST_ANYONE = 1,
+    TOLLBAR_LIMITS_MOST = 16,
     TOLLBAR_NODES_MOST = 1024,
     TOLLBAR_HTTP_RETRY_AFTER = 1,
     TOLLBAR_HTTP_LEGACY = 2,
@@ -409,6 +410,65 @@ int32_t tollbar_table_hash(const tollbar_table *table,
                            uint64_t *hash);
 int32_t tollbar_table_now(const tollbar_table *table,
                           uint64_t *now_ns);
+typedef struct tollbar_in_flight tollbar_in_flight;
+typedef struct tollbar_in_flight_options {
+    uint32_t struct_size;
+    uint32_t processes;
+    uint64_t capacity;
+    uint32_t mode;
+    uint32_t flags;
+} tollbar_in_flight_options;
+typedef uint64_t tollbar_ticket;
+typedef struct tollbar_send_window {
+    uint64_t word;
+} tollbar_send_window;
+typedef struct tollbar_send_window_state {
+    uint32_t struct_size;
+    uint32_t limit;
+    uint32_t sent;
+    uint32_t acknowledged;
+    uint32_t in_flight;
+    uint32_t usable;
+} tollbar_send_window_state;
+int32_t tollbar_in_flight_bytes(const tollbar_in_flight_options *options, uint64_t *bytes);
+int32_t tollbar_in_flight_new(const tollbar_in_flight_options *options,
+                              tollbar_in_flight **out);
+int32_t tollbar_in_flight_new_shared(const tollbar_in_flight_options *options,
+                                     tollbar_in_flight **out);
+int32_t tollbar_in_flight_open(const char *path,
+                               const tollbar_in_flight_options *options,
+                               tollbar_in_flight **out);
+int32_t tollbar_in_flight_init_in(void *memory,
+                                  size_t size,
+                                  const tollbar_in_flight_options *options,
+                                  tollbar_in_flight **out);
+int32_t tollbar_in_flight_attach(void *memory,
+                                 size_t size,
+                                 tollbar_in_flight **out);
+int32_t tollbar_in_flight_join(const tollbar_in_flight *table);
+int32_t tollbar_in_flight_acquire(const tollbar_in_flight *table,
+                                  const void *key,
+                                  size_t length,
+                                  uint32_t limit,
+                                  tollbar_ticket *ticket);
+int32_t tollbar_in_flight_release(const tollbar_in_flight *table,
+                                  tollbar_ticket ticket);
+int32_t tollbar_in_flight_count(const tollbar_in_flight *table,
+                                const void *key,
+                                size_t length,
+                                uint64_t *count);
+void tollbar_in_flight_close(tollbar_in_flight *table);
+int32_t tollbar_send_window_acquire(tollbar_send_window *window,
+                                    uint32_t permits,
+                                    uint32_t *last);
+int32_t tollbar_send_window_release(tollbar_send_window *window,
+                                    uint32_t permits);
+int32_t tollbar_send_window_acknowledge(tollbar_send_window *window,
+                                        uint32_t last);
+int32_t tollbar_send_window_resize(tollbar_send_window *window,
+                                   uint32_t limit);
+int32_t tollbar_send_window_read(const tollbar_send_window *window,
+                                 tollbar_send_window_state *out);
 typedef struct tollbar_limit {
     const tollbar_limiter *limiter;
     const tollbar_table *table;
@@ -416,7 +476,9 @@ typedef struct tollbar_limit {
     size_t length;
     uint64_t cost;
     uint32_t policy;
-    uint32_t reserved;
+    uint32_t most;
+    const tollbar_in_flight *in_flight;
+    tollbar_ticket *ticket;
 } tollbar_limit;
 typedef struct tollbar_taken {
     uint32_t struct_size;
@@ -607,65 +669,6 @@ int32_t tollbar_queue_run(const tollbar_queue *queue,
                           tollbar_queue_work work,
                           void *context);
 int32_t tollbar_queue_stop(const tollbar_queue *queue);
-typedef struct tollbar_in_flight tollbar_in_flight;
-typedef struct tollbar_in_flight_options {
-    uint32_t struct_size;
-    uint32_t processes;
-    uint64_t capacity;
-    uint32_t mode;
-    uint32_t flags;
-} tollbar_in_flight_options;
-typedef uint64_t tollbar_ticket;
-typedef struct tollbar_send_window {
-    uint64_t word;
-} tollbar_send_window;
-typedef struct tollbar_send_window_state {
-    uint32_t struct_size;
-    uint32_t limit;
-    uint32_t sent;
-    uint32_t acknowledged;
-    uint32_t in_flight;
-    uint32_t usable;
-} tollbar_send_window_state;
-int32_t tollbar_in_flight_bytes(const tollbar_in_flight_options *options, uint64_t *bytes);
-int32_t tollbar_in_flight_new(const tollbar_in_flight_options *options,
-                              tollbar_in_flight **out);
-int32_t tollbar_in_flight_new_shared(const tollbar_in_flight_options *options,
-                                     tollbar_in_flight **out);
-int32_t tollbar_in_flight_open(const char *path,
-                               const tollbar_in_flight_options *options,
-                               tollbar_in_flight **out);
-int32_t tollbar_in_flight_init_in(void *memory,
-                                  size_t size,
-                                  const tollbar_in_flight_options *options,
-                                  tollbar_in_flight **out);
-int32_t tollbar_in_flight_attach(void *memory,
-                                 size_t size,
-                                 tollbar_in_flight **out);
-int32_t tollbar_in_flight_join(const tollbar_in_flight *table);
-int32_t tollbar_in_flight_acquire(const tollbar_in_flight *table,
-                                  const void *key,
-                                  size_t length,
-                                  uint32_t limit,
-                                  tollbar_ticket *ticket);
-int32_t tollbar_in_flight_release(const tollbar_in_flight *table,
-                                  tollbar_ticket ticket);
-int32_t tollbar_in_flight_count(const tollbar_in_flight *table,
-                                const void *key,
-                                size_t length,
-                                uint64_t *count);
-void tollbar_in_flight_close(tollbar_in_flight *table);
-int32_t tollbar_send_window_acquire(tollbar_send_window *window,
-                                    uint32_t permits,
-                                    uint32_t *last);
-int32_t tollbar_send_window_release(tollbar_send_window *window,
-                                    uint32_t permits);
-int32_t tollbar_send_window_acknowledge(tollbar_send_window *window,
-                                        uint32_t last);
-int32_t tollbar_send_window_resize(tollbar_send_window *window,
-                                   uint32_t limit);
-int32_t tollbar_send_window_read(const tollbar_send_window *window,
-                                 tollbar_send_window_state *out);
 typedef struct tollbar_table_override {
     uint32_t struct_size;
     uint32_t policy;

@@ -143,7 +143,7 @@ end
 local seconds = core.seconds
 
 local reasons = {}
-for number = 0, lib.TOLLBAR_REASON_BANNED do
+for number = 0, lib.TOLLBAR_REASON_IN_FLIGHT do
     reasons[number] = ffi.string(lib.tollbar_strreason(number))
 end
 

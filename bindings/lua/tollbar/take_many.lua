@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local core = require "tollbar.core"
 require "tollbar.limiter"
 require "tollbar.table"
+require "tollbar.in_flight"
 
 local lib = core.lib
 local count, number, text, failure = core.count, core.number, core.text, core.failure
@@ -10,6 +11,7 @@ local MOST = 16
 assert(lib.TOLLBAR_LIMITS_MOST == MOST)
 
 local is_limiter, is_table = ffi.typeof "tollbar_lua_limiter", ffi.typeof "tollbar_lua_table"
+local is_in_flight = ffi.typeof "tollbar_lua_in_flight"
 
 -- Written by each call and read before the next: a Lua state runs one at a time. Keys stay where they are: the caller's arrays hold them
 -- while C reads them.
@@ -17,6 +19,7 @@ local limits = ffi.new("tollbar_limit[?]", MOST)
 local decisions = ffi.new("tollbar_decision[?]", MOST)
 decisions[0].struct_size = ffi.sizeof "tollbar_decision"
 local taken = core.struct("tollbar_taken")()
+local tickets = ffi.new("tollbar_ticket[?]", MOST)
 
 --- The error is told in the user's program, four levels up: `what` is wrong with the limit of that index.
 local function wrong(index, what)
@@ -30,12 +33,13 @@ local function read(index, given)
         of = given[1]
         if ffi.istype(is_table, of) then
             key, cost, policy = given[2], given[3], given[4]
-        else
+        elseif not ffi.istype(is_in_flight, of) then
             cost = given[2]
         end
     end
     local limit = limits[index - 1]
     limit.cost = cost == nil and 1 or count(cost, 4)
+    limit.most, limit.in_flight, limit.ticket = 0, nil, nil
     if ffi.istype(is_limiter, of) then
         limit.limiter, limit.table, limit.key, limit.length, limit.policy = of.handle, nil, nil, 0, 0
     elseif ffi.istype(is_table, of) and type(given) == "table" then
@@ -46,8 +50,12 @@ local function read(index, given)
             limit.key, limit.length = text("a key", key, 4), #key
         end
         limit.policy = policy == nil and 0 or number(policy, 4)
+    elseif ffi.istype(is_in_flight, of) and type(given) == "table" and given[2] ~= nil and given[3] ~= nil then
+        limit.limiter, limit.table, limit.policy, limit.cost = nil, nil, 0, 1
+        limit.key, limit.length = text("a key", given[2], 4), #given[2]
+        limit.in_flight, limit.most, limit.ticket = of.handle, number(given[3], 4), tickets + (index - 1)
     else
-        wrong(index, "is neither a limiter, {limiter, cost} nor {table, key, cost, policy}")
+        wrong(index, "is neither a limiter, {limiter, cost}, {table, key, cost, policy} nor {in_flight, key, limit}")
     end
     if of.handle == nil then
         wrong(index, "is closed")
@@ -68,9 +76,14 @@ local function read_all(given)
     return n
 end
 
-local function answer(code, n, each)
+local function answer(code, n, given, each)
     if code < 0 then
         return failure(code)
+    end
+    for i = 1, n do
+        if limits[i - 1].in_flight ~= nil then
+            given[i].ticket = code == 0 and tickets[i - 1] or nil
+        end
     end
     if each then
         for i = 1, n do
@@ -89,17 +102,18 @@ local take = {}
 
 --- Charges each of 1 to 16 limits with its cost, or charges none. A limit is a limiter, {limiter, cost} or {table, key, cost, policy}.
 -- Returns whether the request may pass, the longest wait in seconds, the fewest permits that a limit has left, the seconds until all limits
--- are as good as fresh, the reason, and the index of the binding limit, from 1. Each limit reads its own clock. `each`, a table, gets the
+-- are as good as fresh, the reason, and the index of the binding limit, from 1. Each limit reads its own clock. A limit is also a permit in
+-- flight, {in_flight, key, limit}: if the request may pass, the field `ticket` of that array is the permit's ticket. `each`, a table, gets the
 -- decision of each limit. If the request is refused, each limit gives the decision that it would make alone.
 function take.many(given, each)
     local n = read_all(given)
-    return answer(lib.tollbar_take_many(limits, n, each and decisions or nil, taken), n, each)
+    return answer(lib.tollbar_take_many(limits, n, each and decisions or nil, taken), n, given, each)
 end
 
 --- take_many at the caller's time, in nanoseconds, which must be on the scale of every limit.
 function take.many_at(now, given, each)
     local n = read_all(given)
-    return answer(lib.tollbar_take_many_at(limits, n, count(now), each and decisions or nil, taken), n, each)
+    return answer(lib.tollbar_take_many_at(limits, n, count(now), each and decisions or nil, taken), n, given, each)
 end
 
 return take

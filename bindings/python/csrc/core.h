@@ -90,6 +90,9 @@ PyObject *core_key_bytes(PyObject *module, PyObject *key);
 /* limiter.c */
 const tollbar_limiter *core_limiter_handle(PyObject *self);
 
+/* in_flight.c: NULL with an exception if the table is closed. */
+const tollbar_in_flight *core_in_flight_handle(PyObject *self);
+
 /* take_many.c */
 PyObject *core_take_many(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 

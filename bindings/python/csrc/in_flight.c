@@ -13,7 +13,7 @@ static inline core_in_flight *of(PyObject *self) {
     return (core_in_flight *)self;
 }
 
-static const tollbar_in_flight *handle_of(PyObject *self) {
+const tollbar_in_flight *core_in_flight_handle(PyObject *self) {
     if (of(self)->handle == NULL)
         PyErr_SetString(PyExc_ValueError, "the table is closed");
     return of(self)->handle;
@@ -88,7 +88,7 @@ static PyObject *in_flight_acquire(PyObject *self, PyObject *const *args, Py_ssi
         return NULL;
     if (core_key_get(given[0], &key) != 0)
         return NULL;
-    const tollbar_in_flight *table = handle_of(self);
+    const tollbar_in_flight *table = core_in_flight_handle(self);
     const uint32_t most = limit > UINT32_MAX ? UINT32_MAX : (uint32_t)limit;
     int32_t code = table == NULL ? 0 : tollbar_in_flight_acquire(table, key.data, key.length, most, &ticket);
     core_key_release(&key);
@@ -105,7 +105,7 @@ static PyObject *in_flight_release(PyObject *self, PyObject *object) {
     uint64_t ticket;
     if (core_uint64(object, "ticket", &ticket) != 0)
         return NULL;
-    const tollbar_in_flight *table = handle_of(self);
+    const tollbar_in_flight *table = core_in_flight_handle(self);
     if (table == NULL)
         return NULL;
     int32_t code = tollbar_in_flight_release(table, ticket);
@@ -119,7 +119,7 @@ static PyObject *in_flight_count(PyObject *self, PyObject *object) {
     core_key key;
     if (core_key_get(object, &key) != 0)
         return NULL;
-    const tollbar_in_flight *table = handle_of(self);
+    const tollbar_in_flight *table = core_in_flight_handle(self);
     int32_t code = table == NULL ? 0 : tollbar_in_flight_count(table, key.data, key.length, &count);
     core_key_release(&key);
     if (table == NULL)
@@ -129,7 +129,7 @@ static PyObject *in_flight_count(PyObject *self, PyObject *object) {
 
 static PyObject *in_flight_join(PyObject *self, PyObject *unused) {
     (void)unused;
-    const tollbar_in_flight *table = handle_of(self);
+    const tollbar_in_flight *table = core_in_flight_handle(self);
     if (table == NULL)
         return NULL;
     int32_t code = tollbar_in_flight_join(table);

@@ -1,6 +1,7 @@
 /* take_many: several limits in one request. All of them are charged, or none. */
 
 #include <stddef.h>
+#include <string.h>
 
 #include "core.h"
 
@@ -10,6 +11,8 @@ typedef struct {
     core_state *state;
     tollbar_taken answer;
     size_t count;
+    /* 0: the limit is no permit in flight, or the request was refused. */
+    tollbar_ticket tickets[TOLLBAR_LIMITS_MOST];
     tollbar_decision each[TOLLBAR_LIMITS_MOST];
 } core_taken;
 
@@ -24,6 +27,7 @@ static core_taken *taken_new(core_state *state, size_t count) {
     self->state = state;
     self->answer = (tollbar_taken)TOLLBAR_TAKEN_INIT;
     self->count = count;
+    memset(self->tickets, 0, sizeof self->tickets);
     self->each[0] = (tollbar_decision)TOLLBAR_DECISION_INIT;
     return (core_taken *)PyObject_Init((PyObject *)self, state->taken);
 }
@@ -61,7 +65,17 @@ static int limit_read(core_state *state, PyObject *object, core_key *key, tollba
         limit->length = key->length;
         return 0;
     }
-    PyErr_Format(PyExc_TypeError, "a limit is a Limiter, (Limiter, cost) or (Table, key, cost=1, policy=0), not %R", object);
+    if (PyObject_TypeCheck(*of, state->in_flight) && size == 3) {
+        uint64_t most;
+        if (core_uint64(given[2], "limit", &most) != 0 || core_key_get(given[1], key) != 0)
+            return -1;
+        limit->most = most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
+        limit->key = key->data;
+        limit->length = key->length;
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError,
+                 "a limit is a Limiter, (Limiter, cost), (Table, key, cost=1, policy=0) or (InFlight, key, limit), not %R", object);
     return -1;
 }
 
@@ -96,6 +110,10 @@ PyObject *core_take_many(PyObject *module, PyObject *const *args, Py_ssize_t nar
     for (Py_ssize_t i = 0; i < count && !failed; i++) {
         if (PyObject_TypeCheck(of[i], state->limiter)) {
             limits[i].limiter = core_limiter_handle(of[i]);
+        } else if (PyObject_TypeCheck(of[i], state->in_flight)) {
+            limits[i].in_flight = core_in_flight_handle(of[i]);
+            failed = limits[i].in_flight == NULL;
+            read = failed ? i + 1 : read;
         } else {
             limits[i].table = core_table_handle((core_table *)of[i]);
             failed = limits[i].table == NULL;
@@ -106,6 +124,8 @@ PyObject *core_take_many(PyObject *module, PyObject *const *args, Py_ssize_t nar
         say_which(read - 1);
     else
         out = taken_new(state, (size_t)count);
+    for (Py_ssize_t i = 0; out != NULL && i < count; i++)
+        limits[i].ticket = limits[i].in_flight == NULL ? NULL : &out->tickets[i];
     if (out != NULL) {
         const int32_t code = timed ? tollbar_take_many_at(limits, (size_t)count, now, out->each, &out->answer)
                                    : tollbar_take_many(limits, (size_t)count, out->each, &out->answer);
@@ -191,6 +211,19 @@ static PyObject *get_decisions(PyObject *self, void *unused) {
     return all;
 }
 
+static PyObject *get_tickets(PyObject *self, void *unused) {
+    (void)unused;
+    const size_t count = taken(self)->count;
+    PyObject *all = PyTuple_New((Py_ssize_t)count);
+    for (size_t i = 0; all != NULL && i < count; i++) {
+        const tollbar_ticket ticket = taken(self)->tickets[i];
+        PyObject *one = ticket == 0 ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(ticket);
+        if (one == NULL || PyTuple_SetItem(all, (Py_ssize_t)i, one) != 0)
+            Py_CLEAR(all);
+    }
+    return all;
+}
+
 static PyObject *taken_repr(PyObject *self) {
     const tollbar_taken *a = &taken(self)->answer;
     const char *verdict = a->verdict == TOLLBAR_ALLOWED ? "allowed" : a->verdict == TOLLBAR_NEVER ? "never" : "denied";
@@ -214,6 +247,7 @@ static PyGetSetDef taken_getset[] = {
     { "reset_after", get_reset, NULL, "Seconds until all limits are as at first.", NULL },
     { "reset_after_ns", get_reset_ns, NULL, "The same in nanoseconds.", NULL },
     { "decisions", get_decisions, NULL, "What each limit decides, or, of a refused request, would.", NULL },
+    { "tickets", get_tickets, NULL, "For each limit the ticket of its permit in flight, or None. InFlight.permit or release takes it.", NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 

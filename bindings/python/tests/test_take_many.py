@@ -126,6 +126,31 @@ def test_threads_get_what_there_is() -> None:
     assert sum(passed) == 500 and limiter.peek(at=SEC).remaining == 200
 
 
+def test_ten_a_second_and_four_at_one_time() -> None:
+    rate, flights = Limiter("10/s"), tollbar.InFlight(100)
+    held = []
+    for _ in range(4):
+        taken = take_many([rate, (flights, "ann", 4)], at=SEC)
+        assert taken and taken.tickets[0] is None
+        held.append(flights.permit(taken.tickets[1]))
+    refused = take_many([rate, (flights, "ann", 4)], at=SEC)
+    assert not refused and refused.bound == 1 and refused.reason == "too many in flight"
+    assert refused.retry_after == float("inf") and refused.tickets == (None, None)
+    assert [each.remaining for each in refused.decisions] == [6, 0]
+    assert not flights.permit(refused.tickets[1])
+    assert all(permit.release() for permit in held) and flights.count("ann") == 0
+    # The rate refuses, and no permit is in flight.
+    assert take_many([(rate, 7), (flights, "ann", 4)], at=SEC).reason == "over the rate" and flights.count("ann") == 0
+    with flights.permit(take_many([(rate, 6), (flights, "ann", 4)], at=SEC).tickets[1]) as permit:
+        assert permit and flights.count("ann") == 1
+    assert flights.count("ann") == 0
+    with pytest.raises(ValueError, match="limit must be 0 to"):
+        take_many([(flights, "ann", -1)])
+    flights.close()
+    with pytest.raises(ValueError, match="the table is closed"):
+        take_many([rate, (flights, "ann", 4)])
+
+
 def test_its_signature_is_told() -> None:
     assert str(inspect.signature(take_many)) == "(limits, *, at=None)"
 

@@ -33,6 +33,8 @@ pub const TOLLBAR_REASON_STORE_DENIED: u32 = 10;
 pub const TOLLBAR_REASON_STORE_DOWN: u32 = 11;
 /// Denied: the key is banned (the policy's option `ban`). For a cost of 1 `retry_after_ns` is the end of the ban.
 pub const TOLLBAR_REASON_BANNED: u32 = 12;
+/// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
+pub const TOLLBAR_REASON_IN_FLIGHT: u32 = 13;
 
 /// A decision with its times and its reason.
 #[repr(C)]
@@ -76,6 +78,7 @@ const _: () = assert!(TOLLBAR_REASON_PENDING == Reason::Pending as u32);
 const _: () = assert!(TOLLBAR_REASON_STORE_DENIED == Reason::StoreDenied as u32);
 const _: () = assert!(TOLLBAR_REASON_STORE_DOWN == Reason::StoreDown as u32);
 const _: () = assert!(TOLLBAR_REASON_BANNED == Reason::Banned as u32);
+const _: () = assert!(TOLLBAR_REASON_IN_FLIGHT == Reason::InFlight as u32);
 
 /// Returns a reason in a few English words, such as "over the rate". The string is static and never NULL. Numbers that this
 /// version does not know give "unknown reason".
@@ -95,6 +98,7 @@ pub extern "C" fn tollbar_strreason(reason: u32) -> *const c_char {
         TOLLBAR_REASON_STORE_DENIED => c"denied by the store",
         TOLLBAR_REASON_STORE_DOWN => c"store down",
         TOLLBAR_REASON_BANNED => c"banned",
+        TOLLBAR_REASON_IN_FLIGHT => c"too many in flight",
         _ => c"unknown reason",
     };
     name.as_ptr()

@@ -15,7 +15,7 @@ pub const TOLLBAR_IN_FLIGHT_TRUST_ANYONE: u32 = 1;
 /// This process's view of an in-flight table. Any number of threads may use it at once, on both sides of a fork, in all calls but
 /// tollbar_in_flight_close.
 pub struct tollbar_in_flight {
-    table: InFlight,
+    pub(crate) table: InFlight,
 }
 
 /// A permit in flight. It is plain data: any thread of the process may release it. 0 is no ticket.
@@ -373,7 +373,7 @@ fn ticket_code(changed: bool) -> Result<i32, i32> {
     }
 }
 
-fn refusal_code(refusal: Refusal) -> i32 {
+pub(crate) fn refusal_code(refusal: Refusal) -> i32 {
     match refusal {
         Refusal::Limit => TOLLBAR_DENIED,
         Refusal::Full => TOLLBAR_E_IN_FLIGHT_FULL,

@@ -213,7 +213,9 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_STRUCT_SIZE => (c"TOLLBAR_E_STRUCT_SIZE", c"struct_size is that of no version"),
         TOLLBAR_E_RESERVED => (c"TOLLBAR_E_RESERVED", c"a field or flag unknown to this version is not zero"),
         TOLLBAR_E_OUT_OF_RANGE => (c"TOLLBAR_E_OUT_OF_RANGE", c"a number that stands for a choice is out of range"),
-        TOLLBAR_E_LIMITS => (c"TOLLBAR_E_LIMITS", c"not 1 to 16 limits, each a limiter or a table's key"),
+        TOLLBAR_E_LIMITS => {
+            (c"TOLLBAR_E_LIMITS", c"not 1 to 16 limits, each a limiter, a table's key or a permit in flight")
+        }
         TOLLBAR_E_CLOSED => (c"TOLLBAR_E_CLOSED", c"the queue was closed"),
         TOLLBAR_E_SYNTAX => (c"TOLLBAR_E_SYNTAX", c"the policy does not follow the grammar"),
         TOLLBAR_E_NUMBER_TOO_LARGE => (c"TOLLBAR_E_NUMBER_TOO_LARGE", c"a number in the policy does not fit 64 bits"),

@@ -3,12 +3,15 @@
 use super::boundary::*;
 use super::check::put;
 use super::decision::tollbar_decision;
+use super::in_flight::{refusal_code, tollbar_in_flight, tollbar_ticket};
 use super::limiter::tollbar_limiter;
 use super::status::*;
 use super::table::{table_code, tollbar_table};
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::mem::size_of;
 use tollbar::decision::{Decision, Reason, Verdict};
+use tollbar::in_flight::Ticket;
 use tollbar::table::PolicyId;
 use tollbar::take_many::{Limit, ManyError, Several, LIMITS_MOST};
 
@@ -17,24 +20,29 @@ pub const TOLLBAR_LIMITS_MOST: u32 = 16;
 
 const _: () = assert!(TOLLBAR_LIMITS_MOST as usize == LIMITS_MOST);
 
-/// One of several limits, a limiter or a key under a policy of a table, and the cost of the request there.
+/// One of several limits: a limiter, a key under a policy of a table, or a permit of a key of an in-flight table. One of `limiter`, `table`
+/// and `in_flight` is not NULL.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_limit {
-    /// The limiter, or NULL. Then `table` says which table.
+    /// The limiter, or NULL.
     pub limiter: *const tollbar_limiter,
     /// The table, or NULL.
     pub table: *const tollbar_table,
-    /// The key of a table.
+    /// The key of a table or an in-flight table.
     pub key: *const c_void,
     /// Its bytes.
     pub length: usize,
-    /// The permits asked for.
+    /// The permits asked for. Of an in-flight table it is 1.
     pub cost: u64,
     /// The number of the table's policy.
     pub policy: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// The most permits of the key in flight. Of a limiter or a table it is 0.
+    pub most: u32,
+    /// The in-flight table, or NULL.
+    pub in_flight: *const tollbar_in_flight,
+    /// Gets the ticket of the permit in flight if the request is admitted. NULL for a limiter or a table.
+    pub ticket: *mut tollbar_ticket,
 }
 
 /// The common answer of several limits.
@@ -65,7 +73,8 @@ unsafe impl Growable for tollbar_taken {
 }
 
 const _: () = assert!(size_of::<tollbar_taken>() == 40);
-const _: () = assert!(size_of::<tollbar_limit>() == 48);
+const _: () = assert!(size_of::<tollbar_limit>() == 64);
+const _: () = assert!(size_of::<Cell<Ticket>>() == size_of::<tollbar_ticket>());
 
 /// Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own clock.
 ///
@@ -146,9 +155,11 @@ unsafe fn take(
 /// The pointers of both are NULL or as said.
 #[inline(always)]
 unsafe fn take_both(one: &tollbar_limit, other: &tollbar_limit, now: Option<u64>) -> bool {
-    // Both are keys of one table, and their reserved fields are 0.
-    let nulls = one.limiter.is_null() && other.limiter.is_null() && (one.reserved | other.reserved) == 0;
-    if !nulls || one.table != other.table {
+    // Both are keys of one table, and nothing else. One comparison of all the other fields: the general call says what is wrong with them.
+    let others = |limit: &tollbar_limit| {
+        limit.limiter as usize | limit.in_flight as usize | limit.ticket as usize | limit.most as usize
+    };
+    if (others(one) | others(other)) != 0 || one.table != other.table {
         return false;
     }
     // SAFETY: by the caller's promise.
@@ -201,7 +212,11 @@ unsafe fn answer_all(
 /// # Safety
 /// The pointers of `from` are NULL or as said.
 unsafe fn limit<'a>(from: &'a tollbar_limit) -> Result<Limit<'a>, i32> {
-    if from.reserved != 0 {
+    if !from.in_flight.is_null() {
+        // SAFETY: as the caller's.
+        return unsafe { permit(from) };
+    }
+    if from.most != 0 || !from.ticket.is_null() {
         return Err(TOLLBAR_E_RESERVED);
     }
     match (from.limiter.is_null(), from.table.is_null()) {
@@ -216,10 +231,30 @@ unsafe fn limit<'a>(from: &'a tollbar_limit) -> Result<Limit<'a>, i32> {
     }
 }
 
+/// A permit in flight.
+///
+/// # Safety
+/// As [`limit`].
+#[inline(never)]
+unsafe fn permit<'a>(from: &'a tollbar_limit) -> Result<Limit<'a>, i32> {
+    if !from.limiter.is_null() || !from.table.is_null() {
+        return Err(TOLLBAR_E_LIMITS);
+    }
+    if from.cost != 1 || from.policy != 0 {
+        return Err(TOLLBAR_E_RESERVED);
+    }
+    // SAFETY: by the caller's promise. A `Cell<Ticket>` is a `tollbar_ticket` in memory, and the call writes to it from this thread only.
+    let (table, key, ticket) = unsafe {
+        (&reference(from.in_flight)?.table, bytes(from.key.cast(), from.length)?, reference(from.ticket.cast())?)
+    };
+    Ok(Limit::InFlight(table, key, from.most, ticket))
+}
+
 fn many_code(error: ManyError) -> i32 {
     match error {
         ManyError::Count => TOLLBAR_E_LIMITS,
         ManyError::Table(_, error) => table_code(error),
+        ManyError::InFlight(_, refusal) => refusal_code(refusal),
     }
 }
 

@@ -45,6 +45,8 @@ pub enum Reason {
     StoreDown = 11,
     /// Denied: the key is banned, and `retry_after` is the end of the ban for a cost of 1.
     Banned = 12,
+    /// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
+    InFlight = 13,
 }
 
 impl Reason {

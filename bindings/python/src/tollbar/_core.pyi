@@ -19,6 +19,7 @@ Limit: TypeAlias = Union[
     tuple[Table, Key],
     tuple[Table, Key, SupportsIndex],
     tuple[Table, Key, SupportsIndex, Union[SupportsIndex, str]],
+    tuple[InFlight, Key, SupportsIndex],
 ]
 
 version: str
@@ -56,6 +57,8 @@ class Taken:
     def reset_after_ns(self) -> int | None: ...
     @property
     def decisions(self) -> tuple[Decision, ...]: ...
+    @property
+    def tickets(self) -> tuple[int | None, ...]: ...
     def __bool__(self) -> bool: ...
 
 @final

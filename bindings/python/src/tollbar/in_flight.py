@@ -88,6 +88,17 @@ class InFlight(_core.InFlight):
         """A permit of the key, or one that is false if limit are in flight. It never waits."""
         return Permit(self, self.acquire(key, limit))
 
+    def permit(self, ticket: int | None) -> Permit:
+        """The permit of a ticket of take_many:
+
+            taken = take_many([(users, user), (uploads, user, 4)])
+            with uploads.permit(taken.tickets[1]) as permit:
+                if not permit:
+                    return too_many()
+                ...
+        """
+        return Permit(self, ticket)
+
     def __enter__(self) -> InFlight:
         return self
 

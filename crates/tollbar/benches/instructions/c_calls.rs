@@ -69,6 +69,8 @@ struct Limit {
     limiter: *const c_void,
     table: *const c_void,
     request: Request,
+    in_flight: *const c_void,
+    ticket: *mut u64,
 }
 
 /// All hot calls of the C library.
@@ -195,6 +197,8 @@ pub fn all(path: &OsStr) -> Vec<Call> {
                 limiter: null_mut(),
                 table: black_box(several),
                 request: Request { key: key[n].as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 },
+                in_flight: null_mut(),
+                ticket: null_mut(),
             });
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { take_many_at(limits.as_ptr(), 2, now, null_mut(), null_mut()) });

@@ -167,13 +167,23 @@ impl InFlight {
     /// # Errors
     /// As [`InFlight::acquire`].
     pub fn enter(&self, key: &[u8], limit: u32) -> Result<Permit<'_>, Refusal> {
-        self.acquire(key, limit).map(|ticket| Permit { table: self, ticket })
+        self.acquire(key, limit).map(|ticket| self.permit(ticket))
     }
 
     /// The number of permits of a key in flight. The call does not ask the system which owners have ended, so it may count permits of a killed
     /// process until the key refuses a request.
     pub fn count(&self, key: &[u8]) -> u64 {
         self.view().count(self.hash(key))
+    }
+
+    /// [`InFlight::count`], and if it is `limit` or more, without the permits of processes that have ended.
+    pub(crate) fn count_of_living(&self, key: &[u8], limit: u32) -> u64 {
+        self.view().count_of_living(self.hash(key), limit)
+    }
+
+    /// The permit of a ticket, which is released when it is dropped.
+    pub fn permit(&self, ticket: Ticket) -> Permit<'_> {
+        Permit { table: self, ticket }
     }
 
     /// Makes this process an owner now, so that its first [`InFlight::acquire`] makes no system call. It also frees the slots of owners
@@ -256,7 +266,7 @@ impl InFlight {
     }
 
     #[inline]
-    fn hash(&self, key: &[u8]) -> u64 {
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         crate::table::hash_long(key, &self.secrets)
     }
 

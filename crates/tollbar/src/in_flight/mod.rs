@@ -28,7 +28,7 @@ mod keyed;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(all(loom, test))]
-mod models;
+pub(crate) mod models;
 #[cfg_attr(loom, allow(dead_code))]
 mod protocol;
 mod send_window;

@@ -14,11 +14,11 @@ use std::println;
 use std::sync::atomic::{AtomicU64 as Plain, Ordering::SeqCst};
 use std::sync::Arc;
 
-const HASH: u64 = 0x1234;
+pub(crate) const HASH: u64 = 0x1234;
 const SLOTS: usize = 3;
 
 /// The shared memory, and what the models know.
-struct World {
+pub(crate) struct World {
     records: [AtomicU64; OWNERS_MOST],
     slots: [AtomicU64; SLOTS],
     joined: AtomicU64,
@@ -29,7 +29,7 @@ struct World {
 }
 
 /// A process: its number, and what is its own.
-struct Me {
+pub(crate) struct Me {
     number: u32,
     local: Local,
     world: Arc<World>,
@@ -53,7 +53,7 @@ impl System for Me {
 }
 
 impl World {
-    fn new() -> Arc<World> {
+    pub(crate) fn new() -> Arc<World> {
         Arc::new(World {
             records: core::array::from_fn(|_| AtomicU64::new(0)),
             slots: core::array::from_fn(|_| AtomicU64::new(0)),
@@ -64,7 +64,7 @@ impl World {
         })
     }
 
-    fn process(self: &Arc<World>, number: u32) -> Arc<Me> {
+    pub(crate) fn process(self: &Arc<World>, number: u32) -> Arc<Me> {
         Arc::new(Me { number, local: Local::new(), world: self.clone() })
     }
 
@@ -95,22 +95,47 @@ impl Me {
         }
     }
 
+    /// Becomes an owner.
+    pub(crate) fn join(&self) {
+        self.view().join_once().expect("a record");
+    }
+
+    /// The key's permits, and if they are `limit` or more, without those of the dead.
+    pub(crate) fn count(&self, limit: u32) -> u64 {
+        self.view().count_of_living(HASH, limit)
+    }
+
+    /// An acquisition that is not counted as inside.
+    pub(crate) fn try_acquire(&self, limit: u32) -> Result<Ticket, Refusal> {
+        self.view().acquire(HASH, limit)
+    }
+
+    /// Releases a permit that is not counted as inside.
+    pub(crate) fn give_back(&self, ticket: Ticket) -> bool {
+        self.view().release(ticket)
+    }
+
     fn acquire(&self, limit: u32) -> Option<Ticket> {
-        let ticket = match self.view().acquire(HASH, limit) {
+        let ticket = match self.try_acquire(limit) {
             Ok(ticket) => ticket,
             Err(why) => {
                 assert_eq!(why, Refusal::Limit);
                 return None;
             }
         };
-        let inside = self.world.inside.fetch_add(1, SeqCst);
-        assert!(inside < u64::from(limit), "more than the limit are in flight");
+        self.enter(limit);
         Some(ticket)
     }
 
-    fn release(&self, ticket: Ticket) {
+    /// Counts a permit that was admitted.
+    pub(crate) fn enter(&self, limit: u32) {
+        let inside = self.world.inside.fetch_add(1, SeqCst);
+        assert!(inside < u64::from(limit), "more than the limit are in flight");
+    }
+
+    pub(crate) fn release(&self, ticket: Ticket) {
         self.world.inside.fetch_sub(1, SeqCst);
-        assert!(self.view().release(ticket), "a live ticket was lost");
+        assert!(self.give_back(ticket), "a live ticket was lost");
     }
 
     /// Acquires and releases. Whether it was admitted.

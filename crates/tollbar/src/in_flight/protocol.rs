@@ -59,6 +59,18 @@ pub enum Refusal {
     OwnersFull,
 }
 
+impl core::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Refusal::Limit => "as many permits as the limit are in flight",
+            Refusal::Full => "the in-flight table is full: no slot is free where the key's slots are",
+            Refusal::OwnersFull => "the in-flight table has as many owners as it can",
+        })
+    }
+}
+
+impl core::error::Error for Refusal {}
+
 /// The questions to the operating system. The loom models answer them by themselves.
 pub(super) trait System {
     fn this_process(&self) -> Process;
@@ -136,7 +148,7 @@ impl<'a, S: System> View<'a, S> {
                 change(slot, |word| Some(word.without_undecided()));
                 decided = seen.counted - seen.undecided;
             }
-            if self.lose_dead(hash, own) {
+            if self.lose_dead(hash, Some(own)) {
                 continue;
             }
             attempt += 1;
@@ -161,6 +173,19 @@ impl<'a, S: System> View<'a, S> {
     pub(super) fn count(&self, hash: u64) -> u64 {
         let seen = self.look(hash, self.joined());
         seen.counted - seen.undecided
+    }
+
+    /// [`View::count`]. Before it says that the limit is reached, it asks the system which of the key's owners have ended.
+    pub(super) fn count_of_living(&self, hash: u64, limit: u32) -> u64 {
+        let own = self.joined();
+        // Each pass but the last marks an owner dead.
+        for _ in 0..OWNERS_MOST {
+            let count = self.count(hash);
+            if count < u64::from(limit) || !self.lose_dead(hash, own) {
+                return count;
+            }
+        }
+        self.count(hash)
     }
 
     /// This process's owner. With its first call the process becomes one.
@@ -309,13 +334,14 @@ impl<'a, S: System> View<'a, S> {
     /// Asks the system which of the key's owners have ended, and marks their records dead. The result is whether it marked one.
     #[cold]
     #[inline(never)]
-    fn lose_dead(&self, hash: u64, own: Owner) -> bool {
+    fn lose_dead(&self, hash: u64, own: Option<Owner>) -> bool {
         let mut any = false;
+        let own = own.map(|own| own.place);
         // A clock may say 0.
         let now = self.system.now() + 1;
         for slot in self.window_of(hash).1 {
             let word = Slot(slot.load(Ordering::SeqCst));
-            if word == Slot::FREE || !word.is_of(hash) || word.owner() == own.place {
+            if word == Slot::FREE || !word.is_of(hash) || Some(word.owner()) == own {
                 continue;
             }
             let (Some(record), Some(asked)) = (self.records.get(word.owner()), self.local.asked.get(word.owner()))

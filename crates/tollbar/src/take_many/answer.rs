@@ -7,7 +7,7 @@ use crate::decision::{Decision, Reason, Verdict};
 /// Counts an admission, and combines the limits' decisions.
 #[inline]
 pub(super) fn admitted(parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -> Taken {
-    parts.iter().for_each(|part| part.target.count(Verdict::Allowed));
+    parts.iter().for_each(Part::admit);
     match decisions {
         None => Taken { decision: UNLIMITED, bound: 0 },
         Some(decisions) => told(parts, decisions),

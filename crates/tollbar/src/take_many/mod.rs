@@ -19,8 +19,14 @@
 //! Limits that cannot take permits back come last, and the last limit is never charged for a request that another limit refuses: beside
 //! `10/s`, `1/day` keeps its permit. If there are two limits that cannot take permits back (sliding windows, logs, tables whose threads
 //! have had credit, …), the first of them stays charged when the call loses a race for the second.
+//!
+//! A limit may also be a permit in flight ([`Limit::InFlight`]): "10/s, and at most 4 at one time". The call acquires it before it charges
+//! any rate. If a rate refuses, the call releases the permit. If the in-flight limit refuses, no rate is charged.
 
 mod answer;
+mod in_flight;
+#[cfg(all(loom, test))]
+mod models;
 mod part;
 mod several;
 
@@ -30,9 +36,13 @@ pub use several::Several;
 use crate::algorithm::Charge;
 use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
+#[cfg(not(loom))]
+use crate::in_flight::InFlight;
+use crate::in_flight::{Refusal, Ticket};
 use crate::limiter::{Limiter, Shared};
 #[cfg(not(loom))]
 use crate::table::{PolicyId, Table, TableError};
+use core::cell::Cell;
 
 /// The most limits of one call.
 pub const LIMITS_MOST: usize = 16;
@@ -79,6 +89,40 @@ impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
     }
 }
 
+/// Any in-flight table, which is an `InFlight`.
+pub trait AnyInFlight: Sync {
+    /// Acquires a permit of a key unless `limit` are in flight.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    fn acquire(&self, key: &[u8], limit: u32) -> Result<Ticket, Refusal>;
+    /// Releases a permit.
+    fn release(&self, ticket: Ticket) -> bool;
+    /// The number of permits of a key in flight. If that is `limit` or more, permits of owners that have ended are not among them.
+    fn in_flight(&self, key: &[u8], limit: u32) -> u64;
+    /// The key's place in the order in which all processes acquire permits of this table.
+    fn rank(&self, key: &[u8]) -> u64;
+}
+
+#[cfg(not(loom))]
+impl AnyInFlight for InFlight {
+    fn acquire(&self, key: &[u8], limit: u32) -> Result<Ticket, Refusal> {
+        InFlight::acquire(self, key, limit)
+    }
+
+    fn release(&self, ticket: Ticket) -> bool {
+        InFlight::release(self, ticket)
+    }
+
+    fn in_flight(&self, key: &[u8], limit: u32) -> u64 {
+        self.count_of_living(key, limit)
+    }
+
+    fn rank(&self, key: &[u8]) -> u64 {
+        self.hash(key)
+    }
+}
+
 /// One limit of a request, and the cost of the request there.
 #[derive(Clone, Copy)]
 pub enum Limit<'a> {
@@ -89,13 +133,17 @@ pub enum Limit<'a> {
     /// A key under a policy of a table.
     #[cfg(not(loom))]
     Key(&'a Table, PolicyId, &'a [u8], u64),
+    /// One permit of a key of an in-flight table, of which at most so many are in flight. If the call admits the request, the cell gets the
+    /// permit's ticket, which the caller releases. Otherwise the cell stays as it was. A key that is named twice takes two permits.
+    InFlight(&'a dyn AnyInFlight, &'a [u8], u32, &'a Cell<Ticket>),
 }
 
 /// The common answer of several limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// The decision of all limits together: the verdict, the smallest number of remaining permits, the longest wait, and the time until all
-    /// limits are fresh. The reason is that of the binding limit.
+    /// limits are fresh. The reason is that of the binding limit. The wait for a permit in flight is unknown, so it is
+    /// [`NEVER`](crate::NEVER).
     pub decision: Decision,
     /// The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise the limit with the
     /// fewest permits left.
@@ -110,6 +158,8 @@ pub enum ManyError {
     /// The table of the limit with this index cannot decide.
     #[cfg(not(loom))]
     Table(usize, TableError),
+    /// The in-flight table of the limit with this index is too small: [`Refusal::Full`] or [`Refusal::OwnersFull`].
+    InFlight(usize, Refusal),
 }
 
 impl core::fmt::Display for ManyError {
@@ -118,6 +168,7 @@ impl core::fmt::Display for ManyError {
             ManyError::Count => write!(f, "a request has 1 to {LIMITS_MOST} limits"),
             #[cfg(not(loom))]
             ManyError::Table(n, error) => write!(f, "limit {n}: {error}"),
+            ManyError::InFlight(n, refusal) => write!(f, "limit {n}: {refusal}"),
         }
     }
 }
@@ -142,6 +193,29 @@ impl core::error::Error for ManyError {}
 /// let refused = ask(b"ann")?;
 /// assert_eq!((refused.decision.is_allowed(), refused.bound), (false, 1)); // 2/s
 /// assert_eq!(users.peek(day, b"ann", 1).remaining, 3); // which the refusal left alone
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// "10/s, and at most 4 at one time":
+///
+/// ```
+/// use std::cell::Cell;
+/// use tollbar::in_flight::{InFlight, Options};
+/// use tollbar::take_many::{take_many, Limit};
+/// use tollbar::{Limiter, Reason};
+///
+/// let rate = Limiter::new(&"10/s".parse()?)?;
+/// let open = InFlight::private(&Options::new(1000))?;
+/// let ask = || {
+///     let ticket = Cell::default();
+///     let taken = take_many(&[Limit::Limiter(&rate, 1), Limit::InFlight(&open, b"ann", 4, &ticket)])?;
+///     Ok::<_, tollbar::take_many::ManyError>(taken.decision.is_allowed().then(|| open.permit(ticket.get())).ok_or(taken))
+/// };
+/// let held: Vec<_> = (0..4).map(|_| ask().unwrap().expect("a permit")).collect();
+/// let refused = ask()?.unwrap_err();
+/// assert_eq!((refused.bound, refused.decision.reason), (1, Reason::InFlight));
+/// drop(held);
+/// assert!(ask()?.is_ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -1,8 +1,10 @@
 //! One limit of several: the peek at it, its charge, and the return of the charge.
 
+use super::in_flight::Seat;
 use super::{AnyLimiter, Limit, ManyError, LIMITS_MOST};
 use crate::algorithm::Charge;
 use crate::decision::{Decision, Verdict};
+use crate::in_flight::Ticket;
 #[cfg(not(loom))]
 use crate::table::{KeyLimit, Look};
 
@@ -21,6 +23,8 @@ pub(super) struct Part<'a> {
     pub(super) refill: u64,
     #[cfg(not(loom))]
     look: Option<Look<'a>>,
+    /// The permit in flight that the part has acquired.
+    ticket: Ticket,
     /// The limit's last decision.
     pub(super) decision: Option<Decision>,
 }
@@ -31,6 +35,7 @@ pub(super) enum Target<'a> {
     Limiter(&'a dyn AnyLimiter),
     #[cfg(not(loom))]
     Key(KeyLimit<'a>),
+    InFlight(Seat<'a>),
 }
 
 impl<'a> Target<'a> {
@@ -41,9 +46,11 @@ impl<'a> Target<'a> {
             Limit::Limiter(limiter, cost) => (Target::Limiter(limiter), cost),
             #[cfg(not(loom))]
             Limit::Key(table, policy, key, cost) => (Target::Key(KeyLimit { table, policy, key }), cost),
+            Limit::InFlight(table, key, limit, ticket) => (Target::InFlight(Seat { table, key, limit, ticket }), 1),
         }
     }
 
+    /// Whether both are one limit, whose costs add up. Permits in flight never are, because each has its own ticket.
     #[inline]
     pub(super) fn is(&self, other: &Target<'_>) -> bool {
         match (self, other) {
@@ -57,7 +64,7 @@ impl<'a> Target<'a> {
 
     pub(super) fn now(&self) -> u64 {
         match self {
-            Target::None => 0,
+            Target::None | Target::InFlight(_) => 0,
             Target::Limiter(limiter) => limiter.now(),
             #[cfg(not(loom))]
             Target::Key(key) => key.table.now(),
@@ -67,7 +74,7 @@ impl<'a> Target<'a> {
     #[inline]
     pub(super) fn count(&self, verdict: Verdict) {
         match self {
-            Target::None => {}
+            Target::None | Target::InFlight(_) => {}
             Target::Limiter(limiter) => limiter.count(verdict),
             #[cfg(not(loom))]
             Target::Key(key) => key.count(verdict),
@@ -81,6 +88,7 @@ impl<'a> Target<'a> {
             Target::Limiter(limiter) => address(*limiter) as u64,
             #[cfg(not(loom))]
             Target::Key(key) => key.hash(),
+            Target::InFlight(seat) => seat.table.rank(seat.key),
         }
     }
 }
@@ -102,6 +110,7 @@ impl<'a> Part<'a> {
             refill: u64::MAX,
             #[cfg(not(loom))]
             look: None,
+            ticket: Ticket::default(),
             decision: None,
         }
     }
@@ -120,6 +129,11 @@ impl<'a> Part<'a> {
                 let look = key.look(self.now, self.cost).map_err(|error| ManyError::Table(self.index, error))?;
                 (self.refill, self.look) = (look.refill, Some(look));
                 look.verdict == Verdict::Allowed
+            }
+            // A permit in flight is acquired before any rate is charged, because its release is exact.
+            Target::InFlight(seat) => {
+                self.refill = 0;
+                seat.peek().is_allowed()
             }
         })
     }
@@ -149,6 +163,14 @@ impl<'a> Part<'a> {
                 self.look = None;
                 key.charge(self.now, self.cost).map_err(|error| ManyError::Table(self.index, error))?
             }
+            Target::InFlight(seat) => {
+                let acquired = seat.acquire().map_err(|refusal| ManyError::InFlight(self.index, refusal))?;
+                if let Some(ticket) = acquired {
+                    self.ticket = ticket;
+                    return Ok(true);
+                }
+                seat.refused()
+            }
         };
         self.decision = Some(decision);
         Ok(decision.is_allowed())
@@ -162,6 +184,7 @@ impl<'a> Part<'a> {
             Target::Limiter(limiter) => limiter.undo(charge, &now),
             #[cfg(not(loom))]
             Target::Key(key) => key.undo(charge, &now),
+            Target::InFlight(seat) => seat.release(self.ticket),
         }
     }
 
@@ -171,6 +194,7 @@ impl<'a> Part<'a> {
             (_, Some(decision)) => Some(decision),
             #[cfg(not(loom))]
             (Target::Key(key), None) => key.describe_looked(self.look.as_ref()?, self.now, self.cost),
+            (Target::InFlight(seat), None) => Some(seat.held()),
             _ => None,
         }
     }
@@ -191,6 +215,16 @@ impl<'a> Part<'a> {
             Target::Limiter(limiter) => Some(limiter.peek_at(self.now, self.cost)),
             #[cfg(not(loom))]
             Target::Key(key) => key.peek(self.now, self.cost).ok(),
+            Target::InFlight(seat) => Some(seat.peek()),
+        }
+    }
+
+    /// Counts the admission, and gives the ticket of a permit in flight to the caller.
+    #[inline]
+    pub(super) fn admit(&self) {
+        self.target.count(Verdict::Allowed);
+        if let Target::InFlight(seat) = &self.target {
+            seat.ticket.set(self.ticket);
         }
     }
 }

@@ -27,7 +27,24 @@
  * The call charges these after all others. The limit that is charged last is never charged for a request that another limit refuses. If a
  * request has two such limits, the one that is charged first stays charged when the call loses a race for the second.
  *
- * A limit that is named twice is charged once, for both costs together. Every limit counts an admission in its statistics. Only the binding
- * limit (`bound` of tollbar_taken) counts a refusal there.
+ * A limit may also be a permit in flight, such as "10 a second, and at most 4 open at one time":
+ *
+ *     tollbar_ticket ticket;
+ *     const tollbar_limit limits[] = {
+ *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
+ *         TOLLBAR_LIMIT_OF_PERMIT(uploads, user, user_length, 4, &ticket),
+ *     };
+ *     if (tollbar_take_many(limits, 2, NULL, NULL) != TOLLBAR_ALLOWED)
+ *         return too_many();
+ *     receive(upload);
+ *     tollbar_in_flight_release(uploads, ticket);
+ *
+ * The call acquires permits in flight before it charges a rate. If a rate refuses, the call releases the permit and leaves `ticket` as it
+ * was. If the in-flight limit refuses (TOLLBAR_REASON_IN_FLIGHT), no rate is charged. `retry_after_ns` is then TOLLBAR_NO_TIME, because
+ * nobody knows when a holder releases its permit. A permit in flight adds nothing to `reset_after_ns`. A key that is named twice takes two
+ * permits, each with its own ticket.
+ *
+ * A limiter or a table's key that is named twice is charged once, for both costs together. Every limit counts an admission in its
+ * statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
  */
 
