@@ -1,14 +1,13 @@
 //! Gives unused permits of a charge back to the key.
 
 use super::Table;
-use crate::algorithm::{Algorithm, Charge, GiveBack};
+use crate::algorithm::{Algorithm, Charge, GiveBack, Returned};
 use crate::table::memory::error::TableError;
-use crate::table::memory::slot::Pair;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::{PolicyId, ROUNDS};
-use crate::table::slots::protocol::{first_to_expire, Changed};
+use crate::table::slots::give_back::{give_back, give_back_under};
 
 impl Table {
     /// Gives up to `permits` unused permits of an earlier charge back to `key`, without those that the key has regained by refill since the
@@ -72,30 +71,47 @@ impl Table {
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
             let version = if round == 0 { version } else { self.policies.current(policy, hash, &mut scratch)? };
-            let key = version.key | candidates.tag;
-            let Some(slot) = candidates.find(key) else {
-                let states = UnderVersion { policies: &self.policies, version };
-                match first_to_expire(&states, &candidates, key, now()) {
-                    // The key was under a former version of its policy, and this or another call has converted it.
-                    Err(Changed) => continue,
-                    Ok(_) => return Ok(0),
-                }
-            };
-            let found = slot.pair();
-            if found.key != key {
-                continue;
-            }
-            // The flags and the time must be read after the state: see `GiveBack`.
-            if self.policies.memory.has_credit(version.number) {
-                return Ok(0);
-            }
-            let booked = self.policies.memory.has_bookings(version.number);
-            let back = GiveBack { charge, permits, booked, highest: 0, keeps_slot: true };
-            let Some(returned) = version.rule.give_back(found.state, now(), &back) else { return Ok(0) };
-            if slot.swap(found, Pair { key, state: returned.next }).is_ok() {
-                return Ok(returned.permits);
+            let (states, key) = (UnderVersion { policies: &self.policies, version }, version.key | candidates.tag);
+            let mut lower = |state| self.lowered(version, state, charge, permits, now);
+            if let Ok(permits) = give_back(&states, &candidates, key, now, &mut lower) {
+                return Ok(permits);
             }
         }
         Err(TableError::Corrupt)
+    }
+
+    /// [`Table::give_back_of`] for a charge under `version` when it had `stamp`. A key that has come under another version gets nothing back.
+    pub(super) fn give_back_under(
+        &self,
+        version: &Version,
+        stamp: u64,
+        hash: u64,
+        charge: Charge,
+        permits: u64,
+        now: &dyn Fn() -> u64,
+    ) -> Result<u64, TableError> {
+        let (states, candidates) = (UnderVersion { policies: &self.policies, version }, self.slots.candidates(hash));
+        let is_current = || self.policies.stamp_for(version.number, hash) == stamp;
+        let mut lower = |state| self.lowered(version, state, charge, permits, now);
+        give_back_under(&states, &candidates, version.key | candidates.tag, is_current, now, &mut lower)
+            .map_err(|_| TableError::Corrupt)
+    }
+
+    /// The state of a key under `version` after up to `permits` of `charge` went back.
+    fn lowered(
+        &self,
+        version: &Version,
+        state: u64,
+        charge: Charge,
+        permits: u64,
+        now: &dyn Fn() -> u64,
+    ) -> Option<Returned> {
+        // The flags and the time must be read after the state: see `GiveBack`.
+        if self.policies.memory.has_credit(version.number) {
+            return None;
+        }
+        let booked = self.policies.memory.has_bookings(version.number);
+        let back = GiveBack { charge, permits, booked, highest: 0, keeps_slot: true };
+        version.rule.give_back(state, now(), &back)
     }
 }

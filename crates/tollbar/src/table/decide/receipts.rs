@@ -5,7 +5,7 @@ use crate::algorithm::Charge;
 use crate::decision::{Decision, Reason};
 use crate::sync::Ordering;
 use crate::table::memory::error::TableError;
-use crate::table::memory::layout::{fold, RECEIPTS};
+use crate::table::memory::layout::fold;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
@@ -43,8 +43,6 @@ pub struct Settled {
 
 /// The highest estimate that a receipt can hold.
 const COST_MOST: u64 = (1 << 56) - 1;
-/// The bit that every open receipt has in its place.
-const OPEN: u64 = 1 << 63;
 
 impl Receipt {
     /// A receipt from its words.
@@ -145,7 +143,7 @@ impl Table {
         self.settle_when(receipt, cost, refund, &|| now)
     }
 
-    fn settle_when(
+    pub(super) fn settle_when(
         &self,
         receipt: &Receipt,
         cost: u64,
@@ -163,7 +161,8 @@ impl Table {
         }
         let mut scratch = Scratch::new();
         let version = self.policies.current(policy, hash, &mut scratch)?;
-        let first = self.close_receipt(open_word(version, hash, at, number as u32), number as u32);
+        let stamp = stamp_of(version);
+        let first = self.policies.memory.receipts().close(check_of(stamp, hash, at), number as u32);
         if cost > estimate {
             let now = now();
             let rest = self.charge_hashed(version, hash, now, cost - estimate)?;
@@ -175,7 +174,7 @@ impl Table {
             Refund::Full => now(),
         };
         let given_back = match first {
-            true => self.give_back_of(version, hash, Charge { at, cost: estimate }, estimate - cost, now)?,
+            true => self.give_back_under(version, stamp, hash, Charge { at, cost: estimate }, estimate - cost, now)?,
             false => 0,
         };
         Ok(Settled { first, given_back, rest: 0 })
@@ -183,27 +182,8 @@ impl Table {
 
     /// Opens a receipt for a charge.
     fn open_receipt(&self, version: &Version, hash: u64, at: u64, cost: u64) -> Receipt {
-        let receipts = self.policies.memory.receipts();
-        // Relaxed: no other data depends on the number. This call writes the place before its caller has the receipt, and a caller that
-        // passes the receipt to another thread orders that.
-        let number = receipts.next.fetch_add(1, Ordering::Relaxed);
-        if let Some(place) = receipts.open.get((number % RECEIPTS as u64) as usize) {
-            // A slow call for an older receipt may overwrite the place after this call. Then no call can settle this receipt, and its
-            // unused permits do not go back.
-            place.store(open_word(version, hash, at, number as u32), Ordering::Release);
-        }
-        self.receipt(hash, PolicyId::new(version.number), at, cost, number as u32)
-    }
-
-    /// Closes a receipt. Returns whether it was open under this version of its policy. If the process is killed after this, the unused permits
-    /// do not go back.
-    fn close_receipt(&self, open: u64, number: u32) -> bool {
-        let receipts = self.policies.memory.receipts();
-        // A receipt has 32 bits of its number. The whole number is the latest one with these bits.
-        let next = receipts.next.load(Ordering::Relaxed);
-        let number_64 = next.wrapping_sub(u64::from((next as u32).wrapping_sub(number)));
-        let Some(place) = receipts.open.get((number_64 % RECEIPTS as u64) as usize) else { return false };
-        place.compare_exchange(open, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let number = self.policies.memory.receipts().open(check_of(stamp_of(version), hash, at));
+        self.receipt(hash, PolicyId::new(version.number), at, cost, number)
     }
 
     fn receipt(&self, hash: u64, policy: PolicyId, at: u64, cost: u64, number: u32) -> Receipt {
@@ -213,8 +193,11 @@ impl Table {
     }
 }
 
-/// The word of an open receipt in its place: its number, and 31 bits of a checksum of its key, its time and its policy's stamp.
-fn open_word(version: &Version, hash: u64, at: u64, number: u32) -> u64 {
-    let stamp = version.stamp.load(Ordering::Relaxed);
-    OPEN | fold(&[hash, at, stamp]) << 32 | u64::from(number)
+/// What tells an open receipt from others with the same place: a checksum of its key, its time and its version's stamp.
+fn check_of(stamp: u64, hash: u64, at: u64) -> u64 {
+    fold(&[hash, at, stamp])
+}
+
+fn stamp_of(version: &Version) -> u64 {
+    version.stamp.load(Ordering::Relaxed)
 }

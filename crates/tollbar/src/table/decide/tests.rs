@@ -1,5 +1,6 @@
 //! The vector probes agree with the scalar probes, and both agree with the protocol.
 
+use super::receipts::Refund;
 use super::*;
 use crate::table::memory::layout::mix;
 use crate::table::memory::slot;
@@ -103,4 +104,26 @@ fn bookings_ahead_are_noted() {
     let copy = Table::private(&options, &policies).expect("memory");
     copy.copy_from(&table, 5).expect("of the same seed");
     assert_eq!(noted(&copy), [66]);
+}
+
+/// A policy changes between the two steps of a settlement, which closes the receipt and then lowers the key's debt. By the new, slower rate
+/// none of the permits that the old one refilled would count as refilled.
+#[test]
+fn a_settlement_overtaken_by_a_change_returns_nothing() {
+    const SECOND: u64 = 1_000_000_000;
+    let table = Table::private(&Options::new(100), &["100/s burst 20".parse().expect("a policy")]).expect("memory");
+    let (_, receipt) = table.take_at(PolicyId::FIRST, b"key", SECOND, 20).expect("a take");
+    let is_changed = core::cell::Cell::new(false);
+    let now = || {
+        if !is_changed.replace(true) {
+            let slow = "1/h burst 20".parse().expect("a policy");
+            table.set_policy(PolicyId::FIRST, &slow).expect("a change");
+            // 10 of the 20 permits are refilled.
+            assert!(table.check_at(PolicyId::FIRST, b"key", SECOND + SECOND / 10, 5).is_allowed());
+        }
+        SECOND + SECOND / 10
+    };
+    let settled = table.settle_when(&receipt.expect("a receipt"), 0, Refund::Safe, &now).expect("settled");
+    assert_eq!((settled.first, settled.given_back), (true, 0));
+    assert_eq!(table.peek_at(PolicyId::FIRST, b"key", SECOND + SECOND / 10, 1).remaining, 5);
 }

@@ -4,6 +4,7 @@ use super::counters::lines::Line;
 use super::counters::thread_lines::ThreadLines;
 use super::error::TableError;
 use super::layout::*;
+use super::receipts::Receipts;
 use super::region::Region;
 use super::sizes::{override_groups, GROUP};
 use super::slot::Slot;

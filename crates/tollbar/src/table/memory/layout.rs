@@ -18,6 +18,7 @@
 
 use super::counters::lines::Line;
 use super::error::TableError;
+use super::receipts::Receipts;
 use super::slot::Bucket;
 use super::Sizes;
 use crate::sync::{AtomicU64, Ordering};
@@ -139,19 +140,6 @@ pub(crate) struct Record {
 #[repr(C)]
 pub(crate) struct Shard {
     pub(crate) counts: [AtomicU64; COUNTERS],
-}
-
-/// The most receipts that can be open at one time.
-pub(crate) const RECEIPTS: usize = 8184;
-
-/// The open receipts. Receipt number `n` has the place `n mod RECEIPTS` until a caller settles it or a later receipt takes the place.
-#[repr(C)]
-pub(crate) struct Receipts {
-    /// The number of the next receipt.
-    pub(crate) next: AtomicU64,
-    pub(crate) spare: [AtomicU64; 7],
-    /// A word for each place that identifies its open receipt, or 0 if the receipt has been settled.
-    pub(crate) open: [AtomicU64; RECEIPTS],
 }
 
 /// The decisions of threads that own no line, by policy and verdict. The last word of each policy is spare.

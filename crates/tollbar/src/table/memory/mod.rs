@@ -1,6 +1,7 @@
 //! A table's memory: how it is mapped, its layout, and its counters. Nothing here knows what a key is.
 
 pub mod error;
+pub(crate) mod receipts;
 pub(crate) mod slot;
 
 pub(super) mod counters;

@@ -17,13 +17,10 @@ use crate::table::memory::error::TableError;
 use crate::table::memory::Memory;
 use crate::table::slots::candidates::{TAG, TAG_BITS};
 use crate::table::slots::protocol::Event;
+pub(crate) use crate::table::slots::ROUNDS;
 use compiled::{Version, Versions};
 use local::{Locals, Scratch};
 use multi_word::MultiWord;
-
-/// The most tries of a call whose slot or policy other calls change meanwhile. No call meets so many changes in a row, but damaged memory may
-/// look as if it changed for ever.
-pub(crate) const ROUNDS: u32 = 10_000;
 
 /// One of a table's policies, by its number: the first is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

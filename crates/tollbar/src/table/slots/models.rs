@@ -12,17 +12,19 @@
 mod rules;
 
 use super::candidates::{Candidates, TAG, TAG_BITS};
+use super::give_back::give_back_under;
 use super::protocol::{self, Changed, Event, OnFull, Outcome, Relation, States};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::sync::explore;
+use crate::table::memory::receipts::Receipts;
 use crate::table::memory::slot::{Bucket, Change, Journal, Pair, Slot};
 use alloc::format;
 use alloc::vec::Vec;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread::{self, ThreadId};
-use rules::{adopted, akin, converted, expires, named, By, FAST, FINE, PERMIT};
+use rules::{adopted, akin, converted, expires, full_at, named, By, FAST, FINE, PERMIT, SLOW};
 use std::println;
 
 /// A key: its tag, its policy, and the numbers of its buckets.
@@ -40,9 +42,33 @@ enum Act {
     Reset(Key, u64),
     /// A change of the policy to this version.
     Change(u64),
+    /// A request that opens a receipt if it is admitted: key, time, estimate.
+    Take(Key, u64, u64),
+    /// A settlement of one of the scene's receipts: its number, time, cost.
+    Settle(usize, u64, u64),
+    /// A settlement of the receipt that the thread's last take opened: time, cost.
+    SettleOwn(u64, u64),
 }
 
-use Act::{Ask, Change as SetVersion, Reset, Short};
+use Act::{Ask, Change as SetVersion, Reset, Settle, SettleOwn, Short, Take};
+
+/// A charge with a receipt: the key, the time and the cost of the charge, and the receipt's number and check.
+#[derive(Clone, Copy, Debug)]
+struct Paper {
+    key: Key,
+    at: u64,
+    cost: u64,
+    check: u64,
+    number: u32,
+}
+
+/// What a settlement did: whether it was the first of its receipt, and the permits that went back.
+#[derive(Clone, Copy, Debug)]
+struct Settled {
+    paper: Paper,
+    first: bool,
+    back: u64,
+}
 
 /// An act and its result.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +83,8 @@ struct Done {
     outcome: Option<Outcome>,
     /// Whether the act reset a key.
     reset: bool,
+    settled: Option<Settled>,
+    opened: Option<Paper>,
 }
 
 struct World {
@@ -64,6 +92,11 @@ struct World {
     journal: std::sync::Arc<Journal>,
     on_full: OnFull,
     current: AtomicU64,
+    receipts: Receipts,
+    /// The receipts that are open when the threads start.
+    papers: Vec<Paper>,
+    /// The newest time of any request under [`By::Lent`]. A settlement reads its time here.
+    clock: AtomicU64,
 }
 
 impl States for World {
@@ -95,11 +128,15 @@ impl States for World {
 }
 
 impl World {
-    fn new(on_full: OnFull, slots: &[Pair], weak: bool) -> World {
+    fn new(scene: &Scene, weak: bool) -> World {
+        let Scene { on_full, slots, .. } = scene;
         let journal = std::sync::Arc::new(Journal::new(weak));
         let bucket = |(number, &pair): (usize, &Pair)| Bucket([Slot::new(number, pair, &journal)]);
         let buckets = slots.iter().enumerate().map(bucket).collect();
-        World { buckets, journal, on_full, current: AtomicU64::new(1) }
+        let receipts = Receipts::new();
+        let papers = scene.charges.iter().map(|&(key, at, cost)| open(&receipts, 7, key, at, cost)).collect();
+        let (current, clock) = (AtomicU64::new(1), AtomicU64::new(0));
+        World { buckets, journal, on_full: *on_full, current, receipts, papers, clock }
     }
 
     /// The number of the current version.
@@ -108,6 +145,7 @@ impl World {
             By::Changing => self.current.load(Ordering::Acquire),
             By::Fixed => 4,
             By::Window => 5,
+            By::Lent => self.current.load(Ordering::Acquire).max(7),
         }
     }
 
@@ -119,8 +157,9 @@ impl World {
         self.current(by) << TAG_BITS | tag
     }
 
-    fn act(&self, act: Act) -> Done {
-        let mut done = Done { act, from: self.journal.len(), till: 0, key: 0, outcome: None, reset: false };
+    fn act(&self, act: Act, own: &mut Option<Paper>) -> Done {
+        let from = self.journal.len();
+        let mut done = Done { act, from, till: 0, key: 0, outcome: None, reset: false, settled: None, opened: None };
         match act {
             Ask(key, now, cost) => (done.key, done.outcome) = self.ask(key, now, cost),
             Short(key, now, cost) => {
@@ -130,6 +169,20 @@ impl World {
             Reset(key, now) => (done.key, done.reset) = self.reset(key, now),
             // Generations of a policy only grow.
             SetVersion(number) => drop(self.current.fetch_max(number, Ordering::AcqRel)),
+            Take(key, now, cost) => {
+                done.act = Ask(key, now, cost);
+                (done.key, done.outcome) = self.ask(key, now, cost);
+                if done.admitted() == cost {
+                    *own = Some(open(&self.receipts, done.key >> TAG_BITS, key, now, cost));
+                    done.opened = *own;
+                }
+            }
+            Settle(n, now, cost) => (done.key, done.settled) = self.settle(self.papers[n], now, cost),
+            SettleOwn(now, cost) => {
+                if let Some(paper) = own.take() {
+                    (done.key, done.settled) = self.settle(paper, now, cost);
+                }
+            }
         }
         done.till = self.journal.len();
         done
@@ -137,6 +190,9 @@ impl World {
 
     /// Repeats the request until the protocol decides, like `Table::request`.
     fn ask(&self, key: Key, now: u64, cost: u64) -> (u64, Option<Outcome>) {
+        if key.1 == By::Lent {
+            self.clock.fetch_max(now, Ordering::AcqRel);
+        }
         loop {
             let word = self.word(key);
             let rule = named(word).1;
@@ -166,6 +222,22 @@ impl World {
             }
         }
         self.ask(key, now, cost)
+    }
+
+    /// Settles a receipt at a cost below the estimate, like `Table::settle`.
+    fn settle(&self, paper: Paper, now: u64, cost: u64) -> (u64, Option<Settled>) {
+        let Paper { key, at, cost: estimate, number, .. } = paper;
+        let (word, candidates) = (self.word(key), self.candidates(key));
+        let version = word >> TAG_BITS;
+        let first = self.receipts.close(check(version, key, at), number);
+        let is_current = || self.current(key.1) == version;
+        let time = || self.clock.load(Ordering::Acquire).max(now);
+        let mut lower = |state| named(word).1.lowered(state, time(), (at, estimate), estimate - cost);
+        let back = match first {
+            true => give_back_under(self, &candidates, word, is_current, &time, &mut lower).expect("too many tries"),
+            false => 0,
+        };
+        (word, Some(Settled { paper, first, back }))
     }
 
     /// Resets a key, like `Table::reset_at`.
@@ -201,10 +273,24 @@ struct Scene {
     on_full: OnFull,
     slots: Vec<Pair>,
     threads: std::sync::Arc<[Vec<Act>]>,
+    /// Charges in the slots that have open receipts: key, time, cost.
+    charges: Vec<(Key, u64, u64)>,
 }
 
 fn scene(on_full: OnFull, slots: &[Pair], threads: &[&[Act]]) -> Scene {
-    Scene { on_full, slots: slots.to_vec(), threads: threads.iter().map(|acts| acts.to_vec()).collect() }
+    let threads = threads.iter().map(|acts| acts.to_vec()).collect();
+    Scene { on_full, slots: slots.to_vec(), threads, charges: Vec::new() }
+}
+
+/// Opens a receipt for a charge under a version.
+fn open(receipts: &Receipts, version: u64, key: Key, at: u64, cost: u64) -> Paper {
+    let check = check(version, key, at);
+    Paper { key, at, cost, check, number: receipts.open(check) }
+}
+
+/// What tells receipts with one place apart.
+fn check(version: u64, Key(tag, ..): Key, at: u64) -> u64 {
+    version << 24 | tag << 16 | at
 }
 
 /// One run of a scene.
@@ -240,8 +326,11 @@ where
 }
 
 fn play(scene: &Scene, first: usize, weak: bool) -> Played {
-    let world = Arc::new(World::new(scene.on_full, &scene.slots, weak));
-    let run = |world: &World, acts: &[Act]| (thread::current().id(), acts.iter().map(|&act| world.act(act)).collect());
+    let world = Arc::new(World::new(scene, weak));
+    let run = |world: &World, acts: &[Act]| {
+        let mut own = None;
+        (thread::current().id(), acts.iter().map(|&act| world.act(act, &mut own)).collect())
+    };
     let mut threads: Vec<(ThreadId, Vec<Done>)> = Vec::new();
     let others: Vec<_> = (0..scene.threads.len())
         .filter(|&n| n != first)
@@ -264,169 +353,11 @@ fn play(scene: &Scene, first: usize, weak: bool) -> Played {
     Played { on_full: scene.on_full, weak, changes, tables, threads }
 }
 
-impl Played {
-    /// Checks the invariants of every run. No slot's time becomes earlier. No key is in two slots. Each charge is in the key's state, each swap
-    /// belongs to one request, and no debt is lost. The answer of a request that changed nothing was right at one instant while it ran.
-    fn judge(&self) {
-        for (n, Change { old, new, .. }) in self.changes.iter().enumerate() {
-            assert!(expires(*new) >= expires(*old), "a slot's time fell: {:?}", self.changes);
-            let table = &self.tables[n + 1];
-            let places = table.iter().filter(|pair| pair.key != 0 && pair.key == new.key).count();
-            assert!(places <= 1, "a key has two slots: {:?}", self.changes);
-            // Only a key that moves to another slot (version 6) may also be in its former slot.
-            let akin = table.iter().filter(|pair| akin(pair.key, new.key)).count();
-            assert!(akin <= 1 || new.key >> TAG_BITS == 6, "a key has two slots: {:?}", self.changes);
-        }
-        for (thread, acts) in &self.threads {
-            for done in acts {
-                let changes = self.changes[done.from..done.till].iter();
-                let mut own: Vec<_> = changes.filter(|change| change.thread == *thread).collect();
-                let writes = match done.act {
-                    Ask(_, _, cost) | Short(_, _, cost) => {
-                        cost != 0 && done.admitted() == cost && done.event() != Some(Event::Unremembered)
-                    }
-                    Reset(..) => done.reset,
-                    SetVersion(_) => false,
-                };
-                match (writes, done.act) {
-                    (false, _) => self.justify(done),
-                    (true, Reset(..)) => {
-                        let Change { old, new, .. } = own.pop().expect("a reset without its swap");
-                        assert_eq!((old.key, *new), (done.key, Pair { key: 0, state: expires(*old) }));
-                    }
-                    (true, _) => self.account(done, own.pop().expect("an answer without its swap")),
-                }
-                assert!(own.iter().all(|change| change.converts(done.key)), "a swap of no act: {:?}", self.changes);
-            }
-        }
-    }
-
-    /// Checks that a request's swap stored the state, and the request returned the event, that the rule prescribes.
-    fn account(&self, done: &Done, change: &Change) {
-        let (Ask(_, now, cost), Some(outcome)) = (done.act, done.outcome) else { panic!("no request") };
-        let Change { old, new, .. } = *change;
-        let rule = named(done.key).1;
-        let step = |state| rule.step(state, now, cost).next;
-        let expected = if old.key == done.key {
-            (step(old.state), Event::Known)
-        } else if expires(old) <= now {
-            (step(0), if old.key == 0 { Event::Inserted } else { Event::Reclaimed })
-        } else {
-            match self.on_full {
-                OnFull::Inherit => (step(adopted(done.key, old)), Event::Inherited),
-                OnFull::EvictNearest => {
-                    let owing =
-                        |fresh| if rule.expires_at(fresh) < expires(old) { rule.owing(expires(old)) } else { fresh };
-                    (step(0).map(owing), Event::Evicted)
-                }
-                _ => panic!("a new key took the slot of a key with a debt: {change:?}"),
-            }
-        };
-        assert_eq!(new.key, done.key);
-        assert_eq!((Some(new.state), outcome.event), expected, "{change:?}");
-        assert_eq!(new.state, outcome.state);
-    }
-
-    /// Checks that the answer was right at one instant while the act ran.
-    fn justify(&self, done: &Done) {
-        // With weak loads the act may have read values from before its beginning.
-        let from = if self.weak { 0 } else { done.from };
-        let tables = &self.tables[from..=done.till];
-        let justified = match done.act {
-            Ask(key, now, cost) | Short(key, now, cost) => {
-                tables.iter().any(|table| self.answers(table, done, key, now, cost))
-            }
-            Reset(_, now) => tables.iter().any(|table| {
-                let own = table.iter().find(|pair| akin(pair.key, done.key));
-                // A reset may leave the table as it was in two cases: the key is absent or has expired, or no slot has expired to which the
-                // reset could move the key.
-                own.map_or(true, |own| expires(*own) <= now) || table.iter().all(|pair| expires(*pair) > now)
-            }),
-            SetVersion(_) => true,
-        };
-        assert!(justified, "the answer was right at no instant: {done:?} in {tables:?}");
-    }
-
-    fn answers(&self, table: &[Pair], done: &Done, Key(_, _, homes): Key, now: u64, cost: u64) -> bool {
-        let Some(outcome) = done.outcome else { return false };
-        let rule = named(done.key).1;
-        let step = |state| rule.step(state, now, cost);
-        let own = table.iter().find(|pair| pair.key == done.key);
-        if let Some(own) = own.or_else(|| table.iter().find(|pair| akin(pair.key, done.key))) {
-            let step = step(own.state);
-            return own.key == done.key
-                && (step.verdict, step.next, Event::Known) == (outcome.verdict, None, outcome.event);
-        }
-        let fresh = step(0);
-        let nearest = homes.iter().map(|&n| table[n]).min_by_key(|pair| expires(*pair)).unwrap();
-        let expected = if fresh.next.is_none() {
-            (fresh.verdict, Event::Known)
-        } else if expires(nearest) <= now {
-            return false;
-        } else {
-            match self.on_full {
-                OnFull::Deny => (Verdict::Denied, Event::Refused),
-                OnFull::Allow => (fresh.verdict, Event::Unremembered),
-                OnFull::Inherit => (step(adopted(done.key, nearest)).verdict, Event::RefusedByDebt),
-                OnFull::EvictNearest => return false,
-            }
-        };
-        (outcome.verdict, outcome.event) == expected
-    }
-
-    fn last(&self) -> &[Pair] {
-        &self.tables[self.tables.len() - 1]
-    }
-
-    /// A key's state at the end of the run.
-    fn state(&self, Key(tag, by, _): Key) -> Option<u64> {
-        let own = self.last().iter().find(|pair| pair.key != 0 && pair.key & TAG == tag && named(pair.key).0 == by);
-        own.map(|pair| pair.state)
-    }
-
-    /// The permits that a key's requests took.
-    fn admitted(&self, Key(tag, by, _): Key) -> u64 {
-        self.done().filter(|done| done.key & TAG == tag && named(done.key).0 == by).map(Done::admitted).sum()
-    }
-
-    fn done(&self) -> impl Iterator<Item = &Done> {
-        self.threads.iter().flat_map(|(_, done)| done).filter(|done| done.key != 0)
-    }
-
-    fn count(&self, event: Event) -> usize {
-        self.done().filter(|done| done.event() == Some(event)).count()
-    }
+/// Whether a key that comes under the version of this key word may expire earlier, and so move to another slot.
+fn moves(key: u64) -> bool {
+    matches!(key >> TAG_BITS, 6 | 8)
 }
 
-impl Done {
-    fn event(&self) -> Option<Event> {
-        self.outcome.map(|outcome| outcome.event)
-    }
-
-    fn admitted(&self) -> u64 {
-        match (self.act, self.outcome) {
-            (Ask(_, _, cost), Some(outcome)) if outcome.verdict == Verdict::Allowed => cost,
-            _ => 0,
-        }
-    }
-}
-
-impl Change {
-    /// Whether the change only converted `key` from a former version of its policy to a later one. A key that has expired loses its slot
-    /// instead.
-    fn converts(&self, key: u64) -> bool {
-        let Change { old, new, .. } = *self;
-        if new.key == key && key >> TAG_BITS == 6 && !akin(old.key, key) {
-            // The key has moved to another slot, and has not inherited that slot's debt.
-            return expires(new) >= expires(old) && (expires(new) - 100) % FAST == 0;
-        }
-        let expected = if new.key == 0 { expires(old) } else { adopted(new.key, old) };
-        akin(old.key, key)
-            && old.key < key
-            && old.key != new.key
-            && (new.key == 0 || akin(new.key, key))
-            && (new.state == expected || new.key >> TAG_BITS == 6)
-    }
-}
-
+mod judge;
+mod receipts;
 mod scenes;

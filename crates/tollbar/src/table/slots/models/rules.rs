@@ -1,7 +1,7 @@
 //! The models' rules, which are simpler than the algorithms, and the versions of policies that have them.
 
 use super::super::candidates::{TAG, TAG_BITS};
-use crate::algorithm::Step;
+use crate::algorithm::{Returned, Step};
 use crate::table::memory::slot::Pair;
 
 /// A version's rule. A state of 0 is fresh.
@@ -9,6 +9,9 @@ use crate::table::memory::slot::Pair;
 pub(super) enum Rule {
     /// A bucket of `burst` permits that gains one each `permit` ns. The state is the time at which it is full, in units of 1/`unit` ns.
     Refill { unit: u64, burst: u64, permit: u64 },
+    /// A bucket that takes permits back, and so keeps the slot's time beside its own. The state is the time at which the bucket is full and, above it,
+    /// the slot's time if that is later, otherwise 0.
+    Lent { burst: u64, permit: u64 },
     /// `limit` permits in each 100 ns. The state is the window's end and the number of permits taken in it. So different states may expire at
     /// the same time, and a slot may hold the same state twice.
     Window { limit: u64 },
@@ -19,6 +22,9 @@ pub(super) const FAST: u64 = 2;
 pub(super) const PERIOD: u64 = 100;
 /// The factor of a window's end in its state, which is above every count; and `unit` of the versions with states finer than a nanosecond.
 pub(super) const FINE: u64 = 16;
+pub(super) const SLOW: u64 = 100;
+/// The bits of a time in a state of [`Rule::Lent`].
+const TIME_BITS: u32 = 20;
 
 /// The policy that a key is limited by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +36,8 @@ pub(super) enum By {
     Fixed,
     /// Two permits in a window.
     Window,
+    /// Three permits that may go back. Version 8 refills ten times as slowly as version 7.
+    Lent,
 }
 
 /// The policy of a version, and its rule.
@@ -41,6 +49,8 @@ pub(super) fn version(number: u64) -> (By, Rule) {
         4 => (By::Fixed, Rule::Refill { unit: FINE, burst: 2, permit: PERMIT }),
         5 => (By::Window, Rule::Window { limit: 2 }),
         6 => (By::Changing, Rule::Refill { unit: 1, burst: 2, permit: FAST }),
+        7 => (By::Lent, Rule::Lent { burst: 3, permit: PERMIT }),
+        8 => (By::Lent, Rule::Lent { burst: 3, permit: SLOW }),
         _ => panic!("a key word of no version: {number}"),
     }
 }
@@ -54,7 +64,7 @@ impl Rule {
     pub(super) fn apart(self) -> Option<u64> {
         match self {
             Rule::Refill { unit, .. } => Some(unit),
-            Rule::Window { .. } => None,
+            Rule::Window { .. } | Rule::Lent { .. } => None,
         }
     }
 
@@ -66,6 +76,10 @@ impl Rule {
             Rule::Refill { unit, burst, permit } => {
                 let next = state.max(now * unit) + cost * permit * unit;
                 (next, next <= (now + burst * permit) * unit)
+            }
+            Rule::Lent { burst, permit } => {
+                let next = full_at(state).max(now) + cost * permit;
+                (lent(next, self.expires_at(state)), next <= now + burst * permit)
             }
             Rule::Window { limit } => {
                 let end = (now / PERIOD + 1) * PERIOD;
@@ -82,16 +96,39 @@ impl Rule {
     pub(super) fn expires_at(self, state: u64) -> u64 {
         match self {
             Rule::Refill { unit, .. } => state.div_ceil(unit),
+            Rule::Lent { .. } => full_at(state).max(state >> TIME_BITS),
             Rule::Window { .. } => state / FINE,
         }
+    }
+
+    /// The state after up to `permits` of a charge of `cost` at `at` went back at `now`, and the number of whole permits that went back: those of
+    /// [`GiveBack`](crate::algorithm::GiveBack) without bookings.
+    pub(super) fn lowered(self, state: u64, now: u64, (at, cost): (u64, u64), permits: u64) -> Option<Returned> {
+        let Rule::Lent { permit, .. } = self else { return None };
+        let kept = (cost * permit).saturating_sub(now - at);
+        let units = (permits * permit).min(kept).min(full_at(state).saturating_sub(now));
+        let next = lent(full_at(state) - units, self.expires_at(state));
+        (units != 0).then(|| Returned { next, permits: units / permit })
     }
 
     pub(super) fn owing(self, until: u64) -> u64 {
         match self {
             Rule::Refill { unit, .. } => until * unit,
+            Rule::Lent { .. } => until,
             Rule::Window { limit } => until.next_multiple_of(PERIOD) * FINE + limit,
         }
     }
+}
+
+/// The time at which a bucket of [`Rule::Lent`] is full.
+pub(super) fn full_at(state: u64) -> u64 {
+    state & ((1 << TIME_BITS) - 1)
+}
+
+/// The state of a bucket of [`Rule::Lent`] that is full at `full`, in a slot that is taken until `until` or longer.
+pub(super) fn lent(full: u64, until: u64) -> u64 {
+    let until = if until > full { until } else { 0 };
+    until << TIME_BITS | full
 }
 
 pub(super) fn expires(pair: Pair) -> u64 {
@@ -101,10 +138,17 @@ pub(super) fn expires(pair: Pair) -> u64 {
     }
 }
 
-/// A key that comes under version 6 keeps the number of permits that it lacks, and so owes for a shorter time. Under the other versions,
-/// which have one rate, it keeps the time.
+/// A key that comes under version 6 or 8 keeps the number of permits that it lacks, and so owes for a shorter or longer time. Under the other
+/// versions, which have one rate, it keeps the time.
 pub(super) fn converted(key: u64, pair: Pair, now: u64) -> u64 {
     match named(key).1 {
+        Rule::Lent { permit, .. } => match named(pair.key).1 {
+            Rule::Lent { permit: old, .. } => match full_at(pair.state).saturating_sub(now).div_ceil(old) {
+                0 => 0,
+                lacking => now + lacking * permit,
+            },
+            _ => adopted(key, pair),
+        },
         Rule::Refill { permit: FAST, .. } => now + (expires(pair) - now).div_ceil(PERMIT) * FAST,
         _ => adopted(key, pair),
     }

@@ -1,0 +1,49 @@
+//! How permits go back to a key: a swap that lowers the key's debt and leaves the slot's time of expiry.
+
+use super::candidates::Candidates;
+use super::protocol::{first_to_expire, Changed, States};
+use super::ROUNDS;
+use crate::algorithm::Returned;
+use crate::table::memory::slot::Pair;
+
+/// One try to give permits back to `key`, and their number. `lower` computes the lowered state; `None`: the key gets nothing back. It must read
+/// the flags of the policy and then the time by itself, because [`GiveBack`](crate::algorithm::GiveBack) needs both from after the state.
+/// After [`Changed`] nothing went back, and the caller may try again under the current version of the key's policy.
+pub(crate) fn give_back(
+    states: &impl States,
+    candidates: &Candidates<'_>,
+    key: u64,
+    now: &dyn Fn() -> u64,
+    lower: &mut dyn FnMut(u64) -> Option<Returned>,
+) -> Result<u64, Changed> {
+    let Some(slot) = candidates.find(key) else {
+        // `Changed`: the key was under a former version of its policy, and this or another call has converted it.
+        return first_to_expire(states, candidates, key, now()).map(|_| 0);
+    };
+    let found = slot.pair();
+    if found.key != key {
+        return Err(Changed);
+    }
+    let Some(Returned { next, permits }) = lower(found.state) else { return Ok(0) };
+    slot.swap(found, Pair { key, state: next }).map(|()| permits).map_err(|_| Changed)
+}
+
+/// Gives permits of a charge under the version of `key` back to the key, as long as the key is under that version. A later version may refill
+/// more slowly. It would count too few of the permits that the former version has refilled since the charge, and so return too many.
+pub(crate) fn give_back_under(
+    states: &impl States,
+    candidates: &Candidates<'_>,
+    key: u64,
+    is_current: impl Fn() -> bool,
+    now: &dyn Fn() -> u64,
+    lower: &mut dyn FnMut(u64) -> Option<Returned>,
+) -> Result<u64, Changed> {
+    for _ in 0..ROUNDS {
+        match give_back(states, candidates, key, now, lower) {
+            Err(Changed) if !is_current() => return Ok(0),
+            Err(Changed) => {}
+            given => return given,
+        }
+    }
+    Err(Changed)
+}
