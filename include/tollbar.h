@@ -2007,7 +2007,7 @@ typedef struct tollbar_http_seen {
     uint64_t retry_after_ns;
 } tollbar_http_seen;
 
-/* Writes the header fields of 1 to TOLLBAR_LIMITS_MOST limits into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
+/* Writes the header fields of 1 to TOLLBAR_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
  * and a NUL after the last one.
  *
  * `fields` is the sum of TOLLBAR_HTTP_ numbers, of the two LEGACY and of the three DRAFT ones at most one each (TOLLBAR_E_OUT_OF_RANGE). `utc_ns`

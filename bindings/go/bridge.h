@@ -341,4 +341,40 @@ static inline int32_t go_in_flight_count(uintptr_t table, const uint8_t *key, si
     return tollbar_in_flight_count(GO_IN_FLIGHT(table), key, length, count);
 }
 
+/* ---- header fields ---- */
+
+static inline int32_t go_table_more(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
+                                    const tollbar_decision *decision, uint64_t *more) {
+    return tollbar_table_more_after(GO_TABLE(table), policy, key, length, cost, decision, more);
+}
+static inline int32_t go_limiter_more(uintptr_t limiter, uint64_t cost, const tollbar_decision *decision, uint64_t *more) {
+    return tollbar_limiter_more_after(GO_LIMITER(limiter), cost, decision, more);
+}
+
+/* A limit without its name and partition, which are one after the other in `text`. */
+typedef struct {
+    tollbar_policy_spec policy;
+    tollbar_decision decision;
+    uint64_t more;
+    size_t name, partition;
+} go_http_limit;
+
+/* The fields `what`, with `number` the time since 1970; for `what` 0 the problem, with `number` its status. */
+static inline int32_t go_http_write(const go_http_limit *from, const uint8_t *text, size_t count, uint32_t what, uint64_t number,
+                                    uint8_t *buffer, size_t capacity, size_t *length) {
+    tollbar_http_limit limits[TOLLBAR_LIMITS_MOST];
+    for (size_t i = 0; i < count && i < TOLLBAR_LIMITS_MOST; i++) {
+        const go_http_limit *one = from + i;
+        limits[i].name = (const char *)text, limits[i].name_length = one->name;
+        limits[i].partition = text + one->name, limits[i].partition_length = one->partition;
+        limits[i].policy = &one->policy, limits[i].decision = &one->decision, limits[i].more_after_ns = one->more;
+        text += one->name + one->partition;
+    }
+    return what == 0 ? tollbar_http_problem(limits, count, (uint32_t)number, (char *)buffer, capacity, length)
+                     : tollbar_http_fields(limits, count, what, number, (char *)buffer, capacity, length);
+}
+static inline int32_t go_http_read(const uint8_t *text, size_t length, uint64_t utc, tollbar_http_seen *out) {
+    return tollbar_http_read((const char *)text, length, utc, out);
+}
+
 #endif

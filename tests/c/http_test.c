@@ -129,8 +129,8 @@ static void arguments(void **state) {
     char text[300];
     (void)state;
     assert_int_equal(tollbar_http_fields(NULL, 1, 1, 0, text, sizeof text, NULL), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_http_fields(&limit, 0, 1, 0, text, sizeof text, NULL), TOLLBAR_E_OUT_OF_RANGE);
-    assert_int_equal(tollbar_http_fields(&limit, TOLLBAR_LIMITS_MOST + 1, 1, 0, text, sizeof text, NULL), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_http_fields(&limit, 0, 1, 0, text, sizeof text, NULL), TOLLBAR_E_LIMITS);
+    assert_int_equal(tollbar_http_fields(&limit, TOLLBAR_LIMITS_MOST + 1, 1, 0, text, sizeof text, NULL), TOLLBAR_E_LIMITS);
     assert_int_equal(tollbar_http_fields(&limit, 1, 1, 0, NULL, sizeof text, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_http_fields(&limit, 1, 64, 0, text, sizeof text, NULL), TOLLBAR_E_OUT_OF_RANGE);
     assert_int_equal(tollbar_http_fields(&limit, 1, TOLLBAR_HTTP_LEGACY | TOLLBAR_HTTP_LEGACY_EPOCH, 0, text, sizeof text, NULL),

@@ -32,7 +32,7 @@ TEST(lines_of_an_admission_and_of_a_refusal) {
     const http::limit wordy(name, policy, denied);
     CHECK(http::lines({&wordy, 1}, http::fields::draft_11).size() > 4000);
     CHECK(http::try_lines({&wordy, 1}, http::fields::draft_07 | http::fields::draft_11).error() == tollbar::errc::out_of_range);
-    CHECK(http::try_lines({}, http::fields::draft_11).error() == tollbar::errc::out_of_range);
+    CHECK(http::try_lines({}, http::fields::draft_11).error() == tollbar::errc::limits);
 }
 
 TEST(more_permits_of_a_limiter) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tollbar/tollbar/bindings/go"
@@ -71,8 +72,8 @@ func (l *Limiter) ask(header http.Header, r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{verdict: refused}, err
 	}
-	if !l.options.NoHeaders {
-		writeFields(header, all)
+	if err := l.writeFields(header, all); err != nil {
+		return answer{verdict: refused}, err
 	}
 	if refusing != nil {
 		return answer{verdict: refused, retry: retry, refusal: Refusal{refusing.limit.Name, refusing.decision}}, nil
@@ -181,7 +182,7 @@ func chargeTables(all []asked, leases bool) (refusing *asked, retry time.Duratio
 				return nil, 0, err
 			}
 		}
-		limits[n], of[n] = one.limit.Table.Under(one.limit.Policy).Limit(one.key, one.cost), one
+		limits[n], of[n] = one.limit.Table.Under(one.limit.Limit.Policy).Limit(one.key, one.cost), one
 		n++
 	}
 	if n == 1 {
@@ -209,28 +210,53 @@ func giveBack(all []asked) {
 		one := &all[i]
 		if one.isCharged() {
 			// An error says that the table was closed or damaged, and the next request will say so again.
-			_, _ = one.limit.Table.Under(one.limit.Policy).Cancel(one.key, tollbar.Reservation{Departs: one.before, Cost: one.cost})
+			_, _ = one.limit.Table.Under(one.limit.Limit.Policy).Cancel(one.key, tollbar.Reservation{Departs: one.before, Cost: one.cost})
 		}
 	}
 }
 
-func writeFields(header http.Header, all []asked) {
-	var policies, states []byte
+// writeFields sets the fields of the limits that decided. Of a request that a limit refuses before others are asked, it is that limit and those
+// before it.
+func (l *Limiter) writeFields(header http.Header, all []asked) error {
+	var usual [4]tollbar.HTTPLimit
+	limits := usual[:0]
 	for i := range all {
-		if one := &all[i]; one.decided {
-			policies = append(separate(policies), one.limit.policy...)
-			states = one.limit.appendState(separate(states), one.key, one.cost, one.decision)
+		one := &all[i]
+		if !one.decided {
+			continue
 		}
+		// When a lease has more to lend only the store knows. A refusal has its estimate.
+		more := tollbar.Forever
+		if one.limit.Table != nil && l.options.Fields&^tollbar.FieldRetryAfter != 0 {
+			var err error
+			if more, err = one.limit.Table.Under(one.limit.Limit.Policy).MoreAfter(one.key, one.cost, one.decision); err != nil {
+				return err
+			}
+		}
+		limits = append(limits, tollbar.HTTPLimit{Name: one.limit.Name, Policy: one.limit.policy, Decision: one.decision, MoreAfter: more})
 	}
-	if len(policies) != 0 {
-		header.Set("RateLimit-Policy", string(policies))
-		header.Set("RateLimit", string(states))
+	if len(limits) == 0 {
+		return nil
 	}
+	return Set(header, l.options.Fields, limits...)
 }
 
-func separate(list []byte) []byte {
-	if len(list) == 0 {
-		return list
+// Set sets the header fields of limits, for a handler that decides by itself.
+func Set(header http.Header, fields tollbar.HTTPFields, limits ...tollbar.HTTPLimit) error {
+	var room [512]byte
+	lines, err := tollbar.AppendHTTPFields(room[:0], fields, time.Now(), limits...)
+	for line := range strings.SplitSeq(string(lines), "\r\n") {
+		if name, value, found := strings.Cut(line, ": "); found {
+			header.Set(name, value)
+		}
 	}
-	return append(list, ", "...)
+	return err
+}
+
+// Seen reads what a server's answer says about its limits.
+func Seen(header http.Header) tollbar.HTTPSeen {
+	var lines strings.Builder
+	// Strings without line breaks, so no value can look like a field.
+	_ = header.Write(&lines)
+	return tollbar.ReadHTTPFields([]byte(lines.String()), time.Now())
 }

@@ -20,13 +20,9 @@ package tollhttp
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tollbar/tollbar/bindings/go"
 )
@@ -98,7 +94,9 @@ type Options struct {
 	Failed func(http.ResponseWriter, *http.Request, error)
 	// ChargeFailed is called with the error of a [Limit.Charge], such as one after the table's Close. Nil: the error is dropped.
 	ChargeFailed func(*http.Request, error)
-	// NoHeaders: the middleware does not send RateLimit and RateLimit-Policy. It sends Retry-After.
+	// Fields are the header fields that the middleware sends. Zero means [tollbar.FieldRetryAfter] and [tollbar.FieldsDraft11].
+	Fields tollbar.HTTPFields
+	// NoHeaders: the middleware sends Retry-After alone.
 	NoHeaders bool
 }
 
@@ -121,18 +119,19 @@ type Limiter struct {
 // limit is a Limit with the values that New computes.
 type limit struct {
 	Limit
-	check, peek func(key string, cost uint64) (tollbar.Decision, error)
-	// The policy lends: it may admit a request that costs more permits than are left, and later requests wait until that debt is paid.
-	lends bool
-	// The name as a string of structured fields.
-	quoted string
-	// Its item of RateLimit-Policy.
-	policy string
+	check  func(key string, cost uint64) (tollbar.Decision, error)
+	policy tollbar.Policy
 }
 
 // New makes a Limiter. The error is [ErrNoLimit], [ErrName], [ErrCharge], [tollbar.ErrLimits] for too many limits with tables, or an error of
 // a table.
 func New(options Options) (*Limiter, error) {
+	if options.Fields == 0 {
+		options.Fields = tollbar.FieldRetryAfter | tollbar.FieldsDraft11
+	}
+	if options.NoHeaders {
+		options.Fields = tollbar.FieldRetryAfter
+	}
 	l := &Limiter{options: options}
 	if len(options.Limits) == 0 {
 		return nil, ErrNoLimit
@@ -145,16 +144,13 @@ func New(options Options) (*Limiter, error) {
 		if given.Charge != nil && given.Lease != nil {
 			return nil, ErrCharge
 		}
-		quoted, err := quote(given.Name)
-		if err != nil {
+		if !valid(given.Name) {
+			return nil, ErrName
+		}
+		bound := limit{Limit: given}
+		if err := bound.bind(); err != nil {
 			return nil, err
 		}
-		bound := limit{Limit: given, quoted: quoted}
-		policy, err := bound.bind()
-		if err != nil {
-			return nil, err
-		}
-		bound.policy = quoted + describe(policy)
 		if bound.Key == nil {
 			bound.Key = RemoteAddr
 		}
@@ -169,20 +165,19 @@ func New(options Options) (*Limiter, error) {
 	return l, nil
 }
 
-// bind sets the functions that call the limit's table or lease, and reads its policy.
-func (l *limit) bind() (policy tollbar.Policy, err error) {
+// bind sets the function that calls the limit's table or lease, and reads its policy.
+func (l *limit) bind() (err error) {
 	if l.Lease != nil {
-		l.check, policy = l.Lease.Check, l.Lease.Policy()
-	} else {
-		keys := l.Table.Under(l.Policy)
-		l.check, l.peek = keys.Check, keys.Peek
-		if l.Charge != nil {
-			l.check = look(l.Table, keys)
-		}
-		policy, err = l.Table.Policy(l.Policy)
+		l.check, l.policy = l.Lease.Check, l.Lease.Policy()
+		return nil
 	}
-	l.lends = policy.Lends()
-	return policy, err
+	keys := l.Table.Under(l.Limit.Policy)
+	l.check = keys.Check
+	if l.Charge != nil {
+		l.check = look(l.Table, keys)
+	}
+	l.policy, err = l.Table.Policy(l.Limit.Policy)
+	return err
 }
 
 // look peeks. If the peek refuses, look also makes the check at the same instant, which then refuses too and records the refusal for the
@@ -223,9 +218,6 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 		case answer.verdict == missing:
 			http.Error(w, "Forbidden: the request has no key that it could be counted by", http.StatusForbidden)
 		default:
-			if answer.retry != tollbar.Forever {
-				w.Header().Set("Retry-After", strconv.FormatUint(seconds(answer.retry), 10))
-			}
 			if l.options.Refused != nil {
 				l.options.Refused.ServeHTTP(w, withRefusal(r, answer.refusal))
 				return
@@ -235,72 +227,14 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 	})
 }
 
-func (l *limit) appendState(to []byte, key string, cost uint64, d tollbar.Decision) []byte {
-	to = append(append(to, l.quoted...), ";r="...)
-	to = strconv.AppendUint(to, min(d.Remaining, mostInteger), 10)
-	more := l.untilMore(key, cost, d)
-	if more == tollbar.Forever {
-		return to
-	}
-	// At least a second: a permit may have come back since the decision.
-	return strconv.AppendUint(append(to, ";t="...), max(seconds(more), 1), 10)
-}
-
-// untilMore returns the time until more permits are left than now. Forever: no permit is missing, none will come, or the time is unknown.
-func (l *limit) untilMore(key string, cost uint64, d tollbar.Decision) time.Duration {
-	// For a lease only the store knows when more permits come. A refusal has an estimate.
-	if !d.Allowed() && (l.Lease != nil || d.Remaining+1 == cost) {
-		return d.RetryAfter
-	}
-	// A policy that lends admits a cost above the permits left, so a peek for one more permit is allowed and has no wait.
-	if l.Lease != nil || d.ResetAfter == 0 || (l.lends && d.Remaining != 0) {
-		return tollbar.Forever
-	}
-	next, err := l.peek(key, d.Remaining+1)
-	if err != nil {
-		return tollbar.Forever
-	}
-	if !d.Allowed() {
-		// Other requests may have taken permits since the decision.
-		return min(next.RetryAfter, d.RetryAfter)
-	}
-	return next.RetryAfter
-}
-
-// mostInteger is the largest integer of a structured field.
-const mostInteger = 999_999_999_999_999
-
-// describe returns the policy as permits in whole seconds. For a period of other length it returns a pair of the same rate.
-func describe(p tollbar.Policy) string {
-	window := seconds(p.Period)
-	high, low := bits.Mul64(p.Limit, window*uint64(time.Second))
-	quota := uint64(math.MaxUint64)
-	if period := uint64(p.Period); high < period {
-		quota, _ = bits.Div64(high, low, period)
-	}
-	return ";q=" + strconv.FormatUint(min(quota, mostInteger), 10) + ";w=" + strconv.FormatUint(window, 10)
-}
-
-// seconds rounds up, so a client that comes back then is not too early.
-func seconds(d time.Duration) uint64 {
-	s := uint64(d / time.Second)
-	if d%time.Second != 0 {
-		s++
-	}
-	return s
-}
-
-// quote returns a name as a string of structured fields (RFC 9651, 3.3.3).
-func quote(name string) (string, error) {
-	if name == "" {
-		return "", ErrName
-	}
+// valid reports whether a name can be in a header field.
+func valid(name string) bool {
 	for i := range len(name) {
 		if name[i] < 0x20 || name[i] > 0x7e {
-			return "", ErrName
+			return false
 		}
 	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`, nil
+	return name != ""
 }
 
 // RemoteAddr returns a key of the connection's remote address: all of an IPv4 address, and the first 64 bits of an IPv6 address, since a

@@ -76,7 +76,7 @@ unsafe impl Growable for tollbar_http_seen {
 
 const _: () = assert!(size_of::<tollbar_http_seen>() == 48);
 
-/// Writes the header fields of 1 to TOLLBAR_LIMITS_MOST limits into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
+/// Writes the header fields of 1 to TOLLBAR_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
 /// and a NUL after the last one.
 ///
 /// `fields` is the sum of TOLLBAR_HTTP_ numbers, of the two LEGACY and of the three DRAFT ones at most one each (TOLLBAR_E_OUT_OF_RANGE). `utc_ns`
@@ -317,7 +317,7 @@ unsafe fn print(
     write: impl Fn(&[Limit<'_>], &mut [u8]) -> usize,
 ) -> Result<i32, i32> {
     if count == 0 || count > LIMITS_MOST {
-        return Err(TOLLBAR_E_OUT_OF_RANGE);
+        return Err(TOLLBAR_E_LIMITS);
     }
     array(limits, count)?;
     if buffer.is_null() {
