@@ -25,7 +25,7 @@ ngx_int_t ngx_http_tollbar_key_too_long(ngx_http_request_t *r, ngx_http_tollbar_
     return NGX_DECLINED;
 }
 
-/* Meanwhile nothing is read but whether the client has gone. */
+/* During the delay nginx only tests whether the client has gone. */
 ngx_int_t ngx_http_tollbar_delay(ngx_http_request_t *r, ngx_msec_t wait)
 {
     ngx_event_t *read = r->connection->read;
@@ -46,7 +46,7 @@ static void after_delay(ngx_http_request_t *r)
 {
     ngx_event_t *write = r->connection->write;
 
-    /* nginx takes the mark away when the timer goes off; until then it is only that the client could be written to. */
+    /* nginx clears `delayed` when the timer expires. An event before that only says that the socket is writable. */
     if (write->delayed) {
         if (ngx_handle_write_event(write, 0) != NGX_OK) {
             ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
@@ -62,7 +62,7 @@ static void after_delay(ngx_http_request_t *r)
     ngx_http_core_run_phases(r);
 }
 
-/* The index of the variable that `text` is, "$name" or "${name}", and nothing else; NGX_ERROR if it is not. */
+/* The variable's index if `text` is exactly "$name" or "${name}", else NGX_ERROR. */
 static ngx_int_t only_variable(ngx_conf_t *cf, ngx_str_t *text)
 {
     ngx_str_t name = *text;
@@ -78,7 +78,7 @@ static ngx_int_t only_variable(ngx_conf_t *cf, ngx_str_t *text)
         name.data++;
         name.len -= 2;
     }
-    /* $1 is a part of what a regular expression has matched. */
+    /* $1 is a capture of a regular expression, and no variable with an index. */
     if (name.data[0] >= '0' && name.data[0] <= '9') {
         return NGX_ERROR;
     }

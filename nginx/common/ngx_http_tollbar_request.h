@@ -1,4 +1,4 @@
-/* What HTTP modules have in common: keys made of variables, and requests that wait. */
+/* Code of all http modules: keys with variables, and delays. */
 
 #ifndef NGX_HTTP_TOLLBAR_REQUEST_H
 #define NGX_HTTP_TOLLBAR_REQUEST_H
@@ -9,7 +9,7 @@
 
 typedef struct {
     ngx_http_complex_value_t value;
-    /* The index of the variable that the key is, all of it: such keys need no script. NGX_ERROR for others. */
+    /* The variable's index if the key is one variable and nothing else. Such a key needs no script. NGX_ERROR: another key. */
     ngx_int_t variable;
 } ngx_http_tollbar_key_t;
 
@@ -18,11 +18,11 @@ ngx_int_t ngx_http_tollbar_key_compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http
 /* Logs that a key is too long for any limit. Returns NGX_DECLINED. */
 ngx_int_t ngx_http_tollbar_key_too_long(ngx_http_request_t *r, ngx_http_tollbar_key_t *key, ngx_str_t *value);
 
-/* Lets the request sleep on its connection's write event. Returns what a handler of a phase is to return; the phases are
- * run again afterwards, from that handler on. */
+/* Delays the request by its connection's write event. Returns the phase handler's return value. After the delay nginx runs the phases again, beginning with
+ * that handler. */
 ngx_int_t ngx_http_tollbar_delay(ngx_http_request_t *r, ngx_msec_t wait);
 
-/* NGX_DECLINED: there is no key, or none that is limited. NGX_ABORT: it cannot be evaluated. */
+/* Evaluates the key. NGX_DECLINED: it is empty or too long, so the request is not limited. NGX_ABORT: it cannot be evaluated. */
 static ngx_inline ngx_int_t ngx_http_tollbar_key_of(ngx_http_request_t *r, ngx_http_tollbar_key_t *key, ngx_str_t *value)
 {
     ngx_http_variable_value_t *variable;

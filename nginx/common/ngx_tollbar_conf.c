@@ -146,7 +146,7 @@ char *ngx_tollbar_conf_hot_keys(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *k
 
 ngx_int_t ngx_tollbar_conf_on_full(const u_char *word)
 {
-    /* In the order of their numbers. */
+    /* A word's index is its TOLLBAR_ON_FULL_ number. */
     static const char *words[] = { "evict-nearest", "inherit", "allow", "deny" };
     ngx_int_t n;
 
@@ -184,7 +184,7 @@ ngx_int_t ngx_tollbar_conf_check_burst(ngx_conf_t *cf, const ngx_tollbar_where_t
 
 uint64_t ngx_tollbar_time_of(const tollbar_policy_spec *policy, uint64_t permits)
 {
-    /* The library is for 64-bit processors, where compilers have this. */
+    /* The library needs a 64-bit processor, for which compilers have this type. */
     __extension__ typedef unsigned __int128 wide_t;
     wide_t time = (wide_t) permits * policy->period_ns / policy->limit;
 

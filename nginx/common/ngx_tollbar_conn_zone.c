@@ -109,7 +109,7 @@ ngx_int_t ngx_tollbar_conn_zone_enter(zone_t *zone, ngx_str_t *key, ngx_uint_t l
     }
     if (ngx_tollbar_seldom(&zone->full)) {
         ngx_log_error(NGX_LOG_ERR, log, 0, "zone \"%V\" is full: %s%s", &zone->shm_zone->shm.name,
-                      zone->allow_when_full ? "what has no place in it is not counted" : "what has no place in it is refused",
+                      zone->allow_when_full ? "a key without a slot is not counted" : "a key without a slot is refused",
                       zone->full.text);
     }
     return zone->allow_when_full ? NGX_DECLINED : NGX_ERROR;

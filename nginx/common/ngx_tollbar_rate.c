@@ -1,4 +1,4 @@
-/* Rates as people write them. */
+/* Parses rates such as 10r/s and 0.5r/h. */
 
 #include "ngx_tollbar_conf.h"
 
@@ -43,7 +43,7 @@ const char *ngx_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy)
     }
     policy->limit = whole * scale + fraction;
     policy->period_ns = each * count * scale;
-    /* Half a request a second is one in two seconds, not five in ten: the fewest that need no fraction. */
+    /* Reduces the fraction: 0.5r/s becomes 1 request in 2 seconds, not 5 in 10. */
     for (a = scale, b = policy->limit; b != 0; a = b, b = rest) {
         rest = a % b;
     }
@@ -57,7 +57,7 @@ const char *ngx_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy)
     return error == 0 ? NULL : tollbar_strerror(error);
 }
 
-/* The highest rate that a table can count. */
+/* The expectation with the highest rate that a table can count. */
 static const char *too_high(void)
 {
     static u_char text[64];
@@ -78,7 +78,7 @@ static const char *too_high(void)
     return (const char *) text;
 }
 
-/* A whole number of at most so many digits. */
+/* Reads a whole number of at most `most` digits. */
 static ngx_flag_t digits(const u_char **at, const u_char *end, size_t most, uint64_t *number)
 {
     const u_char *from = *at;
@@ -97,7 +97,7 @@ static ngx_flag_t digits(const u_char **at, const u_char *end, size_t most, uint
     return 1;
 }
 
-/* Nanoseconds; 0 for what is no unit. */
+/* A unit's nanoseconds. 0: the text is no unit. */
 static uint64_t unit(const u_char *text, size_t length)
 {
     static const struct {

@@ -6,7 +6,7 @@ uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy
 {
     uint64_t refill;
 
-    /* Keys of which a worker has had permits in advance get none back. */
+    /* A key of which a worker has had permits in advance takes none back. */
     if (zone->hot_keys != 0 || tollbar_policy_spec_refill(policy, &refill) != 0) {
         return TOLLBAR_NO_TIME;
     }
@@ -36,11 +36,12 @@ static ngx_flag_t is_before(const void *one, const void *other, uint64_t (*refil
     if (refill(one) != refill(other)) {
         return refill(one) < refill(other);
     }
-    /* Zones are often named in the order in which they stand, and a module need not look at the last one if it is charged first. */
+    /* Descending by name: many configurations name their zones in ascending order, and a limit that is both last and charged first needs no
+     * peek. */
     return ngx_memn2cmp(a->data, b->data, a->len, b->len) > 0;
 }
 
-/* An error says that the table is damaged, which the next call to it says again. */
+/* The caller may ignore an error: it means damaged memory, and the table's next call returns it again. */
 void ngx_tollbar_give_back(const tollbar_table *table, uint32_t policy, const ngx_str_t *key, uint64_t cost, uint64_t now)
 {
     tollbar_reservation charge;

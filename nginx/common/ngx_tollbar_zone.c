@@ -1,6 +1,6 @@
 #include "ngx_tollbar_zone.h"
 
-/* As many as a table may have. */
+/* The most policies of a table. */
 #define POLICIES_MOST 128
 
 static void *module_of(const ngx_shm_zone_t *shm_zone);
@@ -41,7 +41,7 @@ size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone)
 
 size_t ngx_tollbar_zone_size_for(uint64_t bytes)
 {
-    /* The slab has a descriptor for each page, and some pages for itself. */
+    /* The slab allocator has a descriptor for each page, and takes some pages for itself. */
     size_t pages = bytes / ngx_pagesize + 3;
 
     return ngx_align(pages * (ngx_pagesize + sizeof(ngx_slab_page_t)), ngx_pagesize);
@@ -66,8 +66,8 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
     ngx_tollbar_zone_t *zone = shm_zone->data;
     ngx_tollbar_zone_t *old = former_table(shm_zone);
 
-    /* The workers of the running configuration go on with its memory, so its table cannot be made into another one. A rate could be
-     * changed in it, but a debt would stay as long as it was by the old rate; in a copy it is as many requests. */
+    /* Old workers still use the old memory, so its table cannot become another one. A rate could change in it, but a debt would last as
+     * long as under the old rate. In a copy the debt is as many requests as before. */
     if (old == NULL || old->on_full != zone->on_full || !same_keys(old, zone) || !same_rates(old, zone)) {
         ngx_tollbar_zone_renew(shm_zone);
     } else {
@@ -105,7 +105,7 @@ void ngx_tollbar_zone_failed(ngx_shm_zone_t *shm_zone, ngx_log_t *log, int32_t e
     zone->failed[n].error = error;
     message = &zone->failed[n].message;
     if (ngx_tollbar_seldom(message)) {
-        ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" cannot be asked: %s%s", &shm_zone->shm.name, tollbar_strerror(error),
+        ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" gives no answer: %s%s", &shm_zone->shm.name, tollbar_strerror(error),
                       message->text);
     }
 }
@@ -133,20 +133,20 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     error = tollbar_table_get_stats(zone->table, &stats);
     for (n = 0; error == 0 && n < zone->policies_n; n++) {
         if (n < stats.policies) {
-            /* With nginx a key keeps its excess over a reload, so that a larger burst lets more pass at once. */
+            /* In nginx's own module a key keeps its excess over a reload, so that a larger burst admits more at once. */
             error = tollbar_table_set_policy(zone->table, n, &zone->policies[n], TOLLBAR_KEEP_TIME);
         } else {
             error = tollbar_table_add_policy(zone->table, &zone->policies[n], &number);
         }
     }
     if (error != 0) {
-        /* Too late to refuse the configuration. The former policies go on limiting. */
+        /* It is too late to refuse the configuration, so the former policies stay in force. */
         ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" keeps its former limits: %s", &shm_zone->shm.name,
                       tollbar_strerror(error));
     }
 }
 
-/* nginx calls this with the zone mapped, either new or, in a reload that changed neither size nor keys, as it is. */
+/* nginx calls this with the zone mapped. Its memory is new, or in a reload that kept the zone still in use. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
@@ -157,7 +157,7 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     if (pool->data == NULL) {
         return make(shm_zone, old != NULL && old->table != NULL && same_keys(old, zone) ? old : NULL);
     }
-    /* Behind the table only the slab's own last bytes can follow. */
+    /* The table's memory reaches to the end of the zone, except for bytes of the slab that are less than a page. */
     error = tollbar_table_attach(pool->data, (size_t) (pool->end - (u_char *) pool->data), &zone->table);
     if (error == 0) {
         error = tollbar_table_set_hot_keys(zone->table, zone->hot_keys);
@@ -173,8 +173,8 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     return NGX_OK;
 }
 
-/* Makes the table of a new zone. The slab stays at the start of the zone, since nginx looks at its mutex whenever a worker
- * dies; all that it has to give becomes the table's. */
+/* Makes the table of a new zone in all memory that the slab allocator can give. The slab's header stays at the start of the zone, because nginx checks its
+ * mutex whenever a worker dies. */
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
@@ -186,7 +186,7 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     ngx_uint_t policies_n = all_policies(zone, old, policies, added);
     int32_t error = TOLLBAR_E_NO_MEMORY;
 
-    /* Entries are known by hashes, which depend on the seed. */
+    /* Slots store hashes, which depend on the seed. A copy therefore needs the old table's seed. */
     if (old != NULL) {
         zone->seed = old->seed;
     } else if (choose_seed(shm_zone) != NGX_OK) {
@@ -198,12 +198,12 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     options.flags = TOLLBAR_TABLE_HAS_SEED;
     options.capacity = largest_capacity(&options, policies, policies_n, room);
     if (options.capacity == 0) {
-        /* The zone's policy is now one that has a table for itself. */
+        /* The new policy cannot share a table with the old table's policies: leave these out. */
         policies_n = zone->policies_n;
         options.capacity = largest_capacity(&options, policies, policies_n, room);
     }
 
-    /* More than a page comes as whole pages, so it is aligned for any table. */
+    /* The allocator gives more than a page as whole pages, which are aligned enough for a table. */
     pool->data = ngx_slab_alloc_locked(pool, room);
     if (pool->data != NULL) {
         error = tollbar_table_init_in(pool->data, room, policies, policies_n, &options, &zone->table);
@@ -219,8 +219,8 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     return NGX_OK;
 }
 
-/* What a table is made with: the policies of the configuration, and those that were added to the old table while it was in
- * use, whose keys could not be copied without them. */
+/* The policies of a new table: those of the configuration, and those that requests added to the old table, because the copy needs the policies
+ * of all its keys. */
 static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old, const tollbar_policy_spec **policies,
                                tollbar_policy_spec *added)
 {
@@ -239,7 +239,7 @@ static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old
     return n;
 }
 
-/* What the old workers charge after this, until they are gone, is not carried over. */
+/* Copies the old table's keys. Charges that old workers make after the copy are lost. */
 static void copy(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
@@ -265,7 +265,7 @@ static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone)
     ngx_fd_t fd = ngx_open_file("/dev/urandom", NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
     ssize_t n = -1;
 
-    /* Not ngx_random: who can guess the seed can choose keys that take each other's places. */
+    /* Not ngx_random: a client that guesses the seed can choose keys that collide. */
     if (fd != NGX_INVALID_FILE) {
         n = ngx_read_fd(fd, &zone->seed, sizeof(zone->seed));
         ngx_close_file(fd);
@@ -277,7 +277,7 @@ static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone)
     return NGX_OK;
 }
 
-/* The most keys whose table fits into `room` bytes; 0 if none does. */
+/* The largest capacity of a table that fits into `room` bytes. 0 if no table fits. */
 static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
                                  uint64_t room)
 {
@@ -295,7 +295,7 @@ static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_p
     return fits;
 }
 
-/* NULL, too, for a zone that held something else than a table. */
+/* The old configuration's zone of this name. NULL if there is none, or if it held something other than a table. */
 static ngx_tollbar_zone_t *former_table(ngx_shm_zone_t *shm_zone)
 {
     ngx_shm_zone_t *old = ngx_tollbar_zone_former(shm_zone);
@@ -303,7 +303,7 @@ static ngx_tollbar_zone_t *former_table(ngx_shm_zone_t *shm_zone)
     return old != NULL && old->init == shm_zone->init ? old->data : NULL;
 }
 
-/* While another configuration is read, ngx_cycle is still the running one; at the start it has no zones. */
+/* While nginx reads a new configuration, ngx_cycle is the running one. At the start of nginx it has no zones. */
 ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone)
 {
     volatile ngx_list_part_t *part = &ngx_cycle->shared_memory.part;
@@ -323,13 +323,13 @@ ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone)
     return NULL;
 }
 
-/* Of the two tags of a module's zones, its ngx_module_t, which is aligned, and the byte after its first. */
+/* The module of a zone. A zone's tag is the address of the module's ngx_module_t, which is even, or that address plus 1. */
 static void *module_of(const ngx_shm_zone_t *shm_zone)
 {
     return (void *) ((uintptr_t) shm_zone->tag & ~(uintptr_t) 1);
 }
 
-/* Whether the policies are the same but for their bursts. */
+/* Whether the policies differ at most in their bursts. */
 static ngx_flag_t same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b)
 {
     tollbar_policy_spec spec;
@@ -350,8 +350,8 @@ static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_
     return a->keys.len == b->keys.len && ngx_memcmp(a->keys.data, b->keys.data, a->keys.len) == 0;
 }
 
-/* Ends a view with the configuration that it belongs to. The zone's memory may be gone by then; only the process's own is
- * freed. */
+/* Frees this process's view when nginx frees the configuration. The zone's memory may be unmapped already, so this touches only the process's own
+ * memory. */
 static void end_view(void *data)
 {
     ngx_tollbar_zone_t *zone = data;

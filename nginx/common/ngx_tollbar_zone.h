@@ -1,14 +1,14 @@
 /* A zone of nginx's shared memory that holds one tollbar table. All modules keep their keys in such zones.
  *
- * The master makes the table before it forks, and the workers use the view that they inherit. From then on nobody takes the
- * zone's mutex: a worker that is killed or stopped, wherever it is, keeps nobody waiting.
+ * The master makes the table before it forks, and the workers inherit its view. From then on no process takes the
+ * zone's mutex, so a killed or stopped worker makes no other worker wait.
  *
- * On a reload, with the keys the same,
- *   the same size and rates    mean the old memory: nothing happens to anybody's state;
- *   another size or rate       means new memory, into which the old table's entries are copied: of a key that had two requests
- *                              left, two are left;
+ * On a reload with the same keys
+ *   the same size and rates    keep the old memory and all states;
+ *   another size or rate       takes new memory and copies the old table's keys into it: a key that had two requests left
+ *                              still has two;
  *   another burst              is set in the old memory, once the reload cannot fail any more.
- * Where the keys are made of something else, or a module of another build reads the configuration, the zone starts empty.
+ * With other keys, or after a reload with a module of another build, the zone begins empty.
  *
  * A module's order of calls:
  *
@@ -30,61 +30,61 @@
 
 /* Modules put this first in a struct of their own, which is their shm_zone->data. */
 typedef struct {
-    /* The directive that declares it. */
+    /* Where its directive stands. */
     ngx_tollbar_where_t where;
-    /* For the module to fill in. `keys` is what keys are made of, as text; policies are known by their place. */
+    /* The module sets the following fields. `keys` is the text of the directive's KEY. A policy's number is its index. */
     ngx_str_t keys;
     ngx_uint_t on_full;
-    /* For how many keys each worker may take permits in advance; 0: none. */
+    /* The number of keys for which each worker may take permits in advance. */
     uint32_t hot_keys;
     tollbar_policy_spec *policies;
     ngx_uint_t policies_n;
 
-    /* This process's view: NULL until the master has made or found the table. */
+    /* This process's view. NULL until the master has made or found the table. */
     tollbar_table *table;
 
-    /* What a table must have in common with one that takes over its entries. */
+    /* The seed of the hashes. A table that takes over another one's keys has the same seed. */
     uint64_t seed;
 
-    /* That it could not be asked, for each error that has occurred. The last place is for all errors that found no place of their own. */
+    /* Limits the log lines of each error that has occurred. Errors that find no place share the last one. */
     struct {
         int32_t error;
         ngx_tollbar_seldom_t message;
     } failed[NGX_TOLLBAR_ZONE_ERRORS];
 } ngx_tollbar_zone_t;
 
-/* Adds a zone, or finds that of the same name and tag. `size` is raised to what the smallest table of these policies needs:
- * configurations that did with less before are still good. NULL where nginx has logged why not. */
+/* Adds a zone, or finds the zone of the same name and tag. Raises `size` to that of the smallest table for these policies, so that configurations of
+ * nginx's own module stay valid. NULL after an error, which nginx has logged. */
 ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone);
 
-/* The bytes of a zone with the smallest table of these policies; 0 if no table can hold them. */
+/* The size of a zone with the smallest table for these policies. 0 if no table can hold them. */
 size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone);
 
-/* The bytes of a zone that has so many to give in one piece. */
+/* The size of a zone from which `bytes` can be allocated in one piece. */
 size_t ngx_tollbar_zone_size_for(uint64_t bytes);
 
-/* The zone of that name and module in the configuration that is running now; NULL if there is none. */
+/* The zone of the same name and module in the running configuration. NULL if there is none. */
 ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone);
 
-/* Makes `zone` the data of a zone that has none. */
+/* Sets `zone` as the data of a new shared memory zone. */
 ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *zone);
 
-/* Decides whether the memory of the running configuration is used again. */
+/* Decides whether the zone keeps the memory of the running configuration. */
 void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone);
 
-/* Has nginx use the memory of the running configuration again if the size is the same, or give the zone new memory.
+/* _keep makes nginx keep the memory of the running configuration if the size is the same. _renew makes nginx give the zone new memory.
  *
- * nginx uses memory again, and keeps the old one from being freed, if name, size and tag are the same. A module's zones have one of
- * two tags, its ngx_module_t and the byte after its first: the zone gets the tag of the running one, or the other. (There is a mark
- * for the same purpose, `noreuse`, but nginx looks at the new zone's before it makes memory and at the old zone's before it frees it.)
- * From then on the tag is not the one that ngx_shared_memory_add is asked with, so all directives must have been read. */
+ * nginx keeps memory if name, size and tag are the same. A zone of a module has one of two tags: the address of its ngx_module_t, or
+ * that address plus 1. _keep sets the tag of the running zone, and _renew the other one. (nginx's own mark `noreuse` does not serve, because nginx reads
+ * the new zone's mark before it maps memory, but the old zone's mark before it frees memory.) Call these after all directives have been read, because
+ * ngx_shared_memory_add finds a zone by its tag. */
 void ngx_tollbar_zone_keep(ngx_shm_zone_t *shm_zone);
 void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone);
 
-/* Logs, for each error at most once a second from this process, that a request could not be decided on. */
+/* Logs that the zone gave no answer. This process logs each error at most once a second. */
 void ngx_tollbar_zone_failed(ngx_shm_zone_t *shm_zone, ngx_log_t *log, int32_t error);
 
-/* Makes the configured policies of each zone those of its table. `zones` are of ngx_shm_zone_t *. */
+/* Sets the configured policies in each zone's table. `zones` has elements ngx_shm_zone_t *. */
 void ngx_tollbar_zones_start(ngx_array_t *zones, ngx_log_t *log);
 
 #endif

@@ -7,16 +7,16 @@
 
 typedef ngx_http_tollbar_limit_t limit_t;
 
-/* A limit that was looked at. */
+/* A limit that the module has peeked at. */
 typedef struct {
     const limit_t *limit;
     uint32_t number;
     ngx_str_t key;
-} looked_at_t;
+} peeked_t;
 
 typedef struct {
     ngx_uint_t n;
-    looked_at_t limits[1];
+    peeked_t limits[1];
 } kept_t;
 
 static char *read_status(ngx_conf_t *cf, ngx_str_t *argument, u_char *from, u_char *to, uint32_t *statuses);
@@ -24,11 +24,11 @@ static void cleanup(void *data);
 static kept_t *find(ngx_http_request_t *r);
 static ngx_uint_t status_of(const ngx_http_request_t *r);
 static ngx_int_t is_counted(ngx_http_request_t *r, const limit_t *limit, ngx_uint_t status);
-static void charge(ngx_http_request_t *r, const looked_at_t *looked_at);
+static void charge(ngx_http_request_t *r, const peeked_t *peeked);
 
 #define COUNT "it must be failed, all, or status codes such as 401,403,5xx"
 
-/* Which statuses are charged: one bit each. */
+/* Sets the bit of a status that is charged. */
 static void add(uint32_t *statuses, ngx_uint_t status)
 {
     statuses[status / 32] |= (uint32_t) 1 << status % 32;
@@ -82,35 +82,35 @@ static char *read_status(ngx_conf_t *cf, ngx_str_t *argument, u_char *from, u_ch
     return ngx_tollbar_conf_refuse(cf, "invalid count value \"%V\", " COUNT, argument);
 }
 
-ngx_int_t ngx_http_tollbar_keep(ngx_http_request_t *r, const ngx_http_tollbar_asked_t *asked)
+ngx_int_t ngx_http_tollbar_keep(ngx_http_request_t *r, const ngx_http_tollbar_outcome_t *outcome)
 {
-    ngx_http_tollbar_charge_t *charges = asked->charges;
+    ngx_http_tollbar_charge_t *charges = outcome->charges;
     ngx_pool_cleanup_t *place;
-    looked_at_t *to;
+    peeked_t *to;
     kept_t *kept;
     ngx_uint_t n, count = 0;
 
-    for (n = 0; n < asked->charges_n; n++) {
+    for (n = 0; n < outcome->charges_n; n++) {
         count += charges[n].limit->afterwards;
     }
     if (count == 0) {
         return NGX_OK;
     }
-    place = ngx_pool_cleanup_add(r->main->pool, sizeof(kept_t) + (count - 1) * sizeof(looked_at_t));
+    place = ngx_pool_cleanup_add(r->main->pool, sizeof(kept_t) + (count - 1) * sizeof(peeked_t));
     if (place == NULL) {
         return NGX_ERROR;
     }
     place->handler = cleanup;
     kept = place->data;
     kept->n = 0;
-    for (n = 0; n < asked->charges_n; n++) {
+    for (n = 0; n < outcome->charges_n; n++) {
         if (!charges[n].limit->afterwards) {
             continue;
         }
         to = &kept->limits[kept->n];
         to->limit = charges[n].limit;
-        to->number = charges[n].terms->number;
-        /* A copy: the variable may have another value by then. */
+        to->number = charges[n].resolved->number;
+        /* A copy, because the variable may have another value in the log phase. */
         to->key.len = charges[n].key.len;
         to->key.data = ngx_pstrdup(r->main->pool, &charges[n].key);
         if (to->key.data == NULL) {
@@ -121,7 +121,7 @@ ngx_int_t ngx_http_tollbar_keep(ngx_http_request_t *r, const ngx_http_tollbar_as
     return NGX_OK;
 }
 
-/* The pool frees all that there is. */
+/* Marks the module's entry among the pool's cleanups. The pool frees the memory. */
 static void cleanup(void *data)
 {
 }
@@ -144,7 +144,7 @@ ngx_int_t ngx_http_tollbar_log_handler(ngx_http_request_t *r)
     ngx_int_t rc;
     kept_t *kept;
 
-    /* With log_subrequest, subrequests come here, too. */
+    /* With log_subrequest, nginx calls this for subrequests, too. */
     kept = r == r->main ? find(r) : NULL;
     if (kept == NULL) {
         return NGX_OK;
@@ -159,13 +159,13 @@ ngx_int_t ngx_http_tollbar_log_handler(ngx_http_request_t *r)
     return NGX_OK;
 }
 
-/* What $status is. */
+/* The value of $status. */
 static ngx_uint_t status_of(const ngx_http_request_t *r)
 {
     return r->err_status ? r->err_status : r->headers_out.status;
 }
 
-/* NGX_OK, NGX_DECLINED, or NGX_ERROR for a value that cannot be evaluated. */
+/* NGX_OK: charge the request. NGX_DECLINED: do not. NGX_ERROR: a value cannot be evaluated. */
 static ngx_int_t is_counted(ngx_http_request_t *r, const limit_t *limit, ngx_uint_t status)
 {
     ngx_str_t text;
@@ -186,17 +186,17 @@ static ngx_int_t is_counted(ngx_http_request_t *r, const limit_t *limit, ngx_uin
     return NGX_OK;
 }
 
-static void charge(ngx_http_request_t *r, const looked_at_t *looked_at)
+static void charge(ngx_http_request_t *r, const peeked_t *peeked)
 {
-    const limit_t *limit = looked_at->limit;
+    const limit_t *limit = peeked->limit;
     uint64_t cost;
     int32_t verdict;
 
-    /* The limit is the configuration's, and only its record of messages changes. */
+    /* The cast is safe: only the limit's record of log lines changes. */
     if (ngx_http_tollbar_amount_of(r, (limit_t *) limit, &((limit_t *) limit)->cost, "cost", 1, &cost) != NGX_OK) {
         return;
     }
-    verdict = tollbar_table_charge(limit->zone->zone.table, looked_at->number, looked_at->key.data, looked_at->key.len, cost,
+    verdict = tollbar_table_charge(limit->zone->zone.table, peeked->number, peeked->key.data, peeked->key.len, cost,
                                    NULL);
     if (verdict < 0) {
         ngx_tollbar_zone_failed(limit->shm_zone, r->connection->log, verdict);

@@ -1,19 +1,19 @@
-/* What is done with a request that is delayed or refused, and what the log says about it. */
+/* Carries out a decision: admits, delays or refuses the request, and logs it. */
 
 #include "ngx_http_tollbar.h"
 
 typedef ngx_http_tollbar_conf_t conf_t;
 typedef ngx_http_tollbar_charge_t charge_t;
-typedef ngx_http_tollbar_asked_t asked_t;
+typedef ngx_http_tollbar_outcome_t outcome_t;
 
-static ngx_int_t let_pass(ngx_http_request_t *r, conf_t *conf, const asked_t *asked);
-static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, ngx_int_t rc, const asked_t *asked);
+static ngx_int_t let_pass(ngx_http_request_t *r, conf_t *conf, const outcome_t *outcome);
+static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, ngx_int_t rc, const outcome_t *outcome);
 static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charge);
 static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run);
 static void log_delay(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run);
 static ngx_uint_t excess_of(const charge_t *charge, uint64_t own);
 
-ngx_int_t ngx_http_tollbar_answer(ngx_http_request_t *r, ngx_int_t rc, const asked_t *asked)
+ngx_int_t ngx_http_tollbar_answer(ngx_http_request_t *r, ngx_int_t rc, const outcome_t *outcome)
 {
     conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_module);
 
@@ -21,33 +21,33 @@ ngx_int_t ngx_http_tollbar_answer(ngx_http_request_t *r, ngx_int_t rc, const ask
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     if (rc == NGX_OK) {
-        return let_pass(r, conf, asked);
+        return let_pass(r, conf, outcome);
     }
-    return refuse(r, conf, rc, asked);
+    return refuse(r, conf, rc, outcome);
 }
 
-static ngx_int_t let_pass(ngx_http_request_t *r, conf_t *conf, const asked_t *asked)
+static ngx_int_t let_pass(ngx_http_request_t *r, conf_t *conf, const outcome_t *outcome)
 {
-    const charge_t *binding = asked->binding != NULL ? asked->binding : asked->dry;
-    ngx_msec_t wait = asked->binding != NULL ? binding->wait : 0;
+    const charge_t *binding = outcome->binding != NULL ? outcome->binding : outcome->dry;
+    ngx_msec_t wait = outcome->binding != NULL ? binding->wait : 0;
     ngx_uint_t status = NGX_HTTP_TOLLBAR_PASSED;
 
-    if (asked->dry != NULL) {
-        if (asked->dry_rc != NGX_OK) {
+    if (outcome->dry != NULL) {
+        if (outcome->dry_rc != NGX_OK) {
             status = NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN;
-            if (asked->dry_rc == NGX_BUSY) {
-                log_refusal(r, conf, asked->dry, ", dry run");
+            if (outcome->dry_rc == NGX_BUSY) {
+                log_refusal(r, conf, outcome->dry, ", dry run");
             }
-        } else if (asked->dry->wait != 0) {
+        } else if (outcome->dry->wait != 0) {
             status = NGX_HTTP_TOLLBAR_DELAYED_DRY_RUN;
-            log_delay(r, conf, asked->dry, ", dry run");
+            log_delay(r, conf, outcome->dry, ", dry run");
         }
         if (status != NGX_HTTP_TOLLBAR_PASSED) {
-            binding = asked->dry;
+            binding = outcome->dry;
         }
     }
     if (wait != 0) {
-        binding = asked->binding;
+        binding = outcome->binding;
         log_delay(r, conf, binding, conf->dry_run ? ", dry run" : "");
         status = conf->dry_run ? NGX_HTTP_TOLLBAR_DELAYED_DRY_RUN : NGX_HTTP_TOLLBAR_DELAYED;
     }
@@ -55,15 +55,15 @@ static ngx_int_t let_pass(ngx_http_request_t *r, conf_t *conf, const asked_t *as
     if (conf->dry_run) {
         return NGX_DECLINED;
     }
-    if (ngx_http_tollbar_add_headers(r, NGX_OK, asked) != NGX_OK) {
+    if (ngx_http_tollbar_add_headers(r, NGX_OK, outcome) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     return wait != 0 ? ngx_http_tollbar_delay(r, wait) : NGX_DECLINED;
 }
 
-static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, ngx_int_t rc, const asked_t *asked)
+static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, ngx_int_t rc, const outcome_t *outcome)
 {
-    const charge_t *binding = asked->binding;
+    const charge_t *binding = outcome->binding;
 
     if (rc == NGX_BUSY) {
         log_refusal(r, conf, binding, conf->dry_run ? ", dry run" : "");
@@ -72,13 +72,13 @@ static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, ngx_int_t rc, const
     if (conf->dry_run) {
         return NGX_DECLINED;
     }
-    if (ngx_http_tollbar_add_headers(r, rc, asked) != NGX_OK) {
+    if (ngx_http_tollbar_add_headers(r, rc, outcome) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     return (ngx_int_t) (binding->limit->status != NGX_CONF_UNSET_UINT ? binding->limit->status : conf->status_code);
 }
 
-/* The mark that the request has been counted, and the variables. */
+/* Marks the request as counted, and sets the variables. */
 static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charge)
 {
     ngx_http_tollbar_main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
@@ -90,18 +90,18 @@ static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charg
     }
 }
 
-/* The words are those of limit_req, by which people's tools know them. */
+/* The lines of a rate are those of limit_req, because tools search logs for them. */
 static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run)
 {
-    const ngx_http_tollbar_terms_t *terms = charge->terms;
+    const ngx_http_tollbar_resolved_t *resolved = charge->resolved;
     ngx_uint_t excess;
 
-    if (terms->capacity != 0
-        && (terms->cost > terms->capacity || (terms->leased && charge->retry_ns == TOLLBAR_NO_TIME)))
+    if (resolved->capacity != 0
+        && (resolved->cost > resolved->capacity || (resolved->leased && charge->retry_ns == TOLLBAR_NO_TIME)))
     {
         ngx_log_error(conf->limit_log_level, r->connection->log, 0,
                       "limiting requests%s, cost %uL is more than the burst ever allows, by zone \"%V\"", dry_run,
-                      terms->cost, &charge->limit->shm_zone->shm.name);
+                      resolved->cost, &charge->limit->shm_zone->shm.name);
     } else if (charge->banned) {
         ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, banned, by zone \"%V\"", dry_run,
                       &charge->limit->shm_zone->shm.name);
@@ -117,18 +117,18 @@ static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *cha
 
 static void log_delay(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run)
 {
-    ngx_uint_t excess = excess_of(charge, charge->terms->cost);
+    ngx_uint_t excess = excess_of(charge, charge->resolved->cost);
 
     ngx_log_error(conf->delay_log_level, r->connection->log, 0, "delaying request%s, excess: %ui.%03ui, by zone \"%V\"", dry_run,
                   excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
 }
 
-/* What the key owes but for `own` permits, in thousandths of a permit: what stands before this request. */
+/* The key's debt without this request's `own` permits, in thousandths of a permit. */
 static ngx_uint_t excess_of(const charge_t *charge, uint64_t own)
 {
-    /* The library is for 64-bit processors, where compilers have this. */
+    /* The library needs a 64-bit processor, for which compilers have this type. */
     __extension__ typedef unsigned __int128 wide_t;
-    const tollbar_policy_spec *policy = charge->terms->policy;
+    const tollbar_policy_spec *policy = charge->resolved->policy;
     wide_t owed = ((wide_t) charge->reset_ns * policy->limit * 1000 + policy->period_ns / 2) / policy->period_ns;
 
     owed = owed > (wide_t) own * 1000 ? owed - (wide_t) own * 1000 : 0;

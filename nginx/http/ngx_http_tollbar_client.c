@@ -1,4 +1,4 @@
-/* Who asks the store, in every worker that has a node: a timer, and the descriptor while there is one. */
+/* A worker's lease client on nginx's event loop: a timer, and the descriptor of the connection while there is one. */
 
 #include "ngx_http_tollbar.h"
 
@@ -6,21 +6,21 @@ typedef ngx_http_tollbar_zone_t zone_t;
 typedef ngx_http_tollbar_sync_t sync_t;
 typedef ngx_http_tollbar_client_t client_t;
 
-/* What a worker that ends waits for the store at most, in ms: it has no requests any more. */
+/* Milliseconds that an ending worker waits for the store at most. It serves no requests any more. */
 #define FLUSH 10
 
-/* A new worker looks so often, and for so long, whether it is the one to ask, in ms: after a reload the old ones end one after the
- * other, and meanwhile leases run out. */
+/* Milliseconds between a new worker's ticks, and for how long it ticks so often. After a reload the old workers end one after the
+ * other. A follower ticks only every 100 ms, and leases would run out before it takes over. */
 #define EAGER 10
 #define EAGER_FOR 3000
 
 struct ngx_http_tollbar_client_s {
     ngx_event_t timer;
-    /* For the library's descriptor; NULL while there is none. */
+    /* nginx's connection for the library's descriptor. NULL if the client has no descriptor. */
     ngx_connection_t *connection;
-    /* The descriptor as it was last. */
+    /* The descriptor at the last tick. */
     ngx_socket_t fd;
-    tollbar_lease_client *asks;
+    tollbar_lease_client *lease_client;
     ngx_shm_zone_t *shm_zone;
     sync_t *sync;
     ngx_msec_t eager_until;
@@ -36,7 +36,7 @@ static void watch(client_t *client);
 static void forget(client_t *client);
 static void on_change(void *data, uint32_t circuit);
 
-/* Those of this process. */
+/* The zones whose clients this process runs. */
 static ngx_array_t *running;
 
 ngx_int_t ngx_http_tollbar_clients_start(ngx_cycle_t *cycle, ngx_array_t *zones)
@@ -72,7 +72,7 @@ void ngx_http_tollbar_clients_end(void)
 
 static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
 {
-    /* What debug logs look for in an event's data. */
+    /* nginx's debug log reads a connection's descriptor from an event's data. */
     static ngx_connection_t nobody = { .fd = (ngx_socket_t) -1 };
     sync_t *sync = ((zone_t *) shm_zone->data)->sync;
     client_t *client = ngx_pcalloc(cycle->pool, sizeof(client_t));
@@ -81,9 +81,9 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     if (client == NULL) {
         return NGX_ERROR;
     }
-    error = tollbar_lease_client_new(sync->lease, (const char *) sync->url.data, sync->url.len, NULL, &client->asks);
+    error = tollbar_lease_client_new(sync->lease, (const char *) sync->url.data, sync->url.len, NULL, &client->lease_client);
     if (error != 0) {
-        /* The other workers have clients, too; without any, the node is on its own. */
+        /* The worker starts nevertheless: the clients of other workers may ask, and without any the node falls back. */
         ngx_tollbar_zone_failed(shm_zone, cycle->log, error);
         return NGX_OK;
     }
@@ -95,23 +95,23 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     client->timer.handler = on_timer;
     client->timer.data = &nobody;
     client->timer.log = cycle->log;
-    /* A worker that is to end does not wait for it. */
+    /* A worker that shuts down does not wait for this timer. */
     client->timer.cancelable = 1;
-    (void) tollbar_lease_client_on_change(client->asks, on_change, client);
+    (void) tollbar_lease_client_on_change(client->lease_client, on_change, client);
     sync->client = client;
     ngx_add_timer(&client->timer, 0);
     return NGX_OK;
 }
 
-/* Others take over what this one did. */
+/* Ends a client. Another worker's client takes over. */
 static void end(client_t *client)
 {
     if (client->timer.timer_set) {
         ngx_del_timer(&client->timer);
     }
     forget(client);
-    (void) tollbar_lease_client_on_change(client->asks, NULL, NULL);
-    (void) tollbar_lease_client_close(client->asks, FLUSH);
+    (void) tollbar_lease_client_on_change(client->lease_client, NULL, NULL);
+    (void) tollbar_lease_client_close(client->lease_client, FLUSH);
 }
 
 static void on_timer(ngx_event_t *timer)
@@ -129,7 +129,7 @@ static void on_ready(ngx_event_t *event)
 static void tick(client_t *client)
 {
     uint32_t wait = 1;
-    int32_t error = tollbar_lease_client_tick(client->asks, &wait);
+    int32_t error = tollbar_lease_client_tick(client->lease_client, &wait);
 
     if (error != 0) {
         ngx_tollbar_zone_failed(client->shm_zone, client->log, error);
@@ -139,19 +139,19 @@ static void tick(client_t *client)
     if (wait > EAGER && (ngx_msec_int_t) (client->eager_until - ngx_current_msec) > 0) {
         wait = EAGER;
     }
-    /* nginx leaves a timer that is set as it is if the new time is near the old one. */
+    /* ngx_add_timer would keep the old time if the new one is near it. */
     if (client->timer.timer_set) {
         ngx_del_timer(&client->timer);
     }
     ngx_add_timer(&client->timer, wait);
 }
 
-/* The library opens and closes the descriptor; that it has closed one shows in a tick before it opens the next. What is missed by a
- * worker that has no connection to spare the timer makes up for, a little later. */
+/* Watches the library's descriptor. The library closes a descriptor in one tick and opens the next in a later one, so a changed number shows
+ * each change. Without a free nginx connection the client has only its timer, which reacts a little later. */
 static void watch(client_t *client)
 {
     uint32_t events = 0;
-    ngx_socket_t fd = tollbar_lease_client_fd(client->asks, &events);
+    ngx_socket_t fd = tollbar_lease_client_fd(client->lease_client, &events);
     ngx_connection_t *c;
 
     if (fd != client->fd) {
@@ -169,7 +169,7 @@ static void watch(client_t *client)
     }
     c = client->connection;
     if (c != NULL) {
-        /* The tick has dealt with all that was ready. By this mark nginx decides whether an event is watched. */
+        /* The tick has read and written all that it could. nginx watches an event only if `ready` is 0. */
         c->read->ready = !(events & TOLLBAR_EVENT_READ);
         c->write->ready = !(events & TOLLBAR_EVENT_WRITE);
         (void) ngx_handle_read_event(c->read, 0);
@@ -177,7 +177,7 @@ static void watch(client_t *client)
     }
 }
 
-/* What ngx_close_connection does, but for closing the descriptor, which is the library's. */
+/* Does what ngx_close_connection does, but leaves the descriptor open, because the library closes it. */
 static void forget(client_t *client)
 {
     ngx_connection_t *c = client->connection;
@@ -207,18 +207,18 @@ static void forget(client_t *client)
     client->connection = NULL;
 }
 
-/* Every worker sees the change; the first to see it logs it. */
+/* Logs a change of the circuit. Every worker sees the change, and the first one logs it. */
 static void on_change(void *data, uint32_t circuit)
 {
     static const char *meanwhile[] = {
-        "each machine goes on at its share", "what no lease covers is refused", "what no lease covers passes uncounted"
+        "each machine admits its share of the rate", "requests that no lease covers are refused", "requests that no lease covers pass uncounted"
     };
     client_t *client = data;
     ngx_atomic_t *logged = &client->sync->node->circuit;
     ngx_atomic_uint_t before = *logged;
-    const char *why = tollbar_lease_client_error(client->asks);
+    const char *why = tollbar_lease_client_error(client->lease_client);
 
-    /* While one takes over from another nobody knows. */
+    /* The circuit is unknown while one client takes over from another. */
     if (circuit == TOLLBAR_CIRCUIT_UNKNOWN || before == circuit || !ngx_atomic_cmp_set(logged, before, circuit)) {
         return;
     }

@@ -1,4 +1,4 @@
-/* tollbar_conn_zone, tollbar_conn and what belongs to them: how many requests a key may have at one time. */
+/* tollbar_conn_zone, tollbar_conn and their directives: how many requests a key may have at one time. */
 
 #include <ngx_config.h>
 #include <ngx_core.h>
@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
     ngx_array_t zones;  /* of zone_t * */
-    ngx_array_t limits; /* of limit_t, wherever they are written */
+    ngx_array_t limits; /* of limit_t, from all levels */
 } main_conf_t;
 
 static ngx_int_t handler(ngx_http_request_t *r);
@@ -60,8 +60,8 @@ ngx_module_t ngx_http_tollbar_conn_module = {
     NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, NULL, join, NULL, NULL, part, NULL, NGX_MODULE_V1_PADDING
 };
 
-/* Of the preaccess phase. A request is counted once, by the first location with limits that it or what becomes of it comes to,
- * until all of it has ended. */
+/* The handler of the preaccess phase. The first location with limits that the request, a redirect or a subrequest reaches counts the request once,
+ * until the main request ends. */
 static ngx_int_t handler(ngx_http_request_t *r)
 {
     conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_conn_module);
@@ -103,7 +103,7 @@ static record_t *record_of(ngx_http_request_t *r)
     if (record != NULL || !(r->main->internal || r->main->filter_finalize)) {
         return record;
     }
-    /* A redirect has made the request forget what its modules knew. */
+    /* A redirect clears the module's context, so the record is searched among the pool's cleanups. */
     for (cleanup = r->main->pool->cleanup; cleanup != NULL; cleanup = cleanup->next) {
         if (cleanup->handler == ngx_tollbar_conn_record_leave) {
             ngx_http_set_ctx(r->main, cleanup->data, ngx_http_tollbar_conn_module);
@@ -160,7 +160,7 @@ static ngx_int_t add_handler(ngx_conf_t *cf)
     if (ngx_tollbar_conn_limits_check(cf, &conf->limits) != NGX_OK) {
         return NGX_ERROR;
     }
-    /* Whoever has no zone has no limit, and pays for none. */
+    /* A configuration without zones gets no handler, so its requests cost nothing more. */
     if (conf->zones.nelts == 0) {
         return NGX_OK;
     }
@@ -218,7 +218,7 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     conf_t *from = parent;
     conf_t *conf = child;
 
-    /* Limits of an outer level hold where a level has none of its own. */
+    /* A level without limits inherits those of the outer level. */
     if (conf->limits.elts == NULL) {
         conf->limits = from->limits;
     }

@@ -1,12 +1,12 @@
-/* What a limit with a node says to a request. It is answered from what this machine has; the store is never waited for. */
+/* Decides a request by a limit with a node. The node decides from this machine's permits, and no request waits for the store. */
 
 #include "ngx_http_tollbar.h"
 
 typedef ngx_http_tollbar_charge_t charge_t;
 
-static ngx_int_t know(charge_t *charge, int32_t verdict, const tollbar_decision *decision);
+static ngx_int_t set_decision(charge_t *charge, int32_t verdict, const tollbar_decision *decision);
 
-ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, charge_t *charge, ngx_flag_t wanted)
+ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, charge_t *charge, ngx_flag_t full)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     int32_t verdict;
@@ -14,38 +14,38 @@ ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, charge_t *charge, 
     if (charge->charged) {
         return NGX_OK;
     }
-    verdict = tollbar_lease_check(charge->limit->zone->sync->lease, charge->key.data, charge->key.len, charge->terms->cost,
+    verdict = tollbar_lease_check(charge->limit->zone->sync->lease, charge->key.data, charge->key.len, charge->resolved->cost,
                                   &decision);
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
     }
-    return verdict == TOLLBAR_ALLOWED && !wanted ? NGX_OK : know(charge, verdict, &decision);
+    return verdict == TOLLBAR_ALLOWED && !full ? NGX_OK : set_decision(charge, verdict, &decision);
 }
 
-ngx_int_t ngx_http_tollbar_look_leased(ngx_http_request_t *r, charge_t *charge, ngx_flag_t ask)
+ngx_int_t ngx_http_tollbar_peek_leased(ngx_http_request_t *r, charge_t *charge, ngx_flag_t charge_refusal)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     int32_t verdict = tollbar_lease_peek(charge->limit->zone->sync->lease, charge->key.data, charge->key.len,
-                                         charge->terms->cost, &decision);
+                                         charge->resolved->cost, &decision);
     ngx_int_t rc;
 
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
     }
-    if (verdict == TOLLBAR_DENIED && ask && charge->terms->cost != 0) {
+    if (verdict == TOLLBAR_DENIED && charge_refusal && charge->resolved->cost != 0) {
         rc = ngx_http_tollbar_take_leased(r, charge, 1);
         charge->charged = rc == NGX_OK;
         return rc;
     }
-    return know(charge, verdict, &decision);
+    return set_decision(charge, verdict, &decision);
 }
 
-/* What is left is this machine's, when to come again an estimate, and when all of it is there again only the store knows. */
-static ngx_int_t know(charge_t *charge, int32_t verdict, const tollbar_decision *decision)
+/* `remaining` has this machine's permits only, and the wait is an estimate. Only the store knows when all permits are back. */
+static ngx_int_t set_decision(charge_t *charge, int32_t verdict, const tollbar_decision *decision)
 {
-    charge->known = 1;
+    charge->decided = 1;
     charge->remaining = decision->remaining;
     charge->reset_ns = TOLLBAR_NO_TIME;
     charge->retry_ns = decision->retry_after_ns;
-    return verdict == TOLLBAR_ALLOWED || charge->terms->cost == 0 ? NGX_OK : NGX_BUSY;
+    return verdict == TOLLBAR_ALLOWED || charge->resolved->cost == 0 ? NGX_OK : NGX_BUSY;
 }

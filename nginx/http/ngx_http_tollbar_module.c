@@ -1,4 +1,4 @@
-/* The module: its directives, and what is worked out when all of them have been read. */
+/* The module's directives, and the steps after nginx has read all of them. */
 
 #include "ngx_http_tollbar.h"
 
@@ -56,7 +56,7 @@ ngx_module_t ngx_http_tollbar_module = {
     NGX_MODULE_V1_PADDING
 };
 
-/* All directives have been read: the largest burst of each zone is known. */
+/* Called after all directives have been read, so each zone's largest burst is known. */
 static ngx_int_t complete(ngx_conf_t *cf)
 {
     main_conf_t *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
@@ -96,7 +96,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
     if (ngx_http_tollbar_find_variables(cf) != NGX_OK) {
         return NGX_ERROR;
     }
-    /* Whoever has no limit pays for none. */
+    /* A configuration without limits gets no handler, so its requests cost nothing more. */
     if (conf->limits.nelts == 0) {
         return NGX_OK;
     }
@@ -115,7 +115,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
     return NGX_OK;
 }
 
-/* What a limit says to its zone. */
+/* Checks a limit against its zone, and raises the zone's burst to the limit's. */
 static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
 {
     zone_t *zone = limit->shm_zone->data;
@@ -127,25 +127,25 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
     }
     limit->zone = zone;
     if (limit->afterwards && zone->sync != NULL) {
-        return wrong(cf, limit, "with \"count\" or \"when\", a zone must be without \"sync\", unlike zone");
+        return wrong(cf, limit, "\"count\" and \"when\" must be for a zone without \"sync\", not for zone");
     }
     if (limit->afterwards && limit->delay != 0 && limit->delay != NGX_MAX_INT_T_VALUE) {
-        return wrong(cf, limit, "with \"count\" or \"when\", nobody is delayed: \"delay\" must not stand in a limit of zone");
+        return wrong(cf, limit, "a limit with \"count\" or \"when\" delays no request, so it must have no \"delay\", unlike the limit of zone");
     }
     if (zone->ban_ns != 0 && (limit->burst.number != NGX_CONF_UNSET || limit->burst.text != NULL)) {
-        return wrong(cf, limit, "with \"ban\", \"burst\" must stand in the directive of zone");
+        return wrong(cf, limit, "with \"ban\", \"burst\" must be in the \"tollbar_zone\" of zone");
     }
     if (!zone->paced) {
         if (limit->burst.number != NGX_CONF_UNSET || limit->burst.text != NULL) {
-            return wrong(cf, limit, zone->sync != NULL ? "with \"sync\", \"burst\" must stand in the directive of zone"
-                                                       : "\"burst\" must stand in the policy of zone");
+            return wrong(cf, limit, zone->sync != NULL ? "with \"sync\", \"burst\" must be in the \"tollbar_zone\" of zone"
+                                                       : "\"burst\" must be in the policy of zone");
         }
         if (limit->delay != 0 && limit->delay != NGX_MAX_INT_T_VALUE) {
-            return wrong(cf, limit, zone->sync != NULL ? "with \"sync\", nobody is delayed: \"nodelay\" must stand instead of \"delay\" for zone"
+            return wrong(cf, limit, zone->sync != NULL ? "with \"sync\" no request is delayed, so \"nodelay\" must replace \"delay\" in a limit of zone"
                                                        : "\"delay\" must be for a \"rate\", not for the \"policy\" of zone");
         }
         if (zone->never_delays && limit->delay == 0) {
-            return wrong(cf, limit, "with \"sync\", nobody is delayed: \"nodelay\" must stand in a limit of zone");
+            return wrong(cf, limit, "with \"sync\" no request is delayed, so \"nodelay\" must be in a limit of zone");
         }
         return NGX_OK;
     }
@@ -155,7 +155,7 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
     if (limit->burst.text != NULL) {
         ngx_http_tollbar_rate_widen(&zone->policy);
     } else if (zone->rate != NULL) {
-        /* The rate comes with the request, and the burst is cut to what it allows. */
+        /* The rate is known only with the request, which cuts the burst to what the rate allows. */
         zone->policy.burst = ngx_max(zone->policy.burst, 1);
     } else {
         if (ngx_tollbar_conf_check_burst(cf, &limit->where, "tollbar", &zone->policy, (uint64_t) limit->burst.number,
@@ -175,33 +175,33 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
 
     limit->varies = zone->rate != NULL || limit->burst.text != NULL || (limit->cost.text != NULL && !limit->afterwards);
     if (!limit->varies) {
-        ngx_http_tollbar_terms(&limit->terms, limit, &zone->policy, 0, (uint64_t) limit->burst.number,
+        ngx_http_tollbar_resolve(&limit->resolved, limit, &zone->policy, 0, (uint64_t) limit->burst.number,
                                limit->afterwards ? 1 : (uint64_t) limit->cost.number);
-        most = ngx_http_tollbar_sync_most(zone, limit->terms.capacity);
-        /* A policy that lets nobody through is meant so. */
-        if (limit->terms.cost > most && limit->terms.capacity != 0) {
+        most = ngx_http_tollbar_sync_most(zone, limit->resolved.capacity);
+        /* A capacity of 0 is a policy that refuses every request on purpose. */
+        if (limit->resolved.cost > most && limit->resolved.capacity != 0) {
             ngx_tollbar_conf_late(cf, &limit->where, "invalid cost %uL in \"tollbar\" directive, it must be at most %uL, which is all that "
-                                  "zone \"%V\" allows at once", limit->terms.cost, most, &limit->shm_zone->shm.name);
+                                  "zone \"%V\" allows at once", limit->resolved.cost, most, &limit->shm_zone->shm.name);
             return NGX_ERROR;
         }
     }
     return NGX_OK;
 }
 
-/* What the directive says wrong about its zone, whose name ends the message. */
+/* Logs `message`, which ends with the zone's name, for the limit's directive. */
 static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message)
 {
     ngx_tollbar_conf_late(cf, &limit->where, "%s \"%V\"", message, &limit->shm_zone->shm.name);
     return NGX_ERROR;
 }
 
-/* The configuration is in force. */
+/* Called when nginx begins to use the configuration. */
 static ngx_int_t start(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
 
-    /* A master has none. A process that is alone and takes another configuration loses the zones that its clients ask for, and nginx
-     * does not start it again. */
+    /* Only a single process without a master has clients here. A reload takes its old zones away, and nginx does not call
+     * init_process again. */
     ngx_http_tollbar_clients_end();
     if (conf != NULL) {
         ngx_tollbar_zones_start(&conf->zones, cycle->log);
@@ -209,7 +209,7 @@ static ngx_int_t start(ngx_cycle_t *cycle)
     return NGX_OK;
 }
 
-/* A worker begins. Those that look after caches have no requests. */
+/* Starts a worker's clients. Cache managers and loaders serve no requests, so they have none. */
 static ngx_int_t start_process(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
@@ -259,7 +259,7 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     conf_t **place;
     limit_t *first;
 
-    /* Limits of an outer level hold where a level has none of its own. */
+    /* A level without limits inherits those of the outer level. */
     if (conf->limits.elts == NULL) {
         conf->limits = from->limits;
     } else if (ngx_http_tollbar_returns(cf)) {
@@ -283,8 +283,8 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     return NGX_CONF_OK;
 }
 
-/* Puts limits in a dry run behind the others, of which it returns the number, and among these the ones with a node behind those
- * with a table; else they stay in order. */
+/* Sorts limits: first those with a table, then those with a node, then those in a dry run. The order within each group stays.
+ * Returns the number of limits that are not in a dry run. */
 static ngx_uint_t sort(ngx_array_t *array)
 {
     limit_t **limits = array->elts;
@@ -306,13 +306,13 @@ static ngx_uint_t place_of(const limit_t *limit)
 {
     const zone_t *zone = limit->shm_zone->data;
 
-    /* All zones have been declared by now; one that is not is refused later. */
+    /* A NULL zone is undeclared. complete_zone refuses it later. */
     return limit->dry_run ? 2 : zone != NULL && zone->sync != NULL;
 }
 
-/* What orders limits that are charged together. Behind those that give permits back come rates that hold variables, since the rate is known with the
- * request only, then nodes, which cannot give back what they have, and then tables that give none back. Limits that are charged after the answer
- * come last: they only count. */
+/* The sort key of limits that are charged together. Limits that take permits back come first, by their refill. Then come rates with variables, because
+ * only the request has the rate; nodes, which take no permits back; and tables that take none back. Limits that are charged after the answer
+ * come last, because before the answer they only count. */
 static uint64_t refill_of(const void *of)
 {
     const limit_t *limit = of;

@@ -1,4 +1,4 @@
-/* A node in a zone's memory. */
+/* A node in a zone's shared memory. */
 
 #include "ngx_http_tollbar.h"
 
@@ -9,7 +9,7 @@ typedef ngx_http_tollbar_node_t node_t;
 /* Nodes are aligned to cache lines. */
 #define NODE_AT ((sizeof(node_t) + 63) / 64 * 64)
 
-/* As many keys as the library takes. */
+/* The largest capacity that the library accepts. */
 #define CAPACITY_MOST (1 << 24)
 
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
@@ -53,7 +53,7 @@ void ngx_http_tollbar_node_settle(ngx_shm_zone_t *shm_zone)
     }
 }
 
-/* nginx calls this with the zone mapped, either new or, in a reload that changed nothing of it, as it is. */
+/* nginx calls this with the zone mapped. Its memory is new, or in a reload that changed nothing of the zone still in use. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     zone_t *zone = shm_zone->data;
@@ -75,8 +75,8 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     return NGX_OK;
 }
 
-/* The slab stays at the start of the zone, since nginx looks at its mutex whenever a worker dies; all that it has to give becomes
- * the node's. */
+/* Makes the node in all memory that the slab allocator can give. The slab's header stays at the start of the zone, because nginx checks its
+ * mutex whenever a worker dies. */
 static int32_t make(zone_t *zone, ngx_slab_pool_t *pool)
 {
     sync_t *sync = zone->sync;
@@ -98,7 +98,7 @@ static int32_t make(zone_t *zone, ngx_slab_pool_t *pool)
     return error;
 }
 
-/* The most keys whose node fits into `room` bytes, and the bytes that it takes; 0 if none does. */
+/* The largest capacity of a node that fits into `room` bytes, and the node's size. 0 if no node fits. */
 static uint64_t largest_capacity(const zone_t *zone, uint64_t room, uint64_t *bytes)
 {
     uint64_t fits = 0, too_many = CAPACITY_MOST + 1, takes;
@@ -135,8 +135,8 @@ static ngx_flag_t same_text(const ngx_str_t *a, const ngx_str_t *b)
     return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
 }
 
-/* Ends a view with the configuration that it belongs to. Clients have ended before. The zone's memory may be gone by now; only the
- * process's own is freed. */
+/* Frees this process's view when nginx frees the configuration. The clients have ended before. The zone's memory may be unmapped already, so
+ * this touches only the process's own memory. */
 static void end_view(void *data)
 {
     sync_t *sync = data;

@@ -1,13 +1,13 @@
-/* Rates that come with requests. */
+/* Rates with variables, whose values come with the requests. */
 
 #include "ngx_http_tollbar.h"
 
 typedef ngx_http_tollbar_rates_t rates_t;
 
-/* As many as a table may have policies. */
+/* The most policies of a table. */
 #define RATES_MOST 128
 
-/* The longest text that can be a rate: fifteen digits, a point and nine more, "r/", nine and a unit. */
+/* The longest text of a rate: 15 digits, a point, 9 digits, "r/", 9 digits and a unit of at most 3 letters. */
 #define TEXT_MOST 40
 
 typedef struct {
@@ -17,8 +17,8 @@ typedef struct {
     tollbar_policy_spec policy;
 } rate_t;
 
-/* What a process remembers, so that it reads each text once and looks for each policy once. It is forgotten from the first on
- * when there are too many, which only spellings of the same rates can be. */
+/* A process's cache of parsed rates: it parses each text once and looks each policy up once. When the cache is full, a new text replaces the
+ * oldest. The table has no more policies than the cache has places, so only several spellings of one rate can fill it. */
 struct ngx_http_tollbar_rates_s {
     ngx_uint_t n;
     ngx_uint_t next;
@@ -28,7 +28,7 @@ struct ngx_http_tollbar_rates_s {
 
 void ngx_http_tollbar_rate_widen(tollbar_policy_spec *policy)
 {
-    /* The library is for 64-bit processors, where compilers have this. */
+    /* The library needs a 64-bit processor, for which compilers have this type. */
     __extension__ typedef unsigned __int128 wide_t;
     wide_t in_decades = ((wide_t) 1 << 60) * policy->limit / policy->period_ns + 1000000;
 
@@ -56,7 +56,7 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
     rate_t *rate;
     int32_t error;
 
-    /* Most often it is the one that came last. */
+    /* Most requests have the same rate as the last one, so the search begins there. */
     for (n = 0; n < rates->n; n++, at = at + 1 < rates->n ? at + 1 : 0) {
         rate = &rates->rates[at];
         if (rate->length == text->len && ngx_memcmp(rate->text, text->data, text->len) == 0) {

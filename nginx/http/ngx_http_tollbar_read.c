@@ -1,4 +1,4 @@
-/* tollbar_zone and tollbar: what stands in them. */
+/* Reads the directives tollbar_zone and tollbar. */
 
 #include "ngx_http_tollbar.h"
 
@@ -25,7 +25,7 @@ static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text);
 static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone);
 static ngx_int_t quote(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *quoted);
 
-/* What messages say of numbers that may be made of variables. */
+/* The expectation in messages about numbers that may hold variables. */
 #define AMOUNT NGX_TOLLBAR_CONF_COUNT ", or hold variables"
 
 static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
@@ -75,7 +75,7 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             zone->burst.number = 0;
         }
     } else if (zone->burst.number != NGX_CONF_UNSET || zone->burst.text != NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"burst\" must stand in the policy of zone \"%V\", such as policy=\"10/s burst 20\"", &name);
+        return ngx_tollbar_conf_refuse(cf, "\"burst\" must be in the policy of zone \"%V\", such as policy=\"10/s burst 20\"", &name);
     }
 
     error = check_ban(cf, &name, zone);
@@ -154,8 +154,8 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
-/* To nginx, quotes have no meaning within a word: policy="10/s burst 20" comes as three of them. They are put together again, up
- * to the one that ends with the other quote, which becomes number `n`. */
+/* nginx ends a word at a space, also between quotes: policy="10/s burst 20" arrives as three words. Joins them, up to the word
+ * that ends with the closing quote, and sets `n` to that word's index. */
 static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n)
 {
     ngx_str_t *value = cf->args->elts;
@@ -202,7 +202,7 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
         }
         return NGX_CONF_OK;
     }
-    /* A table cannot be without a policy. No request is asked under this one: texts are of whole milliseconds. */
+    /* A table needs a policy. No request uses this one, because no rate's text has such a period: texts have whole milliseconds. */
     zone->policy.limit = 1;
     zone->policy.period_ns = 1000000001;
     zone->policy.burst = 1;
@@ -258,7 +258,7 @@ static char *read_after(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
     return NGX_CONF_OK;
 }
 
-/* Whether the zone can ban; puts it into the policy. */
+/* Checks whether the zone may have `ban`, and writes it into the policy. */
 static char *check_ban(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
 {
     if (zone->ban_ns == 0 && zone->ban_after == 0) {
@@ -271,7 +271,7 @@ static char *check_ban(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
         return ngx_tollbar_conf_refuse(cf, "\"ban\" must be for a zone without \"sync\", not for zone \"%V\"", name);
     }
     if (!zone->paced) {
-        return ngx_tollbar_conf_refuse(cf, "\"ban\" must stand in the policy of zone \"%V\", such as policy=\"5/min ban 1h\"", name);
+        return ngx_tollbar_conf_refuse(cf, "\"ban\" must be in the policy of zone \"%V\", such as policy=\"5/min ban 1h\"", name);
     }
     if (zone->rate != NULL || zone->burst.text != NULL) {
         return ngx_tollbar_conf_refuse(cf, "with \"ban\", \"rate\" and \"burst\" must hold no variables, in zone \"%V\"", name);
@@ -419,8 +419,8 @@ static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text)
     return ngx_http_compile_complex_value(&compiled) == NGX_OK ? value : NULL;
 }
 
-/* Whether the zone has room for the smallest table. How much that is depends on the policy: sliding windows and logs have
- * memory of their own for each key. */
+/* Checks that the zone has room for the smallest table. Its size depends on the policy, because sliding windows and logs need
+ * more memory for each key. */
 static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone)
 {
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
@@ -441,7 +441,7 @@ static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zo
     return NGX_CONF_OK;
 }
 
-/* A string of RFC 8941, which has the printable characters of ASCII only. */
+/* Writes the name as a string of RFC 8941, which may hold only printable ASCII characters. */
 static ngx_int_t quote(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *quoted)
 {
     u_char *to = ngx_pnalloc(cf->pool, 2 * name->len + 2);

@@ -1,8 +1,8 @@
-/* Whether `return` answers before any limit is asked.
+/* Whether `return` answers before any limit is checked.
  *
- * Nothing that nginx declares for other modules tells. The rewrite module's own configuration does: it begins with a pointer to the
- * array of its codes. It has done so in every version from 1.9.11, the first that loads modules, to 1.31. A module loads only into the
- * version that it was built for, so this file is compiled for those; built for another, a module does not warn of `return`. */
+ * nginx has no interface for this question. The configuration of the rewrite module has the answer: it begins with a pointer to the
+ * array of its codes, in every version from 1.9.11, the first that loads modules, to 1.31. A module loads only into the
+ * version that it was built for, so the check is compiled only for these versions. Built for another one, the module does not warn. */
 
 #include "ngx_http_tollbar.h"
 
@@ -13,7 +13,7 @@
 
 static ngx_array_t *codes_of(ngx_conf_t *cf);
 
-/* It is known only where nothing that could end the phase otherwise stands before `return`: an `if`, a `rewrite`, a `break`. */
+/* Returns 1 only if nothing before the `return` could end the phase otherwise: no `if`, `rewrite` or `break`. */
 ngx_flag_t ngx_http_tollbar_returns(ngx_conf_t *cf)
 {
     ngx_array_t *codes = codes_of(cf);
@@ -35,7 +35,7 @@ ngx_flag_t ngx_http_tollbar_returns(ngx_conf_t *cf)
     return 0;
 }
 
-/* The codes of this level's part of the rewrite module; NULL if it has none. */
+/* The rewrite module's codes for this level. NULL if there are none. */
 static ngx_array_t *codes_of(ngx_conf_t *cf)
 {
     ngx_http_conf_ctx_t *ctx = cf->ctx;

@@ -1,4 +1,4 @@
-/* tollbar_status_page: what the zones' tables count, for people and for Prometheus. */
+/* tollbar_status_page: the statistics of the zones, as JSON and for Prometheus. */
 
 #include "ngx_http_tollbar.h"
 
@@ -11,15 +11,15 @@ typedef struct {
     tollbar_counts counts;
 } decided_t;
 
-/* A zone and what its table or its node says. */
+/* A zone and the statistics of its table or node. */
 typedef struct {
     zone_t *zone;
     ngx_uint_t has;
-    /* Of a node there are two of these numbers, too. */
+    /* A node sets `bytes`, `capacity` and `denied`. */
     tollbar_table_stats stats;
     tollbar_lease_stats leases;
     uint64_t circuit;
-    /* By policy; of a node none. */
+    /* The decisions of each policy. A node has none. */
     decided_t *decided;
     ngx_uint_t decided_n;
     ngx_str_t name;
@@ -37,64 +37,64 @@ typedef struct {
     const char *help;
     size_t offset;
     ngx_uint_t of;
-    /* Where tollbar_counts has it for one policy; 0 if it is not counted by policy. */
+    /* The offset in tollbar_counts. 0: the table does not count the metric by policy. */
     size_t counted;
 } metric_t;
 
-/* Names of counters get "_total" behind them for Prometheus. */
+/* Prometheus' names of counters end in "_total". */
 static const metric_t metrics[] = {
     { "bytes", "gauge", "Bytes of shared memory that the table or node takes.", offsetof(seen_t, stats.bytes), TABLE|NODE, 0 },
     { "capacity", "gauge", "Keys that the zone has room for.", offsetof(seen_t, stats.capacity), TABLE|NODE, 0 },
     { "slots", "gauge", "Slots of the table.", offsetof(seen_t, stats.slots), TABLE, 0 },
-    { "keys", "gauge", "Slots that hold a key, whether it still owes or not.", offsetof(seen_t, stats.keys), TABLE, 0 },
-    { "inserted", "counter", "Keys that were put into an empty slot.", offsetof(seen_t, stats.inserted), TABLE, 0 },
-    { "reclaimed", "counter", "Slots that went from a key that owed nothing to another.",
+    { "keys", "gauge", "Slots that hold a key, with a debt or without.", offsetof(seen_t, stats.keys), TABLE, 0 },
+    { "inserted", "counter", "Keys that took an empty slot.", offsetof(seen_t, stats.inserted), TABLE, 0 },
+    { "reclaimed", "counter", "Keys that took the slot of a key without a debt.",
       offsetof(seen_t, stats.reclaimed), TABLE, 0 },
-    { "refused", "counter", "New keys that were refused for want of a place.", offsetof(seen_t, stats.refused), TABLE, 0 },
+    { "refused", "counter", "New keys that were refused because no slot was free.", offsetof(seen_t, stats.refused), TABLE, 0 },
     { "inherited", "counter", "New keys that took over a slot and its debt.", offsetof(seen_t, stats.inherited), TABLE, 0 },
-    { "untracked", "counter", "New keys that were admitted and not remembered.",
+    { "untracked", "counter", "New keys that were admitted and not stored.",
       offsetof(seen_t, stats.untracked), TABLE, 0 },
-    { "evicted", "counter", "Keys that were forgotten though they owed.", offsetof(seen_t, stats.evicted), TABLE, 0 },
-    { "retries", "counter", "Steps that were taken again because another process came first.",
+    { "evicted", "counter", "Keys with a debt that were evicted.", offsetof(seen_t, stats.evicted), TABLE, 0 },
+    { "retries", "counter", "Steps that were repeated because another process changed the slot first.",
       offsetof(seen_t, stats.retries), TABLE, 0 },
-    { "backward_steps", "counter", "Requests with an older time than one before them.",
+    { "backward_steps", "counter", "Requests with an older time than an earlier request.",
       offsetof(seen_t, stats.backward_steps), TABLE, 0 },
-    { "allowed", "counter", "Requests that the table let pass and charged, by policy.", offsetof(seen_t, stats.allowed), TABLE,
+    { "allowed", "counter", "Requests that the table admitted and charged, by policy.", offsetof(seen_t, stats.allowed), TABLE,
       offsetof(tollbar_counts, allowed) },
     { "denied", "counter", "Requests refused by the limit, by policy, or by the node.", offsetof(seen_t, stats.denied), TABLE|NODE,
       offsetof(tollbar_counts, denied) },
     { "never", "counter", "Requests refused because they cost more than the burst, by policy.", offsetof(seen_t, stats.never), TABLE,
       offsetof(tollbar_counts, never) },
-    { "circuit", "gauge", "Whether the store answers: 0 nobody knows yet, 1 yes, 2 no.", offsetof(seen_t, circuit), NODE, 0 },
+    { "circuit", "gauge", "Whether the store answers: 0 unknown, 1 yes, 2 no.", offsetof(seen_t, circuit), NODE, 0 },
     { "granted", "counter", "Permits that the store has granted.", offsetof(seen_t, leases.granted), NODE, 0 },
-    { "asked", "counter", "Questions that the store was asked.", offsetof(seen_t, leases.asked), NODE, 0 },
-    { "overdrawn", "counter", "Permits admitted ahead of the store's answer.", offsetof(seen_t, leases.overdrawn), NODE, 0 },
+    { "asked", "counter", "Questions to the store.", offsetof(seen_t, leases.asked), NODE, 0 },
+    { "overdrawn", "counter", "Permits admitted before the store's answer.", offsetof(seen_t, leases.overdrawn), NODE, 0 },
     { "fallback_permits", "counter", "Permits admitted at this machine's share while the store did not answer.",
       offsetof(seen_t, leases.fallback_permits), NODE, 0 },
     { "uncounted", "counter", "Permits admitted uncounted while the store did not answer.",
       offsetof(seen_t, leases.uncounted), NODE, 0 },
-    { "queue_full", "counter", "Messages to the one that asks the store that found no room.",
+    { "queue_full", "counter", "Messages to the worker that asks the store that found no room.",
       offsetof(seen_t, leases.queue_full), NODE, 0 },
-    { "opened", "counter", "Times that the store was lost.", offsetof(seen_t, leases.opened), NODE, 0 },
-    { "owed", "gauge", "Permits admitted that the store has not been told of yet.", offsetof(seen_t, leases.owed), NODE, 0 },
+    { "opened", "counter", "Times that the store stopped answering.", offsetof(seen_t, leases.opened), NODE, 0 },
+    { "owed", "gauge", "Permits admitted that the store has not charged yet.", offsetof(seen_t, leases.owed), NODE, 0 },
 };
 
 #define METRICS (sizeof(metrics) / sizeof(metrics[0]))
 
-/* What one number takes beside the zone's name, and what stands once for each of them. */
+/* The most bytes of one number without the zone's name, and of the lines that precede a metric. */
 #define NUMBER_MOST (sizeof("tollbar_zone_backward_steps_total{zone=\"\"} \n") + NGX_INT64_LEN)
 #define HEAD_MOST 256
-/* What the decisions under one policy take in JSON, and one of their numbers in Prometheus' text beside the zone's name. */
+/* The most bytes of one policy's decisions in JSON, and of one of their numbers in Prometheus' text without the zone's name. */
 #define DECIDED_MOST (sizeof("{\"policy\":\"\",\"allowed\":,\"denied\":,\"never\":},") + TOLLBAR_POLICY_TEXT_MAX + 3 * NGX_INT64_LEN)
 #define BY_POLICY_MOST (NUMBER_MOST + sizeof("policy=\"\",") + TOLLBAR_POLICY_TEXT_MAX)
 
 static ngx_int_t answer_json(ngx_http_request_t *r);
 static ngx_int_t answer_prometheus(ngx_http_request_t *r);
 static ngx_int_t begin(ngx_http_request_t *r);
-static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided);
-static ngx_int_t look_at(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t *seen);
-static int32_t ask(ngx_pool_t *pool, seen_t *seen);
-static int32_t ask_by_policy(ngx_pool_t *pool, seen_t *seen);
+static seen_t *collect(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided);
+static ngx_int_t collect_zone(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t *seen);
+static int32_t read_stats(ngx_pool_t *pool, seen_t *seen);
+static int32_t read_policies(ngx_pool_t *pool, seen_t *seen);
 static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped);
 static size_t sequence(const u_char *text, size_t length);
 static u_char *print_json_zone(u_char *to, const seen_t *zone);
@@ -132,7 +132,7 @@ static ngx_int_t answer_json(ngx_http_request_t *r)
     if (rc != NGX_OK) {
         return rc;
     }
-    zones = look(r, &zones_n, &names, &decided);
+    zones = collect(r, &zones_n, &names, &decided);
     if (zones == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -164,7 +164,7 @@ static ngx_int_t answer_prometheus(ngx_http_request_t *r)
     if (rc != NGX_OK) {
         return rc;
     }
-    zones = look(r, &zones_n, &names, &decided);
+    zones = collect(r, &zones_n, &names, &decided);
     if (zones == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -184,8 +184,8 @@ static ngx_int_t begin(ngx_http_request_t *r)
     return r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD) ? ngx_http_discard_request_body(r) : NGX_HTTP_NOT_ALLOWED;
 }
 
-/* The zones, the bytes of all their names and keys as they are printed, and how many policies they have. */
-static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided)
+/* Collects all zones. `*names` is the bytes of their printed names and keys, `*decided` the number of their policies. */
+static seen_t *collect(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided)
 {
     main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
     ngx_shm_zone_t **all = main->zones.elts;
@@ -195,7 +195,7 @@ static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, siz
     *names = *decided = 0;
     *count = main->zones.nelts;
     for (n = 0; zones != NULL && n < main->zones.nelts; n++) {
-        if (look_at(r, all[n], &zones[n]) != NGX_OK) {
+        if (collect_zone(r, all[n], &zones[n]) != NGX_OK) {
             return NULL;
         }
         *names += zones[n].name.len + zones[n].key.len + zones[n].shared.len;
@@ -204,13 +204,13 @@ static seen_t *look(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, siz
     return zones;
 }
 
-static ngx_int_t look_at(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t *seen)
+static ngx_int_t collect_zone(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t *seen)
 {
     int32_t error;
 
     seen->zone = shm_zone->data;
     seen->has = seen->zone->sync != NULL ? NODE : TABLE;
-    error = ask(r->pool, seen);
+    error = read_stats(r->pool, seen);
     if (error != 0) {
         ngx_tollbar_zone_failed(shm_zone, r->connection->log, error);
         return NGX_ERROR;
@@ -223,7 +223,7 @@ static ngx_int_t look_at(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t
     return seen->has == NODE ? escape(r->pool, &seen->zone->sync->name, &seen->shared) : NGX_OK;
 }
 
-static int32_t ask(ngx_pool_t *pool, seen_t *seen)
+static int32_t read_stats(ngx_pool_t *pool, seen_t *seen)
 {
     static const tollbar_table_stats no_table = TOLLBAR_TABLE_STATS_INIT;
     static const tollbar_lease_stats no_node = TOLLBAR_LEASE_STATS_INIT;
@@ -234,7 +234,7 @@ static int32_t ask(ngx_pool_t *pool, seen_t *seen)
     seen->leases = no_node;
     if (sync == NULL) {
         error = tollbar_table_get_stats(seen->zone->zone.table, &seen->stats);
-        return error == 0 ? ask_by_policy(pool, seen) : error;
+        return error == 0 ? read_policies(pool, seen) : error;
     }
     seen->stats.bytes = sync->node->bytes;
     seen->stats.capacity = sync->node->capacity;
@@ -244,9 +244,9 @@ static int32_t ask(ngx_pool_t *pool, seen_t *seen)
     return error;
 }
 
-/* Where the rate is a variable, the table's first policy is not in use, and the others have the largest burst that any limit may
- * name: they are told by their rates alone. */
-static int32_t ask_by_policy(ngx_pool_t *pool, seen_t *seen)
+/* If the rate has variables, no request uses the table's first policy, and the others have a burst above that of any limit. So the page
+ * names them by their rates alone. */
+static int32_t read_policies(ngx_pool_t *pool, seen_t *seen)
 {
     static const tollbar_counts none = TOLLBAR_COUNTS_INIT;
     uint32_t number = seen->zone->rate != NULL, end = seen->stats.policies;
@@ -274,8 +274,8 @@ static int32_t ask_by_policy(ngx_pool_t *pool, seen_t *seen)
     return error;
 }
 
-/* Both JSON and Prometheus take a backslash before these, and both want UTF-8. Other control characters, which only JSON could
- * say, and what is no UTF-8 become question marks. */
+/* Escapes a text for JSON and Prometheus, which both escape quotes, backslashes and newlines, and both need UTF-8. Other control characters, for which
+ * only JSON has an escape, and bytes that are no UTF-8 become question marks. */
 static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped)
 {
     u_char *to = ngx_pnalloc(pool, 2 * text->len + 1);
@@ -306,7 +306,7 @@ static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *esca
     return NGX_OK;
 }
 
-/* The bytes of the character of UTF-8 that the text begins with; 0 if it does with none. */
+/* The length in bytes of the UTF-8 character at the start of the text. 0: there is none. */
 static size_t sequence(const u_char *text, size_t length)
 {
     u_char *at = (u_char *) text;
@@ -328,7 +328,7 @@ static u_char *print_json_zone(u_char *to, const seen_t *zone)
     }
     to = print_kind(to, zone);
     for (n = 0; n < METRICS; n++) {
-        /* The circuit has been said in words. */
+        /* print_kind has printed the circuit as a word. */
         if ((metrics[n].of & zone->has) != 0 && metrics[n].offset != offsetof(seen_t, circuit)) {
             to = ngx_sprintf(to, ",\"%s\":%uL", metrics[n].name, value_of(zone, &metrics[n]));
         }
@@ -364,7 +364,7 @@ static u_char *print_kind(u_char *to, const seen_t *zone)
                            sync->options.nodes, ngx_http_tollbar_fallbacks[sync->options.fallback],
                            circuits[ngx_min(zone->circuit, 2)]);
     }
-    /* Where the rate is a variable, the first is not in use. */
+    /* If the rate has variables, no request uses the first policy. */
     return ngx_sprintf(to, "\"policies\":%uD", zone->stats.policies - (zone->zone->rate != NULL));
 }
 
@@ -375,7 +375,7 @@ static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zo
     const decided_t *decided;
 
     for (n = 0; n <= zones_n; n++) {
-        /* What no zone has is not spoken of; but an empty page would be none. */
+        /* A metric that no zone has gets no lines. Without any zone the metrics of tables get theirs, because an empty page would be invalid. */
         if (!begun && (n < zones_n ? zones[n].has & metric->of : metric->of & TABLE)) {
             begun = 1;
             to = ngx_sprintf(to, "# HELP tollbar_zone_%s%s %s\n# TYPE tollbar_zone_%s%s %s\n", metric->name, end, metric->help,

@@ -1,4 +1,4 @@
-/* The parameters of tollbar_zone that say who else has the limit, and where. */
+/* The parameters of tollbar_zone that belong to `sync`. */
 
 #include "ngx_http_tollbar.h"
 
@@ -138,7 +138,7 @@ char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
                            (least + 1023) / 1024);
         return NGX_CONF_ERROR;
     }
-    /* Two nodes of one machine would have twice its share. A zone that is declared twice nginx has other words for. */
+    /* Two nodes of one machine would have twice its share. A zone that is declared twice gets another message later. */
     for (n = 0; n < main->zones.nelts; n++) {
         other = zones[n]->data;
         if (other->sync != NULL && ngx_http_tollbar_sync_same(other->sync, zone->sync)
@@ -152,22 +152,22 @@ char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
     return NGX_CONF_OK;
 }
 
-/* What can be said without the library. */
+/* Checks that need no call to the library. */
 static char *check_words(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
 {
     sync_t *sync = zone->sync;
 
     if (sync->url.data == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must stand beside \"sync\", such as sync=redis://127.0.0.1:6379", &sync->first);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"sync\" beside it, such as sync=redis://127.0.0.1:6379", &sync->first);
     }
     if (sync->options.nodes == 0) {
         return ngx_tollbar_conf_refuse(cf, "\"sync\" must have \"nodes\" parameter beside it, such as nodes=4, in zone \"%V\"", name);
     }
     if (zone->zone.on_full != NGX_CONF_UNSET_UINT) {
-        return ngx_tollbar_conf_refuse(cf, "\"on_full\" must not stand beside \"sync\" in zone \"%V\"", name);
+        return ngx_tollbar_conf_refuse(cf, "\"on_full\" must not be beside \"sync\" in zone \"%V\"", name);
     }
     if (zone->zone.hot_keys != 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"hot_keys\" must not stand beside \"sync\" in zone \"%V\"", name);
+        return ngx_tollbar_conf_refuse(cf, "\"hot_keys\" must not be beside \"sync\" in zone \"%V\"", name);
     }
     if (zone->rate != NULL || zone->burst.text != NULL) {
         return ngx_tollbar_conf_refuse(cf, "\"rate\" and \"burst\" must not hold variables beside \"sync\" in zone \"%V\"", name);
@@ -190,7 +190,7 @@ static char *check_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, tollbar_l
     return error == 0 ? NGX_CONF_OK : refuse_node(cf, name, zone, error);
 }
 
-/* A node of this process alone: whether there can be one, and what it would say. */
+/* Makes a node in this process's own memory, to see whether the library accepts the options and which costs the node can admit. */
 static int32_t make_trial(const zone_t *zone, tollbar_lease **trial)
 {
     tollbar_lease_options options = zone->sync->options;
@@ -218,7 +218,7 @@ static char *refuse_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, int32_t 
     return NGX_CONF_ERROR;
 }
 
-/* The URL itself is not put into the log: it may hold a password. */
+/* The message does not contain the URL, because a URL may have a password. */
 static char *check_url(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync, tollbar_lease *trial)
 {
     tollbar_lease_client *client = NULL;
@@ -256,7 +256,7 @@ static const char *why_not(const ngx_str_t *url, size_t column)
                                                      : "expected redis:// or unix:";
 }
 
-/* A host's name becomes an address here, as nginx does with the names of upstreams. */
+/* Replaces the host's name by its address, as nginx resolves the names of upstreams when it reads the configuration. */
 static char *resolve(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
 {
     size_t scheme = begins(&sync->url, REDIS) ? sizeof(REDIS) - 1 : begins(&sync->url, VALKEY) ? sizeof(VALKEY) - 1 : 0;

@@ -1,12 +1,12 @@
-/* Zones with `sync`: a limit that many machines share, through a store (Redis, Valkey).
+/* Zones with `sync`: a limit that machines share through a store (Redis, Valkey).
  *
- * Such a zone holds no table but a node, this nginx's part of the limit: permits that the store has granted for a short while. The
- * master makes the node before it forks, as it does with tables, and requests are answered from it alone. Every worker has a client
- * on its event loop; the library elects the one that asks the store, and another if that one ends. So `nodes` counts nginxes, not
- * workers.
+ * Such a zone holds a node instead of a table: this nginx's part of the limit, which are permits that the store has granted for a short while.
+ * The master makes the node before it forks, as it makes tables. Requests are decided by the node alone. Every worker has a client
+ * on its event loop. The library elects the one client that asks the store, and another one if that worker ends. So `nodes` counts
+ * nginx servers, not workers.
  *
- * On a reload a node is kept if it is the same in all that the store and the other machines see: limit, key, name, store, nodes,
- * overdraft, life of a lease, fallback. Otherwise a new one begins; what the old one was granted has been charged.
+ * A reload keeps a node if limit, key, name, store, nodes, overdraft, life of a lease and fallback stay the same. Otherwise the master makes
+ * a new node. The store has already charged the permits of the old one.
  */
 
 #ifndef NGX_HTTP_TOLLBAR_SYNC_H
@@ -16,25 +16,25 @@
 #include <ngx_core.h>
 #include <tollbar_redis.h>
 
-/* Stands before the node in the zone's memory. */
+/* The header in front of the node in the zone's memory. */
 typedef struct {
     uint64_t bytes;
     uint64_t capacity;
-    /* The last TOLLBAR_CIRCUIT_ that has been logged: the workers log a change once. */
+    /* The TOLLBAR_CIRCUIT_ number that was logged last, so that only one worker logs a change. */
     ngx_atomic_t circuit;
 } ngx_http_tollbar_node_t;
 
-/* Who asks the store, in a worker. */
+/* A worker's client. */
 typedef struct ngx_http_tollbar_client_s ngx_http_tollbar_client_t;
 
 typedef struct {
     /* The first of the parameters below that was written. */
     ngx_str_t first;
-    /* An address stands where a host's name was written. */
+    /* The URL, with the host's address in place of its name. */
     ngx_str_t url;
     /* The limit's name in the store. */
     ngx_str_t name;
-    /* `capacity` follows from the size. */
+    /* `capacity` is computed from the zone's size. */
     tollbar_lease_options options;
 
     /* This process's view; NULL until the master has made or found the node. */
@@ -45,27 +45,27 @@ typedef struct {
 
 typedef struct ngx_http_tollbar_zone_s ngx_http_tollbar_zone_t;
 
-/* The words of `fallback`, in the order of their numbers. */
+/* The words of `fallback`; a word's index is its TOLLBAR_FALLBACK_ number. */
 extern const char *ngx_http_tollbar_fallbacks[3];
 
-/* Reads a parameter of tollbar_zone. NGX_DECLINED: it is none of these. */
+/* Reads a parameter of tollbar_zone. NGX_DECLINED: it does not belong to `sync`. */
 ngx_int_t ngx_http_tollbar_sync_read(ngx_conf_t *cf, ngx_str_t *argument, ngx_http_tollbar_sync_t **sync);
 
-/* All parameters of the zone have been read: looks whether they go together, and finds the store's address. */
+/* Called after all parameters of the zone have been read. Checks that they fit together, and resolves the store's address. */
 char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, ngx_http_tollbar_zone_t *zone);
 
-/* Whether the store already has this limit under another zone. */
+/* Whether both zones would be the same limit in the same store. */
 ngx_flag_t ngx_http_tollbar_sync_same(const ngx_http_tollbar_sync_t *a, const ngx_http_tollbar_sync_t *b);
 
-/* The highest cost, up to `capacity`, that a request can ever be let through with: with `sync`, what a lease can be of at most. */
+/* The highest cost, up to `capacity`, that a request can ever be admitted with. With `sync` that is the largest lease. */
 uint64_t ngx_http_tollbar_sync_most(const ngx_http_tollbar_zone_t *zone, uint64_t capacity);
 
-/* As of a zone with a table: ngx_tollbar_zone.h. */
+/* The same functions for a zone with a table are in ngx_tollbar_zone.h. */
 size_t ngx_http_tollbar_node_least(const ngx_http_tollbar_zone_t *zone);
 ngx_int_t ngx_http_tollbar_node_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_http_tollbar_zone_t *zone);
 void ngx_http_tollbar_node_settle(ngx_shm_zone_t *shm_zone);
 
-/* Begins and ends this process's clients for the zones that have a node; `zones` are of ngx_shm_zone_t *. */
+/* Start and end this process's clients of the zones that have a node. `zones` has elements ngx_shm_zone_t *. */
 ngx_int_t ngx_http_tollbar_clients_start(ngx_cycle_t *cycle, ngx_array_t *zones);
 void ngx_http_tollbar_clients_end(void);
 

@@ -1,7 +1,7 @@
-/* $tollbar_status and the variables beside it.
+/* $tollbar_status and the module's other variables.
  *
- * They are kept where nginx keeps the values of a request's variables, which subrequests share and redirects leave alone. The
- * numbers are put there as they are, unevaluated, and become text when somebody asks: that takes no memory before. */
+ * The module stores them in nginx's array of a request's variables, which subrequests share and redirects keep. It stores a number
+ * as the pointer of an invalid value, and prints the text when the variable is read. So a variable that is not read takes no memory. */
 
 #include "ngx_http_tollbar.h"
 
@@ -11,7 +11,7 @@ enum {
     STATUS = NGX_HTTP_TOLLBAR_VARIABLE_STATUS, ZONE, REMAINING, RESET, RETRY_AFTER, VARIABLES = NGX_HTTP_TOLLBAR_VARIABLES
 };
 
-/* The length of a value that is a number and has not been asked for. */
+/* The length of a value that holds an unprinted number. */
 #define KEPT 1
 
 static ngx_int_t absent(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
@@ -92,7 +92,7 @@ void ngx_http_tollbar_set_variables(ngx_http_request_t *r, const ngx_http_tollba
     zone->not_found = 0;
     zone->len = charge->limit->shm_zone->shm.name.len;
     zone->data = charge->limit->shm_zone->shm.name.data;
-    if (!charge->known) {
+    if (!charge->decided) {
         return;
     }
     keep(&values[main->variables[REMAINING]], charge->remaining);
@@ -131,7 +131,7 @@ static ngx_int_t print(ngx_http_request_t *r, ngx_http_variable_value_t *v, uint
     return NGX_OK;
 }
 
-/* Whoever asked before the limits did was told that there is nothing. */
+/* Marks the value invalid, because nginx has cached "not found" if the variable was read before the limits were checked. */
 static void keep(ngx_http_variable_value_t *v, uint64_t number)
 {
     v->valid = 0;

@@ -1,11 +1,11 @@
-/* What is done with a request that is delayed or refused, and $limit_req_status. */
+/* Carries out a decision: admits, delays or refuses the request, and logs it. Also $limit_req_status. */
 
 #include "ngx_http_tollbar_limit_req.h"
 
 typedef ngx_http_tollbar_limit_req_conf_t conf_t;
 typedef ngx_http_tollbar_limit_req_outcome_t outcome_t;
 
-/* The library is for 64-bit processors, where compilers have this. */
+/* The library needs a 64-bit processor, for which compilers have this type. */
 __extension__ typedef unsigned __int128 wide_t;
 
 static ngx_uint_t owed(const outcome_t *outcome);
@@ -27,7 +27,7 @@ ngx_int_t ngx_http_tollbar_limit_req_answer(ngx_http_request_t *r, ngx_int_t rc,
             r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_PASSED;
             return NGX_DECLINED;
         }
-        /* This request is among what is owed, and is not excess. */
+        /* The debt includes this request, which is no excess. */
         excess = owed(outcome);
         excess = excess > 1000 ? excess - 1000 : 0;
         ngx_log_error(conf->delay_log_level, r->connection->log, 0, "delaying request%s, excess: %ui.%03ui, by zone \"%V\"",
@@ -40,7 +40,7 @@ ngx_int_t ngx_http_tollbar_limit_req_answer(ngx_http_request_t *r, ngx_int_t rc,
         return ngx_http_tollbar_delay(r, wait);
     }
     if (rc == NGX_BUSY) {
-        /* This one is not. With it, the excess would be what is owed without it. */
+        /* The debt does not include this request, and equals the excess that the request would have had. */
         excess = owed(outcome);
         ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",
                       dry_run, excess / 1000, excess % 1000, &outcome->limit->shm_zone->shm.name);
@@ -57,12 +57,12 @@ ngx_msec_t ngx_http_tollbar_limit_req_wait(const outcome_t *outcome)
 {
     uint64_t undelayed = outcome->limit->debt_undelayed;
 
-    /* To the nearest millisecond, which is what a timer can do. */
+    /* Rounded to the nearest millisecond, the resolution of nginx's timers. */
     return outcome->debt > undelayed ? (ngx_msec_t) ((outcome->debt - undelayed + 500000) / 1000000) : 0;
 }
 
-/* nginx's own module has the variable, and it reads what is set here. Only where nginx was built without that module is
- * it added: two of one name are refused. */
+/* nginx's own module has the variable, which reads the field that this module sets. This function adds the variable only if nginx was built
+ * without that module, because nginx refuses two variables of one name. */
 ngx_int_t ngx_http_tollbar_limit_req_add_variable(ngx_conf_t *cf)
 {
     static ngx_str_t name = ngx_string("limit_req_status");
@@ -82,7 +82,7 @@ ngx_int_t ngx_http_tollbar_limit_req_add_variable(ngx_conf_t *cf)
     return NGX_OK;
 }
 
-/* What the key owes, in thousandths of a request. */
+/* The key's debt in thousandths of a request. */
 static ngx_uint_t owed(const outcome_t *outcome)
 {
     const tollbar_policy_spec *policy = &outcome->limit->zone->policy;

@@ -1,4 +1,4 @@
-/* What the limits say to a request. */
+/* Decides a request by all limits of its location. */
 
 #include "ngx_http_tollbar_limit_req.h"
 
@@ -6,20 +6,20 @@ typedef ngx_http_tollbar_limit_req_limit_t limit_t;
 typedef ngx_http_tollbar_limit_req_conf_t conf_t;
 typedef ngx_http_tollbar_limit_req_outcome_t outcome_t;
 
-/* A limit that is to be charged for a request, the key, and the time by the table's clock at which it is looked at and charged. */
+/* A limit to charge, the key, and the time by the table's clock of the peek and of the charge. */
 typedef struct {
     limit_t *limit;
     ngx_str_t key;
     uint64_t now;
 } charge_t;
 
-/* So many limits need no memory of their own for a request. */
+/* Up to so many limits need no memory from the request's pool. */
 #define USUAL_LIMITS 4
 
-/* NGX_OK: the request may pass, after a delay if it owes too much; NGX_BUSY: refused; NGX_ERROR: refused because it cannot be
- * told; NGX_DECLINED: it has no key that is limited; NGX_ABORT: a key cannot be evaluated. */
-static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out);
-static ngx_int_t ask_several(ngx_http_request_t *r, const conf_t *conf, outcome_t *out);
+/* The results below. NGX_OK: admitted, perhaps after a delay. NGX_BUSY: refused. NGX_ERROR: refused because a zone gives no answer.
+ * NGX_DECLINED: no limit applies. NGX_ABORT: a key cannot be evaluated. */
+static ngx_inline ngx_int_t check_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out);
+static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, outcome_t *out);
 static ngx_int_t take_all(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_log_t *log, outcome_t *out);
 static void give_back(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n);
 static ngx_inline charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n);
@@ -28,9 +28,9 @@ static ngx_inline ngx_int_t take(limit_t *limit, ngx_str_t *key, ngx_log_t *log,
 static ngx_inline ngx_int_t take_at(charge_t *charge, ngx_log_t *log, uint64_t *debt);
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge);
 static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t verdict, uint64_t *debt);
-static ngx_int_t take_known(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
-static ngx_int_t take_known_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx_log_t *log, uint64_t *debt);
-static ngx_int_t look(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
+static ngx_int_t take_in_full(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
+static ngx_int_t take_in_full_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx_log_t *log, uint64_t *debt);
+static ngx_int_t peek(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt);
 static ngx_int_t failed(limit_t *limit, ngx_log_t *log, int32_t error);
 
 ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r)
@@ -39,17 +39,17 @@ ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r)
     outcome_t outcome;
     ngx_int_t rc;
 
-    /* Once for a request, whatever subrequests and redirects become of it. */
+    /* Subrequests and redirects of a counted request are not counted again. */
     if (conf->limits.nelts == 0 || r->main->limit_req_status != 0) {
         return NGX_DECLINED;
     }
     outcome.debt = 0;
-    rc = conf->limits.nelts == 1 ? ask_one(r, ((limit_t **) conf->limits.elts)[0], &outcome)
-                                 : ask_several(r, conf, &outcome);
+    rc = conf->limits.nelts == 1 ? check_one(r, ((limit_t **) conf->limits.elts)[0], &outcome)
+                                 : check_several(r, conf, &outcome);
     if (rc == NGX_DECLINED) {
         return NGX_DECLINED;
     }
-    /* Of a limit that cannot delay there is no more to know. */
+    /* The usual case: the limit does not delay. */
     if (rc == NGX_OK && outcome.debt == 0) {
         r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_PASSED;
         return NGX_DECLINED;
@@ -57,7 +57,7 @@ ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r)
     return ngx_http_tollbar_limit_req_answer(r, rc, &outcome);
 }
 
-static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out)
+static ngx_inline ngx_int_t check_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out)
 {
     ngx_str_t key;
     ngx_int_t rc = ngx_http_tollbar_key_of(r, &limit->zone->key, &key);
@@ -66,10 +66,10 @@ static ngx_inline ngx_int_t ask_one(ngx_http_request_t *r, limit_t *limit, outco
     return rc == NGX_OK ? take(limit, &key, r->connection->log, &out->debt) : rc;
 }
 
-/* Charges all limits, or none: ngx_tollbar_several.h says how. The last limit need not be looked at if it is charged first: for it, looking and
- * charging are one, unless another limit of its zone has a larger burst. An earlier one is looked at in any case, because of two limits that
- * refuse nginx names the first. */
-static ngx_int_t ask_several(ngx_http_request_t *r, const conf_t *conf, outcome_t *out)
+/* Charges all limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged first, because its charge is a
+ * peek, too, unless another limit of its zone has a larger burst. Every earlier limit needs its peek, because nginx logs the first of two limits that
+ * refuse. */
+static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, outcome_t *out)
 {
     ngx_log_t *log = r->connection->log;
     limit_t **all = conf->limits.elts;
@@ -83,8 +83,8 @@ static ngx_int_t ask_several(ngx_http_request_t *r, const conf_t *conf, outcome_
             return NGX_ABORT;
         }
     }
-    /* A key is seen before those of later limits are evaluated, which may have effects of their own: a refusal by an
-     * earlier limit ends it there. */
+    /* A refusal ends the loop before the keys of later limits are evaluated, because an evaluation may have
+     * effects of its own. */
     for (n = 0; n < conf->limits.nelts; n++) {
         charges[charges_n].limit = all[n];
         rc = ngx_http_tollbar_key_of(r, &all[n]->zone->key, &charges[charges_n].key);
@@ -96,7 +96,7 @@ static ngx_int_t ask_several(ngx_http_request_t *r, const conf_t *conf, outcome_
         }
         if (rc == NGX_OK && (n + 1 < conf->limits.nelts || n != conf->order[0] || all[n]->narrow) && !would_pass(&charges[charges_n])) {
             out->limit = all[n];
-            rc = look(all[n], &charges[charges_n].key, log, &out->debt);
+            rc = peek(all[n], &charges[charges_n].key, log, &out->debt);
         }
         if (rc != NGX_OK) {
             return rc;
@@ -133,7 +133,7 @@ static ngx_int_t take_all(const conf_t *conf, charge_t *charges, ngx_uint_t char
             return rc;
         }
         wait = one.debt != 0 ? ngx_http_tollbar_limit_req_wait(&one) : 0;
-        /* Of equal delays that of the later limit is named, as nginx does. */
+        /* Of two limits with equal delays nginx logs the later one. */
         if (wait > longest || (wait == longest && wait != 0 && charge > binding)) {
             longest = wait;
             binding = charge;
@@ -143,7 +143,7 @@ static ngx_int_t take_all(const conf_t *conf, charge_t *charges, ngx_uint_t char
     return NGX_OK;
 }
 
-/* What was charged before the limit in that place. */
+/* Gives back the charges before place `n` of the charging order. */
 static void give_back(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n)
 {
     charge_t *charge;
@@ -156,7 +156,7 @@ static void give_back(const conf_t *conf, charge_t *charges, ngx_uint_t charges_
     }
 }
 
-/* Of the limits in their order the one in that place. NULL if the request has no key for it. */
+/* The limit at place `n` of the charging order. NULL if the request has no key for it. */
 static ngx_inline charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n)
 {
     ngx_uint_t index = conf->order[n];
@@ -175,20 +175,20 @@ static charge_t *find_charge(charge_t *charges, ngx_uint_t charges_n, const limi
     return NULL;
 }
 
-/* Charges one request, in most configurations with this one call. `*debt`, of a request that is let through, is set where the
- * limit can delay. */
+/* Charges a request that has one limit. In most configurations this is one call to the table. Sets `*debt` for an admitted request only if the
+ * limit may delay. */
 static ngx_inline ngx_int_t take(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
 {
     int32_t verdict;
 
     if (limit->narrow || limit->delays) {
-        return take_known(limit, key, log, debt);
+        return take_in_full(limit, key, log, debt);
     }
     verdict = tollbar_table_check(limit->zone->zone.table, 0, key->data, key->len, 1, NULL);
     return verdict == TOLLBAR_ALLOWED ? NGX_OK : refused(limit, key, log, verdict, debt);
 }
 
-/* The same of a limit beside others, which has been looked at. */
+/* Charges one of several limits, at the time of its peek. */
 static ngx_inline ngx_int_t take_at(charge_t *charge, ngx_log_t *log, uint64_t *debt)
 {
     limit_t *limit = charge->limit;
@@ -196,13 +196,13 @@ static ngx_inline ngx_int_t take_at(charge_t *charge, ngx_log_t *log, uint64_t *
     int32_t verdict;
 
     if (limit->narrow || limit->delays) {
-        return take_known_at(limit, key, charge->now, log, debt);
+        return take_in_full_at(limit, key, charge->now, log, debt);
     }
     verdict = tollbar_table_check_at(limit->zone->zone.table, 0, key->data, key->len, 1, charge->now, NULL);
     return verdict == TOLLBAR_ALLOWED ? NGX_OK : refused(limit, key, log, verdict, debt);
 }
 
-/* The shorter question, of a limit as large as its zone's: whether the table would let the request through. */
+/* Whether the table would admit the request. For a limit with the zone's own burst this short call replaces a full peek. */
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
 {
     limit_t *limit = charge->limit;
@@ -212,33 +212,33 @@ static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
               == TOLLBAR_ALLOWED;
 }
 
-/* What the key owes is for the log alone, so it is asked for afterwards: a moment has passed, but the message is not to say that
- * the request could have been let through. */
+/* A later peek finds the debt, which only the log needs. The debt may have fallen since the refusal, so it is raised to the smallest one that
+ * refuses. */
 static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t verdict, uint64_t *debt)
 {
     if (verdict < 0) {
         return failed(limit, log, verdict);
     }
-    (void) look(limit, key, log, debt);
+    (void) peek(limit, key, log, debt);
     *debt = ngx_max(*debt, limit->debt_most);
     return NGX_BUSY;
 }
 
-/* Charges one request, where how much is owed then decides on more: on a delay, or a smaller burst than the table's. */
-static ngx_int_t take_known(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
+/* Charges a request if its debt matters further: for a delay, or for a burst that is smaller than the table's. */
+static ngx_int_t take_in_full(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
 {
     uint64_t now;
-    ngx_int_t rc = limit->narrow ? look(limit, key, log, debt) : NGX_OK;
+    ngx_int_t rc = limit->narrow ? peek(limit, key, log, debt) : NGX_OK;
     int32_t error;
 
     if (rc != NGX_OK) {
         return rc;
     }
     error = tollbar_table_now(limit->zone->zone.table, &now);
-    return error == 0 ? take_known_at(limit, key, now, log, debt) : failed(limit, log, error);
+    return error == 0 ? take_in_full_at(limit, key, now, log, debt) : failed(limit, log, error);
 }
 
-static ngx_int_t take_known_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx_log_t *log, uint64_t *debt)
+static ngx_int_t take_in_full_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx_log_t *log, uint64_t *debt)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     int32_t verdict = tollbar_table_check_at(limit->zone->zone.table, 0, key->data, key->len, 1, now, &decision);
@@ -250,7 +250,7 @@ static ngx_int_t take_known_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx
     if (verdict != TOLLBAR_ALLOWED) {
         return NGX_BUSY;
     }
-    /* Another request was charged after the look, and this one has more than the limit's own burst. */
+    /* Another request was charged after the peek, so this one has exceeded the limit's own burst. */
     if (limit->narrow && decision.reset_after_ns > limit->debt_after) {
         ngx_tollbar_give_back(limit->zone->zone.table, 0, key, 1, now);
         *debt = limit->debt_most;
@@ -259,8 +259,8 @@ static ngx_int_t take_known_at(limit_t *limit, ngx_str_t *key, uint64_t now, ngx
     return NGX_OK;
 }
 
-/* Whether one request would be let through; nothing is charged. */
-static ngx_int_t look(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
+/* Peeks whether the limit would admit the request, and charges nothing. */
+static ngx_int_t peek(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     int32_t verdict = tollbar_table_peek(limit->zone->zone.table, 0, key->data, key->len, 1, &decision);

@@ -1,4 +1,4 @@
-/* limit_req_zone, limit_req and what belongs to them, under the names that nginx's own module has, and with their meaning. */
+/* limit_req_zone, limit_req and their directives, with the names and the meaning that they have in nginx's own module. */
 
 #include "ngx_http_tollbar_limit_req.h"
 
@@ -6,11 +6,11 @@ typedef ngx_http_tollbar_limit_req_zone_t zone_t;
 typedef ngx_http_tollbar_limit_req_limit_t limit_t;
 typedef ngx_http_tollbar_limit_req_conf_t conf_t;
 
-/* Every limit and zone of the configuration, wherever it is written. */
+/* Every limit and zone of the configuration, from all levels. */
 typedef struct {
     ngx_array_t limits; /* of limit_t * */
     ngx_array_t zones;  /* of ngx_shm_zone_t * */
-    ngx_array_t confs;  /* of conf_t *, those with limits */
+    ngx_array_t confs;  /* of conf_t *, of levels with limits */
 } main_conf_t;
 
 static ngx_int_t complete(ngx_conf_t *cf);
@@ -45,7 +45,7 @@ ngx_module_t ngx_http_tollbar_limit_req_module = {
     NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, start, NULL, NULL, NULL, NULL, NULL, NGX_MODULE_V1_PADDING
 };
 
-/* All directives have been read: the largest burst of each zone is known. */
+/* Called after all directives have been read, so each zone's largest burst is known. */
 static ngx_int_t complete(ngx_conf_t *cf)
 {
     main_conf_t *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
@@ -84,7 +84,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
         ngx_tollbar_zone_settle(zones[n]);
     }
 
-    /* Whoever has no limit pays for none. */
+    /* A configuration without limits gets no handler, so its requests cost nothing more. */
     if (conf->limits.nelts == 0) {
         return NGX_OK;
     }
@@ -104,12 +104,12 @@ static void complete_limit(limit_t *limit)
     limit->narrow = (uint64_t) limit->burst + 1 < zone->policy.burst;
     limit->delays = limit->delay < limit->burst;
     limit->debt_most = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->burst);
-    /* A microsecond for the rounding of times: another request's permit is a whole one. */
+    /* A microsecond more, for the rounding of times. Another request's charge is a whole permit. */
     limit->debt_after = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->burst + 1) + 1000;
     limit->debt_undelayed = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->delay + 1);
 }
 
-/* What orders limits that are charged together. */
+/* The sort key of limits that are charged together. */
 static uint64_t refill_of(const void *limit)
 {
     const zone_t *zone = ((const limit_t *) limit)->zone;
@@ -117,7 +117,7 @@ static uint64_t refill_of(const void *limit)
     return ngx_tollbar_refill(&zone->zone, &zone->policy);
 }
 
-/* The configuration is in force. */
+/* Called when nginx begins to use the configuration. */
 static ngx_int_t start(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_limit_req_module);
@@ -160,7 +160,7 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
     conf_t **place;
 
-    /* Limits of an outer level hold where a level has none of its own. */
+    /* A level without limits inherits those of the outer level. */
     if (conf->limits.elts == NULL) {
         conf->limits = from->limits;
     }
@@ -222,8 +222,8 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     zone->zone.keys = value[1];
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
-    /* nginx forgets the key that it has not seen for the longest time and admits the new one. Nobody keeps a list of who
-     * came when here; the key that will owe nothing first is the nearest thing to it. */
+    /* nginx evicts the key that has been idle for the longest time. The table has no list of keys by age, and evicts the key whose debt
+     * ends first, which comes nearest to it. */
     zone->zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
     shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_limit_req_module, &zone->zone);
     if (shm_zone == NULL) {
@@ -262,7 +262,7 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec 
         return ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\", it must be a whole number from 1 on, a second or a minute, such as "
                                        "rate=10r/s or rate=30r/m", argument);
     }
-    /* The number alone, so that what is said about it is what is said about all rates. */
+    /* Parses the number alone, for the message that all rates get. */
     policy->limit = (uint64_t) rate;
     if (tollbar_policy_spec_validate(policy) != 0) {
         number.data = argument->data + 5;

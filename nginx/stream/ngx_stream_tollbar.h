@@ -1,8 +1,8 @@
-/* tollbar for stream: how fast new connections may come.
+/* tollbar for stream: limits the rate of new connections.
  *
- * A zone's table has one policy: gcra with the zone's rate and with the largest burst that any limit has for the zone, and
- * one more permit, since a burst of N is N connections beyond the one that is always allowed. Limits with a smaller burst
- * share the keys' states. They look at how much is owed.
+ * A zone's table has one policy: gcra with the zone's rate and with the largest burst that any limit has for the zone, plus
+ * one permit, because a burst of N is N connections beyond the one that the rate always allows. Limits with a smaller burst
+ * use the same states, and compare the key's debt with their own burst.
  */
 
 #ifndef NGX_STREAM_TOLLBAR_H
@@ -23,15 +23,15 @@ typedef struct {
 
 typedef struct {
     ngx_shm_zone_t *shm_zone;
-    /* The directive. */
+    /* Where the directive stands. */
     ngx_tollbar_where_t where;
     /* Connections. With `nodelay`, NGX_MAX_INT_T_VALUE of them are not delayed. */
     ngx_int_t burst;
     ngx_int_t delay;
 
-    /* What follows is worked out when all of the configuration is known. */
+    /* The module computes the following fields after all directives have been read. */
     ngx_stream_tollbar_zone_t *zone;
-    /* Nanoseconds that a key may owe before it is charged for this connection, after that, and without being delayed. */
+    /* Nanoseconds: the largest debt without this connection, the largest one with it, and the largest one without a delay. */
     uint64_t debt_most;
     uint64_t debt_after;
     uint64_t debt_undelayed;
@@ -39,7 +39,7 @@ typedef struct {
 
 typedef struct {
     ngx_array_t limits; /* of ngx_stream_tollbar_limit_t * */
-    /* Their indices in the order in which they are charged. */
+    /* The limits' indices in the order in which they are charged. */
     ngx_uint_t *order;
     ngx_uint_t limit_log_level;
     ngx_uint_t delay_log_level;
@@ -48,7 +48,7 @@ typedef struct {
 
 extern ngx_module_t ngx_stream_tollbar_module;
 
-/* Of the preaccess phase. */
+/* The handler of the preaccess phase. */
 ngx_int_t ngx_stream_tollbar_handler(ngx_stream_session_t *s);
 
 /* Adds $tollbar_status. */

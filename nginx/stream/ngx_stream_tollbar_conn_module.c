@@ -1,4 +1,4 @@
-/* tollbar_conn_zone, tollbar_conn and what belongs to them, for stream: how many connections a key may have at one time. */
+/* tollbar_conn_zone, tollbar_conn and their directives, for stream: how many connections a key may have at one time. */
 
 #include <ngx_config.h>
 #include <ngx_core.h>
@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     ngx_array_t zones;  /* of zone_t * */
-    ngx_array_t limits; /* of limit_t, wherever they are written */
+    ngx_array_t limits; /* of limit_t, from all levels */
 } main_conf_t;
 
 static ngx_int_t handler(ngx_stream_session_t *s);
@@ -56,7 +56,7 @@ ngx_module_t ngx_stream_tollbar_conn_module = {
     NGX_MODULE_V1, &context, commands, NGX_STREAM_MODULE, NULL, NULL, join, NULL, NULL, part, NULL, NGX_MODULE_V1_PADDING
 };
 
-/* Of the preaccess phase. */
+/* The handler of the preaccess phase. */
 static ngx_int_t handler(ngx_stream_session_t *s)
 {
     conf_t *conf = ngx_stream_get_module_srv_conf(s, ngx_stream_tollbar_conn_module);
@@ -137,7 +137,7 @@ static ngx_int_t add_handler(ngx_conf_t *cf)
     if (ngx_tollbar_conn_limits_check(cf, &conf->limits) != NGX_OK) {
         return NGX_ERROR;
     }
-    /* Whoever has no zone has no limit, and pays for none. */
+    /* A configuration without zones gets no handler, so its connections cost nothing more. */
     if (conf->zones.nelts == 0) {
         return NGX_OK;
     }
@@ -194,7 +194,7 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     conf_t *from = parent;
     conf_t *conf = child;
 
-    /* Limits of the outer level hold where a server has none of its own. */
+    /* A server without limits inherits those of the outer level. */
     if (conf->limits.elts == NULL) {
         conf->limits = from->limits;
     }

@@ -1,4 +1,4 @@
-/* What the limits say to a new connection, and $tollbar_status. */
+/* Decides a new connection by all limits of its server. Also $tollbar_status. */
 
 #include "ngx_stream_tollbar.h"
 
@@ -6,17 +6,17 @@ typedef ngx_stream_tollbar_zone_t zone_t;
 typedef ngx_stream_tollbar_limit_t limit_t;
 typedef ngx_stream_tollbar_conf_t conf_t;
 
-/* The library is for 64-bit processors, where compilers have this. */
+/* The library needs a 64-bit processor, for which compilers have this type. */
 __extension__ typedef unsigned __int128 wide_t;
 
-/* What has become of a connection. */
+/* A connection's outcome, and the timer of its delay. */
 typedef struct {
     ngx_uint_t status;
     ngx_event_t timer;
 } session_t;
 
-/* A limit that is to be charged, the key, the time by the table's clock at which it is looked at and charged, and what the key owes: refused,
- * without this connection; else with it. */
+/* A limit to charge, the key, the time by the table's clock of the peek and of the charge, and the key's debt in nanoseconds: without this connection
+ * if it is refused, else with it. */
 typedef struct {
     limit_t *limit;
     ngx_str_t key;
@@ -30,13 +30,13 @@ typedef struct {
 #define DELAYED_DRY_RUN 4
 #define REJECTED_DRY_RUN 5
 
-/* NGX_OK: it may pass, after a delay if it owes too much; NGX_BUSY: refused; NGX_ERROR: refused because it cannot be told;
- * NGX_DECLINED: it has no key that is limited; NGX_ABORT: a key cannot be evaluated. */
-static ngx_int_t ask(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome);
+/* The results below. NGX_OK: admitted, perhaps after a delay. NGX_BUSY: refused. NGX_ERROR: refused because a zone gives no answer.
+ * NGX_DECLINED: no limit applies. NGX_ABORT: a key cannot be evaluated. */
+static ngx_int_t check(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome);
 static ngx_int_t take_all(ngx_stream_session_t *s, const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, charge_t *outcome);
 static charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n);
 static ngx_int_t key_of(ngx_stream_session_t *s, zone_t *zone, ngx_str_t *key);
-static ngx_int_t look(ngx_stream_session_t *s, charge_t *charge);
+static ngx_int_t peek(ngx_stream_session_t *s, charge_t *charge);
 static ngx_int_t take(ngx_stream_session_t *s, charge_t *charge);
 static ngx_int_t failed(ngx_stream_session_t *s, charge_t *charge, int32_t error);
 static ngx_msec_t wait_of(const charge_t *charge);
@@ -56,11 +56,11 @@ ngx_int_t ngx_stream_tollbar_handler(ngx_stream_session_t *s)
     charge_t outcome;
     ngx_int_t rc;
 
-    /* It has been delayed, and goes on now. */
+    /* A connection with a session has been delayed and goes on now. */
     if (conf->limits.nelts == 0 || session != NULL) {
         return NGX_DECLINED;
     }
-    rc = ask(s, conf, &outcome);
+    rc = check(s, conf, &outcome);
     if (rc == NGX_DECLINED) {
         return NGX_DECLINED;
     }
@@ -82,8 +82,8 @@ ngx_int_t ngx_stream_tollbar_handler(ngx_stream_session_t *s)
     return NGX_DECLINED;
 }
 
-/* Charges all limits, or none: ngx_tollbar_several.h says how. */
-static ngx_int_t ask(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome)
+/* Charges all limits or none, as ngx_tollbar_several.h explains. */
+static ngx_int_t check(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome)
 {
     limit_t **limits = conf->limits.elts;
     charge_t *charges = ngx_palloc(s->connection->pool, conf->limits.nelts * sizeof(charge_t));
@@ -100,7 +100,7 @@ static ngx_int_t ask(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome)
             continue;
         }
         if (rc == NGX_OK) {
-            rc = look(s, &charges[charges_n]);
+            rc = peek(s, &charges[charges_n]);
         }
         if (rc != NGX_OK) {
             *outcome = charges[charges_n];
@@ -131,7 +131,7 @@ static ngx_int_t take_all(ngx_stream_session_t *s, const conf_t *conf, charge_t 
             return rc;
         }
     }
-    /* The longest delay is the one that counts. */
+    /* The connection waits for the longest delay. */
     *outcome = charges[0];
     for (n = 1; n < charges_n; n++) {
         if (wait_of(&charges[n]) > wait_of(outcome)) {
@@ -141,7 +141,7 @@ static ngx_int_t take_all(ngx_stream_session_t *s, const conf_t *conf, charge_t 
     return NGX_OK;
 }
 
-/* Of the limits in their order the one in that place. NULL if the connection has no key for it. */
+/* The limit at place `n` of the charging order. NULL if the connection has no key for it. */
 static charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n)
 {
     limit_t *limit = ((limit_t **) conf->limits.elts)[conf->order[n]];
@@ -167,8 +167,8 @@ static ngx_int_t key_of(ngx_stream_session_t *s, zone_t *zone, ngx_str_t *key)
     return key->len == 0 ? NGX_DECLINED : NGX_OK;
 }
 
-/* Whether it would be let through; nothing is charged. */
-static ngx_int_t look(ngx_stream_session_t *s, charge_t *charge)
+/* Peeks whether the limit would admit the connection, and charges nothing. */
+static ngx_int_t peek(ngx_stream_session_t *s, charge_t *charge)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     tollbar_table *table = charge->limit->zone->zone.table;
@@ -200,7 +200,7 @@ static ngx_int_t take(ngx_stream_session_t *s, charge_t *charge)
     if (verdict != TOLLBAR_ALLOWED) {
         return NGX_BUSY;
     }
-    /* By the zone's largest burst it could pass, but another connection was charged after this limit's look. */
+    /* Another connection was charged after the peek, so this one has exceeded the limit's own burst. */
     if (charge->debt > limit->debt_after) {
         ngx_tollbar_give_back(table, 0, key, 1, charge->now);
         charge->debt = limit->debt_most;
@@ -215,7 +215,7 @@ static ngx_int_t failed(ngx_stream_session_t *s, charge_t *charge, int32_t error
     return NGX_ERROR;
 }
 
-/* Milliseconds, to the nearest. */
+/* The delay, rounded to the nearest millisecond. */
 static ngx_msec_t wait_of(const charge_t *charge)
 {
     uint64_t undelayed = charge->limit->debt_undelayed;
@@ -241,7 +241,7 @@ static ngx_int_t refuse(ngx_stream_session_t *s, session_t *session, ngx_int_t r
     return NGX_STREAM_SERVICE_UNAVAILABLE;
 }
 
-/* The connection waits for a timer of its own. Nothing is read from it meanwhile, not even that the client has gone. */
+/* Delays the connection by a timer of its own. nginx reads nothing from it meanwhile, so it does not notice that the client has gone. */
 static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge_t *charge)
 {
     conf_t *conf = ngx_stream_get_module_srv_conf(s, ngx_stream_tollbar_module);
@@ -249,7 +249,7 @@ static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge
     ngx_pool_cleanup_t *cleanup;
     ngx_uint_t excess = owed(charge);
 
-    /* This connection is among what is owed, and is not excess. */
+    /* The debt includes this connection, which is no excess. */
     excess = excess > 1000 ? excess - 1000 : 0;
     ngx_log_error(conf->delay_log_level, c->log, 0, "delaying connection%s, excess: %ui.%03ui, by zone \"%V\"",
                   conf->dry_run ? ", dry run" : "", excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
@@ -267,7 +267,7 @@ static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge
     session->timer.handler = after_delay;
     session->timer.data = c;
     session->timer.log = c->log;
-    /* What reads a PROXY header would take what comes after it for another one. */
+    /* The handler that reads a PROXY header would take the bytes after the header for a second one. */
     c->read->handler = read_in_delay;
     ngx_add_timer(&session->timer, wait_of(charge));
     return NGX_AGAIN;
@@ -277,12 +277,12 @@ static void after_delay(ngx_event_t *timer)
 {
     ngx_connection_t *c = timer->data;
 
-    /* From this module's handler on. */
+    /* nginx runs the phases again, beginning with this module's handler. */
     c->read->handler = ngx_stream_session_handler;
     ngx_stream_core_run_phases(c->data);
 }
 
-/* Something has come, which is left for whoever reads it later; or the worker may not wait any longer. */
+/* Called when data arrives, which stays in the socket for a later reader, or when the worker shuts down. */
 static void read_in_delay(ngx_event_t *read)
 {
     ngx_connection_t *c = read->data;
@@ -294,7 +294,7 @@ static void read_in_delay(ngx_event_t *read)
     }
 }
 
-/* The connection may end before. */
+/* Removes the timer if the connection ends during its delay. */
 static void end_delay(void *data)
 {
     session_t *session = data;
@@ -304,7 +304,7 @@ static void end_delay(void *data)
     }
 }
 
-/* What the key owes, in thousandths of a connection. */
+/* The key's debt in thousandths of a connection. */
 static ngx_uint_t owed(const charge_t *charge)
 {
     const tollbar_policy_spec *policy = &charge->limit->zone->policy;

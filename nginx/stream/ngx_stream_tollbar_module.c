@@ -1,4 +1,4 @@
-/* tollbar_zone, tollbar and what belongs to them, for stream. */
+/* tollbar_zone, tollbar and their directives, for stream. */
 
 #include "ngx_stream_tollbar.h"
 
@@ -6,11 +6,11 @@ typedef ngx_stream_tollbar_zone_t zone_t;
 typedef ngx_stream_tollbar_limit_t limit_t;
 typedef ngx_stream_tollbar_conf_t conf_t;
 
-/* Every limit and zone of the configuration, wherever it is written. */
+/* Every limit and zone of the configuration, from all levels. */
 typedef struct {
     ngx_array_t limits; /* of limit_t * */
     ngx_array_t zones;  /* of ngx_shm_zone_t * */
-    ngx_array_t confs;  /* of conf_t *, those with limits */
+    ngx_array_t confs;  /* of conf_t *, of levels with limits */
 } main_conf_t;
 
 static ngx_int_t complete(ngx_conf_t *cf);
@@ -45,7 +45,7 @@ ngx_module_t ngx_stream_tollbar_module = {
     NGX_MODULE_V1, &context, commands, NGX_STREAM_MODULE, NULL, start, NULL, NULL, NULL, NULL, NULL, NGX_MODULE_V1_PADDING
 };
 
-/* All directives have been read: the largest burst of each zone is known. */
+/* Called after all directives have been read, so each zone's largest burst is known. */
 static ngx_int_t complete(ngx_conf_t *cf)
 {
     main_conf_t *conf = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_module);
@@ -85,7 +85,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
         ngx_tollbar_zone_settle(zones[n]);
     }
 
-    /* Whoever has no limit pays for none. */
+    /* A configuration without limits gets no handler, so its connections cost nothing more. */
     if (conf->limits.nelts == 0) {
         return NGX_OK;
     }
@@ -102,12 +102,12 @@ static void complete_limit(limit_t *limit)
     const tollbar_policy_spec *policy = &limit->zone->policy;
 
     limit->debt_most = ngx_tollbar_time_of(policy, (uint64_t) limit->burst);
-    /* A microsecond for the rounding of times: another connection's permit is a whole one. */
+    /* A microsecond more, for the rounding of times. Another connection's charge is a whole permit. */
     limit->debt_after = ngx_tollbar_time_of(policy, (uint64_t) limit->burst + 1) + 1000;
     limit->debt_undelayed = ngx_tollbar_time_of(policy, (uint64_t) limit->delay + 1);
 }
 
-/* What orders limits that are charged together. */
+/* The sort key of limits that are charged together. */
 static uint64_t refill_of(const void *limit)
 {
     const zone_t *zone = ((const limit_t *) limit)->zone;
@@ -115,7 +115,7 @@ static uint64_t refill_of(const void *limit)
     return ngx_tollbar_refill(&zone->zone, &zone->policy);
 }
 
-/* The configuration is in force. */
+/* Called when nginx begins to use the configuration. */
 static ngx_int_t start(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_stream_cycle_get_module_main_conf(cycle, ngx_stream_tollbar_module);
@@ -157,7 +157,7 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     main_conf_t *main = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_module);
     conf_t **place;
 
-    /* Limits of the outer level hold where a server has none of its own. */
+    /* A server without limits inherits those of the outer level. */
     if (conf->limits.elts == NULL) {
         conf->limits = from->limits;
     }

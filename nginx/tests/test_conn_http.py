@@ -184,7 +184,7 @@ def test_a_full_zone(launch, on_full, status):
         # Nobody is let in who cannot be counted.
         assert set(statuses) == {100, 429} and 1500 < statuses.count(100) < 2600
         assert room(nginx, f"/?k=key{statuses.index(100)}", 1) == 0
-    lines = nginx.said('zone "z" is full: what has no place in it is')
+    lines = nginx.said('zone "z" is full: a key without a slot is')
     assert {level for level, _ in lines} == {"error"}
     # However many they are, one line a second.
     assert len(lines) <= time.monotonic() - began + 2

@@ -31,7 +31,7 @@ CASES = [
     ("no overdraft", f"{ZONE}{STORE} nodes=2 overdraft=0;", "", None),
     ("a policy", f'tollbar_zone $arg_k zone=z:1m policy="100/s burst 20" {STORE} nodes=2;', "tollbar zone=z;", None),
     ("no nodes", f"{ZONE}{STORE};", "", '"sync" must have "nodes" parameter beside it, such as nodes=4, in zone "z"'),
-    *[(f"{word} alone", f"{ZONE}{word};", "", f'"{word}" must stand beside "sync"')
+    *[(f"{word} alone", f"{ZONE}{word};", "", f'"{word}" must have "sync" beside it')
       for word in ("nodes=2", "fallback=deny", "lease=1s", "overdraft=3", "name=x")],
     *[(word, f"{ZONE}{STORE} {word};", "", f'invalid value "{word}", it must be a whole number from 1 to 65535')
       for word in ("nodes=0", "nodes=65536", "nodes=two", "nodes=")],
@@ -82,16 +82,16 @@ CASES = [
      '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
     ("a burst with variables", f"tollbar_zone $arg_k zone=z:1m rate=1r/s burst=$arg_b {STORE} nodes=2;", "",
      '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
-    ("hot_keys", f"{ZONE}{STORE} nodes=2 hot_keys=64;", "", '"hot_keys" must not stand beside "sync" in zone "z"'),
-    ("on_full", f"{ZONE}{STORE} nodes=2 on_full=deny;", "", '"on_full" must not stand beside "sync" in zone "z"'),
+    ("hot_keys", f"{ZONE}{STORE} nodes=2 hot_keys=64;", "", '"hot_keys" must not be beside "sync" in zone "z"'),
+    ("on_full", f"{ZONE}{STORE} nodes=2 on_full=deny;", "", '"on_full" must not be beside "sync" in zone "z"'),
     ("the least size", SHARED.replace(":1m", ":316k"), "", None),
     ("a size too small", SHARED.replace(":1m", ":315k"), "", 'zone "z" is too small, with "sync" it must have at least 316k'),
     # Limits
-    ("no nodelay", SHARED, "tollbar zone=z;", 'with "sync", nobody is delayed: "nodelay" must stand in a limit of zone "z" in '),
-    ("a burst of a limit", SHARED, "tollbar zone=z burst=5 nodelay;", 'with "sync", "burst" must stand in the directive of zone "z" in '),
+    ("no nodelay", SHARED, "tollbar zone=z;", 'with "sync" no request is delayed, so "nodelay" must be in a limit of zone "z" in '),
+    ("a burst of a limit", SHARED, "tollbar zone=z burst=5 nodelay;", 'with "sync", "burst" must be in the "tollbar_zone" of zone "z" in '),
     ("a burst of a limit of a policy", f'tollbar_zone $arg_k zone=z:1m policy="100/s burst 20" {STORE} nodes=2;',
-     "tollbar zone=z burst=5;", 'with "sync", "burst" must stand in the directive of zone "z" in '),
-    ("a delay", SHARED, "tollbar zone=z delay=5;", '"nodelay" must stand instead of "delay" for zone "z" in '),
+     "tollbar zone=z burst=5;", 'with "sync", "burst" must be in the "tollbar_zone" of zone "z" in '),
+    ("a delay", SHARED, "tollbar zone=z delay=5;", '"nodelay" must replace "delay" in a limit of zone "z" in '),
     ("the largest cost", SHARED, "tollbar zone=z nodelay cost=6;", None),
     ("a cost no lease can have", SHARED, "tollbar zone=z nodelay cost=7;",
      'invalid cost 7 in "tollbar" directive, it must be at most 6, '),

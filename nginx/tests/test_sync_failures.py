@@ -27,7 +27,7 @@ def test_share(machines):
         wait_for_circuit(nginx, "closed")
         said = wait_until(lambda: circuits(nginx)[-1:] == [("notice", True)] and circuits(nginx), "the log says so, too")
         assert ("error", False) in said
-        assert nginx.said("does not answer", "each machine goes on at its share")
+        assert nginx.said("does not answer", "each machine admits its share of the rate")
         assert nginx.said("the store answers again")
 
 
@@ -45,7 +45,7 @@ def test_deny(machines):
     holds(run, 2)
     assert run.rate(2, 4) == 0 and run.reached(0, 1) >= 0.8 * RATE and run.reached(4.5, 6) >= 0.8 * RATE
     assert all(zone_of(nginx)["fallback_permits"] == 0 for nginx in machines.nginxes)
-    assert machines.nginxes[0].said("does not answer", "what no lease covers is refused")
+    assert machines.nginxes[0].said("does not answer", "requests that no lease covers are refused")
 
 
 def test_allow(machines):
@@ -55,7 +55,7 @@ def test_allow(machines):
     assert run.lost == 0
     assert run.reached(1.5, 3) >= 1.8 * ASKED and run.rate(4, 5) <= RATE + BURST
     assert all(zone_of(nginx)["uncounted"] > 100 for nginx in machines.nginxes)
-    assert machines.nginxes[0].said("does not answer", "what no lease covers passes uncounted")
+    assert machines.nginxes[0].said("does not answer", "requests that no lease covers pass uncounted")
 
 
 def test_a_flush(machines):

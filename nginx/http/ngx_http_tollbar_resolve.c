@@ -1,12 +1,12 @@
-/* What a limit comes to, for all requests or for one. */
+/* A limit's numbers, for all requests or for one. */
 
 #include "ngx_http_tollbar.h"
 
 typedef ngx_http_tollbar_limit_t limit_t;
 typedef ngx_http_tollbar_charge_t charge_t;
-typedef ngx_http_tollbar_terms_t terms_t;
+typedef ngx_http_tollbar_resolved_t resolved_t;
 
-ngx_int_t ngx_http_tollbar_vary(ngx_http_request_t *r, limit_t *limit, charge_t *charge)
+ngx_int_t ngx_http_tollbar_resolve_for(ngx_http_request_t *r, limit_t *limit, charge_t *charge)
 {
     ngx_http_tollbar_zone_t *zone = limit->zone;
     const tollbar_policy_spec *policy = &zone->policy;
@@ -29,14 +29,14 @@ ngx_int_t ngx_http_tollbar_vary(ngx_http_request_t *r, limit_t *limit, charge_t 
     }
     rc = ngx_http_tollbar_amount_of(r, limit, &limit->burst, "burst", ngx_max(zone->burst.number, 0), &burst);
     if (rc == NGX_OK && limit->afterwards) {
-        /* What it costs is known afterwards. */
+        /* The cost is known only after the answer. */
         cost = 1;
     } else if (rc == NGX_OK) {
         rc = ngx_http_tollbar_amount_of(r, limit, &limit->cost, "cost", 1, &cost);
     }
     if (rc == NGX_OK) {
-        ngx_http_tollbar_terms(&charge->own, limit, policy, number, burst, cost);
-        charge->terms = &charge->own;
+        ngx_http_tollbar_resolve(&charge->own, limit, policy, number, burst, cost);
+        charge->resolved = &charge->own;
     }
     return rc;
 }
@@ -65,22 +65,22 @@ ngx_int_t ngx_http_tollbar_amount_of(ngx_http_request_t *r, limit_t *limit, ngx_
     return NGX_OK;
 }
 
-void ngx_http_tollbar_terms(terms_t *terms, const limit_t *limit, const tollbar_policy_spec *policy, uint32_t number,
+void ngx_http_tollbar_resolve(resolved_t *resolved, const limit_t *limit, const tollbar_policy_spec *policy, uint32_t number,
                             uint64_t burst, uint64_t cost)
 {
-    terms->policy = policy;
-    terms->number = number;
-    terms->cost = cost;
-    terms->capacity = policy->burst;
-    terms->undelayed = 0;
-    terms->delays = 0;
-    terms->leased = limit->zone->sync != NULL;
+    resolved->policy = policy;
+    resolved->number = number;
+    resolved->cost = cost;
+    resolved->capacity = policy->burst;
+    resolved->undelayed = 0;
+    resolved->delays = 0;
+    resolved->leased = limit->zone->sync != NULL;
     if (limit->zone->paced) {
-        terms->capacity = ngx_min(burst, policy->burst - 1) + 1;
-        terms->delays = (uint64_t) limit->delay < burst;
-        /* The request itself does not stand in its own way. */
-        terms->undelayed = ngx_tollbar_time_of(policy, (uint64_t) limit->delay + cost);
+        resolved->capacity = ngx_min(burst, policy->burst - 1) + 1;
+        resolved->delays = (uint64_t) limit->delay < burst;
+        /* A request is not delayed by its own cost. */
+        resolved->undelayed = ngx_tollbar_time_of(policy, (uint64_t) limit->delay + cost);
     }
-    terms->spare = policy->burst - terms->capacity;
-    terms->plain = !terms->delays && !terms->leased && terms->spare == 0 && !limit->afterwards && policy->ban_ns == 0;
+    resolved->spare = policy->burst - resolved->capacity;
+    resolved->plain = !resolved->delays && !resolved->leased && resolved->spare == 0 && !limit->afterwards && policy->ban_ns == 0;
 }

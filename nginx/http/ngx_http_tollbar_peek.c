@@ -1,0 +1,112 @@
+/* Peeks at a table, which charge nothing, and the meaning of the table's decision for a limit. */
+
+#include "ngx_http_tollbar.h"
+
+typedef ngx_http_tollbar_charge_t charge_t;
+typedef ngx_http_tollbar_resolved_t resolved_t;
+
+ngx_int_t ngx_http_tollbar_peek(ngx_http_request_t *r, charge_t *charge, int32_t *verdict)
+{
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    const resolved_t *resolved = charge->resolved;
+
+    *verdict = tollbar_table_peek(charge->limit->zone->zone.table, resolved->number, charge->key.data, charge->key.len,
+                                  resolved->cost, &decision);
+    if (*verdict < 0) {
+        return ngx_http_tollbar_failed(r, charge, *verdict);
+    }
+    ngx_http_tollbar_set_decision(charge, &decision);
+    if (*verdict == TOLLBAR_ALLOWED
+        && (resolved->cost == 0 || (resolved->cost <= resolved->capacity && charge->remaining >= resolved->cost)))
+    {
+        return NGX_OK;
+    }
+    ngx_http_tollbar_set_retry(charge, *verdict);
+    return NGX_BUSY;
+}
+
+/* In a zone with `ban` a refused peek is followed by a check at the same time, so the check is refused, too: it charges nothing and counts
+ * toward the ban. All limits of such a zone have the zone's burst, so the table makes all refusals. */
+ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, charge_t *charge)
+{
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    tollbar_table *table = charge->limit->zone->zone.table;
+    const resolved_t *resolved = charge->resolved;
+    uint64_t now = 0;
+    int32_t verdict;
+    ngx_int_t rc;
+
+    if (charge->limit->zone->policy.ban_ns == 0) {
+        rc = ngx_http_tollbar_peek(r, charge, &verdict);
+        if (rc == NGX_BUSY) {
+            ngx_http_tollbar_count_refusal(r, charge);
+        }
+        return rc;
+    }
+    verdict = tollbar_table_now(table, &now);
+    if (verdict == 0) {
+        verdict = tollbar_table_peek_at(table, resolved->number, charge->key.data, charge->key.len, resolved->cost, now, &decision);
+    }
+    if (verdict > 0) {
+        verdict = tollbar_table_check_at(table, resolved->number, charge->key.data, charge->key.len, resolved->cost, now, &decision);
+    }
+    if (verdict < 0) {
+        return ngx_http_tollbar_failed(r, charge, verdict);
+    }
+    ngx_http_tollbar_set_decision(charge, &decision);
+    if (verdict == TOLLBAR_ALLOWED) {
+        return NGX_OK;
+    }
+    ngx_http_tollbar_set_retry(charge, verdict);
+    return NGX_BUSY;
+}
+
+ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const charge_t *charge, int32_t error)
+{
+    ngx_tollbar_zone_failed(charge->limit->shm_zone, r->connection->log, error);
+    return NGX_ERROR;
+}
+
+void ngx_http_tollbar_set_decision(charge_t *charge, const tollbar_decision *decision)
+{
+    uint64_t spare = charge->resolved->spare;
+
+    charge->decided = 1;
+    charge->remaining = decision->remaining > spare ? decision->remaining - spare : 0;
+    charge->reset_ns = decision->reset_after_ns;
+    charge->retry_ns = decision->retry_after_ns;
+    charge->banned = decision->reason == TOLLBAR_REASON_BANNED;
+}
+
+/* The table counts its own refusals. Here a peek, or the limit's own burst, has refused the request. */
+void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const charge_t *charge)
+{
+    ngx_http_tollbar_count(r, charge, charge->resolved->cost > charge->resolved->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
+}
+
+void ngx_http_tollbar_count(ngx_http_request_t *r, const charge_t *charge, int32_t verdict)
+{
+    int32_t error = tollbar_table_count_verdict(charge->limit->zone->zone.table, charge->resolved->number, verdict);
+
+    if (error != 0) {
+        ngx_http_tollbar_failed(r, charge, error);
+    }
+}
+
+/* A limit with a smaller burst than the table's admits a key later than the table would: when the key's debt has come down to what
+ * this limit allows. */
+void ngx_http_tollbar_set_retry(charge_t *charge, int32_t verdict)
+{
+    const resolved_t *resolved = charge->resolved;
+    uint64_t allowed, retry;
+
+    if (resolved->cost > resolved->capacity) {
+        charge->retry_ns = TOLLBAR_NO_TIME;
+    } else if (resolved->spare != 0) {
+        allowed = ngx_tollbar_time_of(resolved->policy, resolved->capacity - resolved->cost);
+        retry = charge->reset_ns > allowed ? charge->reset_ns - allowed : 1;
+        charge->retry_ns = ngx_max(charge->retry_ns, retry);
+    } else if (verdict == TOLLBAR_ALLOWED) {
+        charge->retry_ns = 1;
+    }
+}
