@@ -219,3 +219,23 @@ fn is_test(file: &Path, used: &str) -> bool {
     let (code, _tests) = text.split_once("#[cfg(test)]\nmod tests {").unwrap_or((&text, ""));
     !code.lines().any(|line| named(line, "crate::table::").iter().any(|name| name == used))
 }
+
+/// The most lines of a source file: as many as a reader follows in one sitting.
+const LINES_MOST: usize = 480;
+
+#[test]
+fn files_fit_in_one_sitting() {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(root()).expect("the crates") {
+        sources(&entry.expect("an entry").path().join("src"), &mut files);
+    }
+    let lines = |file: &PathBuf| fs::read_to_string(file).expect("a source").lines().count();
+    let long: Vec<String> = files
+        .iter()
+        .map(|file| (file, lines(file)))
+        .filter(|(_, lines)| *lines > LINES_MOST)
+        .map(|(file, lines)| format!("{}: {lines} lines, at most {LINES_MOST}", file.display()))
+        .collect();
+    assert!(files.len() > 100, "the search finds only {} files", files.len());
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}

@@ -10,6 +10,7 @@ mod change;
 pub(crate) mod head;
 pub(crate) mod log;
 pub(crate) mod ring;
+mod shared;
 mod state;
 #[cfg(unix)]
 mod striped;
@@ -23,6 +24,7 @@ pub(crate) mod words;
 pub use cell::{Cell, Quick};
 pub use log::Log;
 pub use ring::Ring;
+pub use shared::Shared;
 pub use state::State;
 pub use watch::Watch;
 
@@ -31,7 +33,8 @@ use crate::clock::Clock;
 #[cfg(not(unix))]
 use crate::clock::Manual as Usual;
 use crate::decision::{Counts, Decision, Verdict};
-use crate::policy::{Keep, Policy, PolicyError};
+#[cfg(unix)]
+use crate::policy::{Policy, PolicyError};
 use crate::sync::rarely;
 use change::Changes;
 use tally::Tally;
@@ -39,105 +42,6 @@ use waiting::{Waiters, WAITERS};
 
 #[cfg(unix)]
 type Usual = crate::clock::Utc<crate::clock::Tsc>;
-
-/// A state that threads share. All calls are lock-free, and none allocates or blocks.
-pub trait Shared: Sync {
-    /// Decides and charges, and returns the verdict only. A cost of 0 is always allowed.
-    fn admit_at(&self, now: u64, cost: u64) -> Verdict;
-
-    /// The state as a token bucket whose threads take no permits in advance, if it is one.
-    #[inline(always)]
-    fn quick(&self) -> Option<Quick<'_>> {
-        None
-    }
-
-    /// Takes `cost` permits of the calling thread's credit, without the clock, if a few instructions suffice. The state counts the request
-    /// ([`Shared::spent`]). `false`: nothing has been taken, and the caller calls [`Shared::spend_elsewhere`].
-    #[inline(always)]
-    fn spend_quickly(&self, cost: u64) -> bool {
-        let _ = cost;
-        false
-    }
-
-    /// [`Shared::spend_quickly`] at the caller's time.
-    #[inline(always)]
-    fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
-        let _ = (now, cost);
-        false
-    }
-
-    /// One attempt of a state of two token buckets. `None`: nothing was decided, and the caller must call [`Shared::admit_at`].
-    #[inline(always)]
-    fn admit_pair_at(&self, now: u64, cost: u64) -> Option<Verdict> {
-        let _ = (now, cost);
-        None
-    }
-
-    /// [`Shared::spend_quickly`] from the places of credit that it does not read.
-    #[inline(always)]
-    fn spend_elsewhere(&self, cost: u64) -> bool {
-        let _ = cost;
-        false
-    }
-
-    /// [`Shared::admit_at`] for a thread whose credit has been found to be less than the cost.
-    #[inline(always)]
-    fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict {
-        self.admit_at(now, cost)
-    }
-
-    /// Requests that [`Shared::spend_quickly`] and [`Shared::spend_elsewhere`] have admitted.
-    fn spent(&self) -> u64 {
-        0
-    }
-
-    /// Decides and charges.
-    fn check_at(&self, now: u64, cost: u64) -> Decision;
-
-    /// Returns what [`Shared::check_at`] would return, and charges nothing. It may write one thing: in a log, an entry that its owner has
-    /// not written yet.
-    fn peek_at(&self, now: u64, cost: u64) -> Decision;
-
-    /// Takes all permits that are left, `most` at the most; returns how many.
-    fn take_up_to_at(&self, now: u64, most: u64) -> u64;
-
-    /// Takes `cost` permits for the earliest instant at which they may be used, and returns that instant. `None`, and nothing changes, if
-    /// it is after `until` or if the algorithm cannot book ahead.
-    fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64>;
-
-    /// Charges `cost` permits without asking, after the work. The state goes into debt as far as it can hold one
-    /// ([`Algorithm::charge`](crate::algorithm::Algorithm::charge); rings and logs hold no debt, and charge the permits that are left).
-    /// Returns the rest of the cost, which has not been charged.
-    fn charge_at(&self, now: u64, cost: u64) -> u64 {
-        cost.saturating_sub(self.take_up_to_at(now, cost))
-    }
-
-    /// Whether [`Shared::reserve_at`] works.
-    fn books_ahead(&self) -> bool;
-
-    /// Gives back up to `permits` permits of an earlier charge, as far as the bound allows ([`GiveBack`](crate::algorithm::GiveBack)), and
-    /// returns how many. `now` is called after the state has been read.
-    fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
-        let _ = (charge, permits, now);
-        0
-    }
-
-    /// The nanoseconds in which the limit refills one permit. `None` if [`Shared::give_back`] never gives any back.
-    fn refill(&self) -> Option<u64> {
-        None
-    }
-
-    /// Whether refusals lead to a ban. Then a caller that may wait peeks first.
-    fn counts_refusals(&self) -> bool {
-        false
-    }
-
-    /// Makes the state fresh. Admissions of other threads in the same instant may survive it.
-    fn reset(&self);
-
-    /// The count of the clock's steps back.
-    fn watch(&self) -> &Watch;
-}
 
 /// A shared state with a clock. The default clock is the time-stamp counter, or, on a system that is no Unix, a clock that the caller
 /// moves.
@@ -205,49 +109,6 @@ impl Limiter {
     /// As [`State::with_credit`].
     pub fn with_credit(policy: &Policy) -> Result<Limiter, PolicyError> {
         Ok(Limiter::with(State::with_credit(policy)?, Usual::default()))
-    }
-}
-
-impl<C: Clock> Limiter<State, C> {
-    /// Changes the policy while other threads use the limiter. `keep` says what the limiter keeps of its state; between windows of one
-    /// length [`Keep::Count`] and [`Keep::Time`] keep the usage.
-    ///
-    /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of the two policies. In any interval the
-    /// limiter admits at most the sum of the bounds of all policies that were in force in that interval. Permits that were booked ahead
-    /// keep their departures.
-    ///
-    /// A limiter keeps a state for each policy that it has been changed to. Calls after a change do not use the quick way of the first
-    /// policy.
-    ///
-    /// ```
-    /// use tollbar::policy::Keep;
-    /// use tollbar::Limiter;
-    ///
-    /// let limiter = Limiter::new(&"10/min".parse()?)?;
-    /// assert!(limiter.check(4).is_allowed());
-    /// limiter.set_policy(&"100/min".parse()?, Keep::Count)?;
-    /// assert_eq!(limiter.peek(1).remaining, 6); // six were left
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`PolicyError::OptionMismatch`] for a limiter whose threads have credit, [`PolicyError::Changes`] after 4,096 different policies,
-    /// and those of [`State::new`]. The policy stays as it was.
-    pub fn set_policy(&self, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
-        self.changes.change(&self.shared, policy, keep, &|| self.clock.now())
-    }
-
-    /// [`Limiter::set_policy`] at the caller's time.
-    ///
-    /// # Errors
-    /// Those of [`Limiter::set_policy`].
-    pub fn set_policy_at(&self, now: u64, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
-        self.changes.change(&self.shared, policy, keep, &|| now)
-    }
-
-    /// The policy that the limiter was last changed to; `None` if it has not been changed.
-    pub fn changed_policy(&self) -> Option<&Policy> {
-        self.changes.policy()
     }
 }
 

@@ -26,22 +26,22 @@
 //! All calls are lock-free, except those that sleep: [`Queue::offer_within`] and [`Queue::take_within`]. Items leave in the order of their
 //! offers. Offers that overlap in time may come in either order.
 
+mod error;
 mod event;
 #[cfg(all(test, loom))]
 mod models;
 mod ring;
+mod words;
 
 use crate::algorithm::Rule;
 use crate::clock::{Clock, Tsc, Utc};
-use crate::limiter::waiting::{Waiters, WAITERS};
+use crate::limiter::waiting::Waiters;
 use crate::policy::{Policy, PolicyError};
-use crate::sync::{AtomicU32, Ordering};
-use crate::units::NEVER;
 use alloc::boxed::Box;
-use core::fmt;
 use core::marker::PhantomData;
-use event::Event;
-use ring::{Offered, Ring, Taken, CELLS_MOST};
+
+pub use error::{QueueError, Refusal, Refused};
+pub use words::Words;
 
 /// A queue of items that leave at a policy's pace. Threads share it by reference.
 ///
@@ -53,22 +53,6 @@ pub struct Queue<T: Send, C = Utc<Tsc>> {
     items: PhantomData<fn() -> T>,
 }
 
-/// A [`Queue`] of 64-bit words, such as pointers or numbers of the caller. It allocates only when it is made.
-#[derive(Debug)]
-pub struct Words<C = Utc<Tsc>> {
-    ring: Ring,
-    rule: Rule,
-    capacity: u64,
-    clock: C,
-    /// An item came, or the queue was closed.
-    came: Event,
-    /// An item left, or the queue was closed.
-    left: Event,
-    /// Callers that sleep for room.
-    waiters: Waiters,
-    closed: AtomicU32,
-}
-
 /// An item's place in a queue. With it the item can be cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
@@ -76,41 +60,6 @@ pub struct Ticket {
     pub number: u64,
     /// The items that were before it when it came. A cancelled item counts as long as an older item is in the queue.
     pub ahead: u64,
-}
-
-/// An item that the queue did not take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused<T> {
-    /// The item.
-    pub item: T,
-    /// Why.
-    pub reason: Refusal,
-}
-
-/// Why a queue did not take an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The number of waiting items has reached the capacity.
-    Full,
-    /// The queue is full, and the number of callers that sleep for room has reached its limit ([`Queue::with_waiters`]).
-    Waiters,
-    /// The queue was closed.
-    Closed,
-}
-
-/// Why a queue cannot be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub enum QueueError {
-    /// The policy is not valid, its state is not one word ([`PolicyError::NotOneWord`]: sliding windows and logs), or it counts refusals
-    /// ([`PolicyError::OptionMismatch`]: `ban`, `count rejected`).
-    Policy(PolicyError),
-    /// A capacity of 0, or a capacity and a burst of more than 2^28 items together.
-    Capacity,
-    /// Out of memory.
-    NoMemory,
-    /// This processor has no 16-byte compare-and-swap.
-    Unsupported,
 }
 
 /// Whether a queue can have this policy.
@@ -183,7 +132,7 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.take_at(now).map(Self::item)
     }
 
-    /// When [`Queue::take`] will next return an item, on the clock's scale: now or later, or [`NEVER`]. `None`: the queue is empty.
+    /// When [`Queue::take`] will next return an item, on the clock's scale: now or later, or [`NEVER`](crate::units::NEVER). `None`: the queue is empty.
     pub fn next_departure(&self) -> Option<u64> {
         self.words.next_departure_at(self.words.clock.now())
     }
@@ -278,255 +227,3 @@ impl<T: Send, C> Drop for Queue<T, C> {
         }
     }
 }
-
-impl<C: Clock> Words<C> {
-    /// [`Queue::with`].
-    ///
-    /// # Errors
-    /// [`QueueError`].
-    pub fn with(policy: &Policy, capacity: u64, clock: C) -> Result<Words<C>, QueueError> {
-        #[cfg(not(loom))]
-        if !crate::table::memory::slot::Slot::supported() {
-            return Err(QueueError::Unsupported);
-        }
-        let rule = rule(policy).map_err(QueueError::Policy)?;
-        let at_once = policy.burst.max(policy.slack).saturating_add(1);
-        let length = capacity.saturating_add(at_once);
-        if capacity == 0 || length > CELLS_MOST {
-            return Err(QueueError::Capacity);
-        }
-        let ring = Ring::new(length).ok_or(QueueError::NoMemory)?;
-        Ok(Words {
-            ring,
-            rule,
-            capacity,
-            clock,
-            came: Event::new(),
-            left: Event::new(),
-            waiters: Waiters::new(WAITERS),
-            closed: AtomicU32::new(0),
-        })
-    }
-
-    /// [`Queue::with_waiters`].
-    pub fn with_waiters(self, waiters: u32) -> Words<C> {
-        Words { waiters: Waiters::new(waiters), ..self }
-    }
-
-    /// [`Queue::offer`].
-    ///
-    /// # Errors
-    /// [`Refused`] has the word.
-    pub fn offer(&self, item: u64) -> Result<Ticket, Refused<u64>> {
-        self.offer_at(self.clock.now(), item)
-    }
-
-    /// [`Queue::offer_at`].
-    ///
-    /// # Errors
-    /// [`Refused`] has the word.
-    pub fn offer_at(&self, now: u64, item: u64) -> Result<Ticket, Refused<u64>> {
-        if self.is_closed() {
-            return Err(Refused { item, reason: Refusal::Closed });
-        }
-        match self.ring.offer(&self.rule, now, self.capacity, item) {
-            Offered::Queued { number, ahead } => {
-                self.came.notify();
-                Ok(Ticket { number, ahead })
-            }
-            Offered::Full => Err(Refused { item, reason: Refusal::Full }),
-        }
-    }
-
-    /// [`Queue::take`].
-    pub fn take(&self) -> Option<u64> {
-        self.take_at(self.clock.now())
-    }
-
-    /// [`Queue::take_at`].
-    pub fn take_at(&self, now: u64) -> Option<u64> {
-        match self.ring.take(&self.rule, now) {
-            Taken::Item(item) => {
-                self.removed();
-                Some(item)
-            }
-            Taken::Empty | Taken::At(_) => None,
-        }
-    }
-
-    /// [`Queue::next_departure`].
-    pub fn next_departure(&self) -> Option<u64> {
-        self.next_departure_at(self.clock.now())
-    }
-
-    /// [`Queue::next_departure_at`].
-    pub fn next_departure_at(&self, now: u64) -> Option<u64> {
-        self.ring.next_departure(&self.rule, now)
-    }
-
-    /// [`Queue::cancel`].
-    pub fn cancel(&self, ticket: Ticket) -> Option<u64> {
-        let item = self.ring.cancel(ticket.number);
-        if item.is_some() {
-            self.removed();
-        }
-        item
-    }
-
-    /// Takes the oldest item without asking the policy.
-    pub fn drain(&self) -> Option<u64> {
-        let item = self.ring.drain();
-        if item.is_some() {
-            self.removed();
-        }
-        item
-    }
-
-    /// Wakes those for whom the removal of an item changes something: callers that sleep for room, and in a closed queue, which may be empty
-    /// now, callers that sleep for an item.
-    fn removed(&self) {
-        self.left.notify();
-        if self.is_closed() {
-            self.came.notify();
-        }
-    }
-
-    /// [`Queue::close`].
-    pub fn close(&self) {
-        self.closed.store(1, Ordering::SeqCst);
-        self.came.notify();
-        self.left.notify();
-    }
-
-    /// [`Queue::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst) != 0
-    }
-
-    /// [`Queue::len`].
-    pub fn len(&self) -> u64 {
-        self.ring.len()
-    }
-
-    /// [`Queue::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// [`Queue::capacity`].
-    pub fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
-    /// [`Queue::now`].
-    pub fn now(&self) -> u64 {
-        self.clock.now()
-    }
-}
-
-/// The calls that sleep need a clock that goes on while they do.
-impl<C> Words<Utc<C>>
-where
-    Utc<C>: Clock,
-{
-    /// [`Queue::offer_within`].
-    ///
-    /// # Errors
-    /// [`Refused`] has the word.
-    pub fn offer_within(&self, item: u64, patience: u64) -> Result<Ticket, Refused<u64>> {
-        let start = self.clock.now();
-        let deadline = start.saturating_add(patience);
-        let mut refused = match self.offer_at(start, item) {
-            Err(Refused { item, reason: Refusal::Full }) if patience != 0 => item,
-            answer => return answer,
-        };
-        let Some(_place) = self.waiters.enter() else {
-            return Err(Refused { item: refused, reason: Refusal::Waiters });
-        };
-        loop {
-            let listener = self.left.listen();
-            let now = self.clock.now();
-            refused = match self.offer_at(now, refused) {
-                Err(Refused { item, reason: Refusal::Full }) if now < deadline => item,
-                answer => return answer,
-            };
-            // Room also comes with time: items that may leave at once do not wait.
-            let until = self.next_departure_at(now).filter(|&at| at > now).map_or(deadline, |at| at.min(deadline));
-            listener.sleep(until - now);
-        }
-    }
-
-    /// [`Queue::take_within`].
-    pub fn take_within(&self, patience: u64) -> Option<u64> {
-        self.take_before(self.clock.now().saturating_add(patience), &|| false)
-    }
-
-    /// [`Words::take_within`] without an end, unless `stop` says so. It asks before it takes, and again after [`Words::wake_takers`].
-    pub fn take_unless(&self, stop: &dyn Fn() -> bool) -> Option<u64> {
-        self.take_before(NEVER, stop)
-    }
-
-    /// Wakes the callers that sleep for an item, so that they look again.
-    pub fn wake_takers(&self) {
-        self.came.notify();
-    }
-
-    fn take_before(&self, deadline: u64, stop: &dyn Fn() -> bool) -> Option<u64> {
-        loop {
-            let listener = self.came.listen();
-            if stop() {
-                return None;
-            }
-            let now = self.clock.now();
-            let until = match self.ring.take(&self.rule, now) {
-                Taken::Item(item) => {
-                    drop(listener);
-                    self.removed();
-                    return Some(item);
-                }
-                Taken::Empty if self.is_closed() => return None,
-                Taken::Empty => NEVER,
-                Taken::At(at) => at,
-            };
-            if now >= deadline {
-                return None;
-            }
-            listener.sleep(until.min(deadline).saturating_sub(now));
-        }
-    }
-}
-
-impl fmt::Display for QueueError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            QueueError::Policy(error) => fmt::Display::fmt(error, f),
-            QueueError::Capacity => {
-                f.write_str("the capacity is 0, or capacity and burst are more than 268435456 items")
-            }
-            QueueError::NoMemory => f.write_str("out of memory"),
-            QueueError::Unsupported => f.write_str("the processor has no 16-byte compare-and-swap"),
-        }
-    }
-}
-
-#[cfg(feature = "std")]
-impl std::error::Error for QueueError {}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Refusal::Full => "the queue is full",
-            Refusal::Waiters => "the queue is full, and too many callers wait for room",
-            Refusal::Closed => "the queue is closed",
-        })
-    }
-}
-
-impl<T> fmt::Display for Refused<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.reason, f)
-    }
-}
-
-#[cfg(feature = "std")]
-impl<T: fmt::Debug> std::error::Error for Refused<T> {}

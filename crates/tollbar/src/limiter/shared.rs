@@ -1,0 +1,105 @@
+//! What every shared state offers.
+
+use super::cell::Quick;
+use super::watch::Watch;
+use crate::algorithm::Charge;
+use crate::decision::{Decision, Verdict};
+
+/// A state that threads share. All calls are lock-free, and none allocates or blocks.
+pub trait Shared: Sync {
+    /// Decides and charges, and returns the verdict only. A cost of 0 is always allowed.
+    fn admit_at(&self, now: u64, cost: u64) -> Verdict;
+
+    /// The state as a token bucket whose threads take no permits in advance, if it is one.
+    #[inline(always)]
+    fn quick(&self) -> Option<Quick<'_>> {
+        None
+    }
+
+    /// Takes `cost` permits of the calling thread's credit, without the clock, if a few instructions suffice. The state counts the request
+    /// ([`Shared::spent`]). `false`: nothing has been taken, and the caller calls [`Shared::spend_elsewhere`].
+    #[inline(always)]
+    fn spend_quickly(&self, cost: u64) -> bool {
+        let _ = cost;
+        false
+    }
+
+    /// [`Shared::spend_quickly`] at the caller's time.
+    #[inline(always)]
+    fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
+        let _ = (now, cost);
+        false
+    }
+
+    /// One attempt of a state of two token buckets. `None`: nothing was decided, and the caller must call [`Shared::admit_at`].
+    #[inline(always)]
+    fn admit_pair_at(&self, now: u64, cost: u64) -> Option<Verdict> {
+        let _ = (now, cost);
+        None
+    }
+
+    /// [`Shared::spend_quickly`] from the places of credit that it does not read.
+    #[inline(always)]
+    fn spend_elsewhere(&self, cost: u64) -> bool {
+        let _ = cost;
+        false
+    }
+
+    /// [`Shared::admit_at`] for a thread whose credit has been found to be less than the cost.
+    #[inline(always)]
+    fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict {
+        self.admit_at(now, cost)
+    }
+
+    /// Requests that [`Shared::spend_quickly`] and [`Shared::spend_elsewhere`] have admitted.
+    fn spent(&self) -> u64 {
+        0
+    }
+
+    /// Decides and charges.
+    fn check_at(&self, now: u64, cost: u64) -> Decision;
+
+    /// Returns what [`Shared::check_at`] would return, and charges nothing. It may write one thing: in a log, an entry that its owner has
+    /// not written yet.
+    fn peek_at(&self, now: u64, cost: u64) -> Decision;
+
+    /// Takes all permits that are left, `most` at the most; returns how many.
+    fn take_up_to_at(&self, now: u64, most: u64) -> u64;
+
+    /// Takes `cost` permits for the earliest instant at which they may be used, and returns that instant. `None`, and nothing changes, if
+    /// it is after `until` or if the algorithm cannot book ahead.
+    fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64>;
+
+    /// Charges `cost` permits without asking, after the work. The state goes into debt as far as it can hold one
+    /// ([`Algorithm::charge`](crate::algorithm::Algorithm::charge); rings and logs hold no debt, and charge the permits that are left).
+    /// Returns the rest of the cost, which has not been charged.
+    fn charge_at(&self, now: u64, cost: u64) -> u64 {
+        cost.saturating_sub(self.take_up_to_at(now, cost))
+    }
+
+    /// Whether [`Shared::reserve_at`] works.
+    fn books_ahead(&self) -> bool;
+
+    /// Gives back up to `permits` permits of an earlier charge, as far as the bound allows ([`GiveBack`](crate::algorithm::GiveBack)), and
+    /// returns how many. `now` is called after the state has been read.
+    fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
+        let _ = (charge, permits, now);
+        0
+    }
+
+    /// The nanoseconds in which the limit refills one permit. `None` if [`Shared::give_back`] never gives any back.
+    fn refill(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether refusals lead to a ban. Then a caller that may wait peeks first.
+    fn counts_refusals(&self) -> bool {
+        false
+    }
+
+    /// Makes the state fresh. Admissions of other threads in the same instant may survive it.
+    fn reset(&self);
+
+    /// The count of the clock's steps back.
+    fn watch(&self) -> &Watch;
+}

@@ -1,0 +1,247 @@
+//! A queue of 64-bit words.
+
+use super::error::{QueueError, Refusal, Refused};
+use super::event::Event;
+use super::ring::{Offered, Ring, Taken, CELLS_MOST};
+#[cfg(doc)]
+use super::Queue;
+use super::{rule, Ticket};
+use crate::algorithm::Rule;
+use crate::clock::{Clock, Tsc, Utc};
+use crate::limiter::waiting::{Waiters, WAITERS};
+use crate::policy::Policy;
+use crate::sync::{AtomicU32, Ordering};
+use crate::units::NEVER;
+
+/// A [`Queue`] of 64-bit words, such as pointers or numbers of the caller. It allocates only when it is made.
+#[derive(Debug)]
+pub struct Words<C = Utc<Tsc>> {
+    pub(super) ring: Ring,
+    rule: Rule,
+    pub(super) capacity: u64,
+    pub(super) clock: C,
+    /// An item came, or the queue was closed.
+    came: Event,
+    /// An item left, or the queue was closed.
+    left: Event,
+    /// Callers that sleep for room.
+    pub(super) waiters: Waiters,
+    closed: AtomicU32,
+}
+
+impl<C: Clock> Words<C> {
+    /// [`Queue::with`].
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn with(policy: &Policy, capacity: u64, clock: C) -> Result<Words<C>, QueueError> {
+        #[cfg(not(loom))]
+        if !crate::table::memory::slot::Slot::supported() {
+            return Err(QueueError::Unsupported);
+        }
+        let rule = rule(policy).map_err(QueueError::Policy)?;
+        let at_once = policy.burst.max(policy.slack).saturating_add(1);
+        let length = capacity.saturating_add(at_once);
+        if capacity == 0 || length > CELLS_MOST {
+            return Err(QueueError::Capacity);
+        }
+        let ring = Ring::new(length).ok_or(QueueError::NoMemory)?;
+        Ok(Words {
+            ring,
+            rule,
+            capacity,
+            clock,
+            came: Event::new(),
+            left: Event::new(),
+            waiters: Waiters::new(WAITERS),
+            closed: AtomicU32::new(0),
+        })
+    }
+
+    /// [`Queue::with_waiters`].
+    pub fn with_waiters(self, waiters: u32) -> Words<C> {
+        Words { waiters: Waiters::new(waiters), ..self }
+    }
+
+    /// [`Queue::offer`].
+    ///
+    /// # Errors
+    /// [`Refused`] has the word.
+    pub fn offer(&self, item: u64) -> Result<Ticket, Refused<u64>> {
+        self.offer_at(self.clock.now(), item)
+    }
+
+    /// [`Queue::offer_at`].
+    ///
+    /// # Errors
+    /// [`Refused`] has the word.
+    pub fn offer_at(&self, now: u64, item: u64) -> Result<Ticket, Refused<u64>> {
+        if self.is_closed() {
+            return Err(Refused { item, reason: Refusal::Closed });
+        }
+        match self.ring.offer(&self.rule, now, self.capacity, item) {
+            Offered::Queued { number, ahead } => {
+                self.came.notify();
+                Ok(Ticket { number, ahead })
+            }
+            Offered::Full => Err(Refused { item, reason: Refusal::Full }),
+        }
+    }
+
+    /// [`Queue::take`].
+    pub fn take(&self) -> Option<u64> {
+        self.take_at(self.clock.now())
+    }
+
+    /// [`Queue::take_at`].
+    pub fn take_at(&self, now: u64) -> Option<u64> {
+        match self.ring.take(&self.rule, now) {
+            Taken::Item(item) => {
+                self.removed();
+                Some(item)
+            }
+            Taken::Empty | Taken::At(_) => None,
+        }
+    }
+
+    /// [`Queue::next_departure`].
+    pub fn next_departure(&self) -> Option<u64> {
+        self.next_departure_at(self.clock.now())
+    }
+
+    /// [`Queue::next_departure_at`].
+    pub fn next_departure_at(&self, now: u64) -> Option<u64> {
+        self.ring.next_departure(&self.rule, now)
+    }
+
+    /// [`Queue::cancel`].
+    pub fn cancel(&self, ticket: Ticket) -> Option<u64> {
+        let item = self.ring.cancel(ticket.number);
+        if item.is_some() {
+            self.removed();
+        }
+        item
+    }
+
+    /// Takes the oldest item without asking the policy.
+    pub fn drain(&self) -> Option<u64> {
+        let item = self.ring.drain();
+        if item.is_some() {
+            self.removed();
+        }
+        item
+    }
+
+    /// Wakes those for whom the removal of an item changes something: callers that sleep for room, and in a closed queue, which may be empty
+    /// now, callers that sleep for an item.
+    fn removed(&self) {
+        self.left.notify();
+        if self.is_closed() {
+            self.came.notify();
+        }
+    }
+
+    /// [`Queue::close`].
+    pub fn close(&self) {
+        self.closed.store(1, Ordering::SeqCst);
+        self.came.notify();
+        self.left.notify();
+    }
+
+    /// [`Queue::is_closed`].
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) != 0
+    }
+
+    /// [`Queue::len`].
+    pub fn len(&self) -> u64 {
+        self.ring.len()
+    }
+
+    /// [`Queue::is_empty`].
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// [`Queue::capacity`].
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// [`Queue::now`].
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+}
+
+/// The calls that sleep need a clock that goes on while they do.
+impl<C> Words<Utc<C>>
+where
+    Utc<C>: Clock,
+{
+    /// [`Queue::offer_within`].
+    ///
+    /// # Errors
+    /// [`Refused`] has the word.
+    pub fn offer_within(&self, item: u64, patience: u64) -> Result<Ticket, Refused<u64>> {
+        let start = self.clock.now();
+        let deadline = start.saturating_add(patience);
+        let mut refused = match self.offer_at(start, item) {
+            Err(Refused { item, reason: Refusal::Full }) if patience != 0 => item,
+            answer => return answer,
+        };
+        let Some(_place) = self.waiters.enter() else {
+            return Err(Refused { item: refused, reason: Refusal::Waiters });
+        };
+        loop {
+            let listener = self.left.listen();
+            let now = self.clock.now();
+            refused = match self.offer_at(now, refused) {
+                Err(Refused { item, reason: Refusal::Full }) if now < deadline => item,
+                answer => return answer,
+            };
+            // Room also comes with time: items that may leave at once do not wait.
+            let until = self.next_departure_at(now).filter(|&at| at > now).map_or(deadline, |at| at.min(deadline));
+            listener.sleep(until - now);
+        }
+    }
+
+    /// [`Queue::take_within`].
+    pub fn take_within(&self, patience: u64) -> Option<u64> {
+        self.take_before(self.clock.now().saturating_add(patience), &|| false)
+    }
+
+    /// [`Words::take_within`] without an end, unless `stop` says so. It asks before it takes, and again after [`Words::wake_takers`].
+    pub fn take_unless(&self, stop: &dyn Fn() -> bool) -> Option<u64> {
+        self.take_before(NEVER, stop)
+    }
+
+    /// Wakes the callers that sleep for an item, so that they look again.
+    pub fn wake_takers(&self) {
+        self.came.notify();
+    }
+
+    fn take_before(&self, deadline: u64, stop: &dyn Fn() -> bool) -> Option<u64> {
+        loop {
+            let listener = self.came.listen();
+            if stop() {
+                return None;
+            }
+            let now = self.clock.now();
+            let until = match self.ring.take(&self.rule, now) {
+                Taken::Item(item) => {
+                    drop(listener);
+                    self.removed();
+                    return Some(item);
+                }
+                Taken::Empty if self.is_closed() => return None,
+                Taken::Empty => NEVER,
+                Taken::At(at) => at,
+            };
+            if now >= deadline {
+                return None;
+            }
+            listener.sleep(until.min(deadline).saturating_sub(now));
+        }
+    }
+}
