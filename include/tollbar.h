@@ -32,25 +32,25 @@
  * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
  * slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
  *
- *     tollbar_cell_check_at                              79
- *     tollbar_limiter_check_at, allowed                  72
- *     tollbar_limiter_check_at, denied                   61
- *     tollbar_limiter_check, TSC                         91
+ *     tollbar_cell_check_at                              57
+ *     tollbar_limiter_check_at, allowed                  71
+ *     tollbar_limiter_check_at, denied                   62
+ *     tollbar_limiter_check, TSC                         90
  *     tollbar_limiter_check, credit                      70
  *     tollbar_limiter_check_at, credit                   75
  *     tollbar_table_check_at, known key                 160
- *     tollbar_limiter_check_at, two rates               146
- *     tollbar_table_check_at, known key, two rates      265
- *     tollbar_table_check_at, known key beside overrides  642
- *     tollbar_table_check_at, full decision             310
- *     tollbar_table_peek_at, known key                  176
- *     tollbar_table_peek_at, fresh key                  294
- *     tollbar_table_check_at, fresh key                 326
- *     tollbar_table_check_at, fresh key of a flood      362
- *     tollbar_table_check_at, hot key                   141
- *     tollbar_table_check_at, hot key, full decision    521
- *     tollbar_take_many_at, two known keys              522
- *     tollbar_table_check_many_at, a key of 32          159
+ *     tollbar_limiter_check_at, two rates               148
+ *     tollbar_table_check_at, known key, two rates      266
+ *     tollbar_table_check_at, known key beside overrides  645
+ *     tollbar_table_check_at, full decision             314
+ *     tollbar_table_peek_at, known key                  178
+ *     tollbar_table_peek_at, fresh key                  298
+ *     tollbar_table_check_at, fresh key                 332
+ *     tollbar_table_check_at, fresh key of a flood      360
+ *     tollbar_table_check_at, hot key                   143
+ *     tollbar_table_check_at, hot key, full decision    523
+ *     tollbar_take_many_at, two known keys              531
+ *     tollbar_table_check_many_at, a key of 32          157
  *
  * Conventions
  *

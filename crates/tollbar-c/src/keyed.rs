@@ -5,7 +5,7 @@ use super::check::Code;
 use super::status::*;
 use super::table::{table_code, table_of, tollbar_table};
 use core::ffi::c_void;
-use tollbar::table::{PolicyId, Request};
+use tollbar::table::{AsRequest, PolicyId, Request};
 
 /// One request of a batch.
 #[repr(C)]
@@ -259,16 +259,22 @@ unsafe fn check_many(
             return Err(TOLLBAR_E_RESERVED);
         }
     }
-    table.batch(now, requests, results, view, |result, answer: Code| {
+    table.batch(now, requests, results, |result, answer: Code| {
         *result = answer.0;
     });
     Ok(TOLLBAR_ALLOWED)
 }
 
-/// The core's view of a request whose key `check_many` has checked. The batch keeps no reference to it.
-#[inline(always)]
-fn view(request: &tollbar_request) -> Request<'_> {
-    // SAFETY: readable by the caller's promise for the time of the call, which is longer than this reference is used.
-    let key = unsafe { bytes(request.key.cast(), request.length) }.unwrap_or_default();
-    Request { policy: PolicyId::new(request.policy), key, cost: request.cost }
+impl AsRequest for tollbar_request {
+    /// The core's view of a request whose key `check_many` has checked. The batch keeps no reference to it.
+    #[inline(always)]
+    fn view(&self) -> Request<'_> {
+        let key = match self.key.is_null() {
+            true => &[],
+            // SAFETY: not null; `check_many` has checked the length; readable by the caller's promise for the time of the call, which is
+            // longer than this reference is used.
+            false => unsafe { core::slice::from_raw_parts(self.key.cast(), self.length) },
+        };
+        Request { policy: PolicyId::new(self.policy), key, cost: self.cost }
+    }
 }

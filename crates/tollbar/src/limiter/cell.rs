@@ -20,6 +20,24 @@ pub fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) 
     apply(word, |state| algorithm.step(state, now, cost), |_| ())
 }
 
+/// [`step`] of a rule chosen at run time. The usual case, a token bucket whose word no other call changes meanwhile, is inlined and saves no
+/// registers.
+#[doc(hidden)]
+#[inline(always)]
+pub fn admit(word: &AtomicU64, rule: &Rule, now: u64, cost: u64) -> Verdict {
+    if let Some(plain) = rule.plain() {
+        let state = word.load(Ordering::Relaxed);
+        match plain.step(state, now, cost) {
+            Some(None) => return Verdict::Denied,
+            Some(Some(next)) if word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() => {
+                return Verdict::Allowed
+            }
+            Some(Some(_)) | None => {}
+        }
+    }
+    step_apart(word, rule, now, cost).0
+}
+
 /// [`step`] out of line, for callers that would otherwise each have a copy of its code.
 #[doc(hidden)]
 #[inline(never)]

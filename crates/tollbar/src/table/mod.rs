@@ -52,7 +52,7 @@ pub use self::{
     admin::statistics::{Entries, Entry, Stats},
     admin::sweep::Sweep,
     decide::answer::Answer,
-    decide::batch::Request,
+    decide::batch::{AsRequest, Request},
     decide::receipts::{Receipt, Refund, Settled},
     decide::{Missing, Table},
     memory::layout::POLICIES_MOST,

@@ -18,6 +18,21 @@ pub struct Request<'a> {
     pub cost: u64,
 }
 
+/// An element of a batch, in the caller's layout. A trait and no closure, so that its method is inlined also where a compiler for size makes a
+/// call of each closure.
+#[doc(hidden)]
+pub trait AsRequest {
+    /// The request.
+    fn view(&self) -> Request<'_>;
+}
+
+impl AsRequest for Request<'_> {
+    #[inline(always)]
+    fn view(&self) -> Request<'_> {
+        *self
+    }
+}
+
 /// The number of requests whose cache lines are prefetched together. The processor can wait for some dozens of lines.
 const AT_ONCE: usize = 32;
 
@@ -58,41 +73,39 @@ impl Table {
         self.decisions(Some(now), requests, decisions);
     }
 
-    /// Decides on each of `requests` in turn, at one time for all. `view` gives the request of an element, and `put` stores the answer in its
+    /// Decides on each of `requests` in turn, at one time for all. `put` stores the answer in its
     /// place. If the slices differ in length, the shorter one counts.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn batch<R, T, A: Answer>(
+    pub fn batch<R: AsRequest, T, A: Answer>(
         &self,
         now: Option<u64>,
         requests: &[R],
         places: &mut [T],
-        view: impl Fn(&R) -> Request<'_>,
-        put: impl Fn(&mut T, A),
+        put: impl Fn(&mut T, A) + Copy,
     ) {
         let (mut now, mut from) = (now, 0);
         // Not `chunks`: it divides by the length of a piece, and the compiler keeps the panic of that division.
         while let (Some(requests @ [_, ..]), Some(places @ [_, ..])) = (requests.get(from..), places.get_mut(from..)) {
-            self.piece(&mut now, requests, places, &view, &put);
+            self.piece(&mut now, requests, places, put);
             from += AT_ONCE;
         }
     }
 
     /// [`Table::batch`] for the first [`AT_ONCE`] requests. The first piece reads the clock into `now`.
     #[inline(always)]
-    fn piece<R, T, A: Answer>(
+    fn piece<R: AsRequest, T, A: Answer>(
         &self,
         now: &mut Option<u64>,
         requests: &[R],
         places: &mut [T],
-        view: impl Fn(&R) -> Request<'_>,
-        put: impl Fn(&mut T, A),
+        put: impl Fn(&mut T, A) + Copy,
     ) {
         let mut looked_up = [None::<Lookup<'_>>; AT_ONCE];
         // Most batches are under one policy.
         let mut last = Last { policy: PolicyId::new(u32::MAX), version: None, changes: 0 };
         for ((to, request), _) in looked_up.iter_mut().zip(requests).zip(&*places) {
-            let Request { policy, key, .. } = view(request);
+            let Request { policy, key, .. } = request.view();
             if policy != last.policy {
                 last.change(self, policy);
             }
@@ -107,14 +120,12 @@ impl Table {
         let now = *now.get_or_insert_with(|| self.now());
         self.policies.memory.note_time(now);
         if last.changes > 1 {
-            return self.decide_under_several(now, requests, places, &looked_up, view, put);
+            return self.decide_under_several(now, requests, places, &looked_up, put);
         }
         // Under one policy both counts are in one register: decisions in the lower half, denials in the upper. In the common case no
         // verdict is `Never`, so a verdict is 0 or 1.
         let mut counts = 0;
-        self.decide_each(now, requests, places, &looked_up, view, put, |_, verdict| {
-            counts += 1 | (verdict as u64) << 32
-        });
+        self.decide_each(now, requests, places, &looked_up, put, |_, verdict| counts += 1 | (verdict as u64) << 32);
         if let Some(version) = last.version {
             let denied = counts >> 32;
             self.policies.memory.count_many(version.number, (counts & u64::from(u32::MAX)) - denied, denied);
@@ -123,38 +134,36 @@ impl Table {
 
     /// Decides on each request of a piece with several policies.
     #[inline(never)]
-    fn decide_under_several<R, T, A: Answer>(
+    fn decide_under_several<R: AsRequest, T, A: Answer>(
         &self,
         now: u64,
         requests: &[R],
         places: &mut [T],
         looked_up: &[Option<Lookup<'_>>; AT_ONCE],
-        view: impl Fn(&R) -> Request<'_>,
-        put: impl Fn(&mut T, A),
+        put: impl Fn(&mut T, A) + Copy,
     ) {
         let count = |version: &Version, verdict| self.policies.memory.count_decision(version.number, verdict);
-        self.decide_each(now, requests, places, looked_up, view, put, count);
+        self.decide_each(now, requests, places, looked_up, put, count);
     }
 
     /// Decides on each request of a piece, and calls `count` with each verdict of the common case. The slow paths count their decisions
     /// themselves.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)] // it is one loop, written once
-    fn decide_each<R, T, A: Answer>(
+    fn decide_each<R: AsRequest, T, A: Answer>(
         &self,
         now: u64,
         requests: &[R],
         places: &mut [T],
         looked_up: &[Option<Lookup<'_>>; AT_ONCE],
-        view: impl Fn(&R) -> Request<'_>,
-        put: impl Fn(&mut T, A),
+        put: impl Fn(&mut T, A) + Copy,
         mut count: impl FnMut(&Version, Verdict),
     ) {
         for ((place, request), lookup) in places.iter_mut().zip(requests).zip(looked_up) {
             let answer = match lookup {
-                Some(lookup) => self.step(lookup, now, view(request).cost, |verdict| count(lookup.version, verdict)),
+                Some(lookup) => self.step(lookup, now, request.view().cost, |verdict| count(lookup.version, verdict)),
                 None => {
-                    let Request { policy, key, cost } = view(request);
+                    let Request { policy, key, cost } = request.view();
                     self.decide_rare(policy, key, now, cost)
                 }
             };
@@ -163,10 +172,10 @@ impl Table {
     }
 
     fn verdicts(&self, now: Option<u64>, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
-        self.batch(now, requests, verdicts, |request| *request, |verdict, answer| *verdict = answer);
+        self.batch(now, requests, verdicts, |verdict, answer| *verdict = answer);
     }
 
     fn decisions(&self, now: Option<u64>, requests: &[Request<'_>], decisions: &mut [Decision]) {
-        self.batch(now, requests, decisions, |request| *request, |decision, answer| *decision = answer);
+        self.batch(now, requests, decisions, |decision, answer| *decision = answer);
     }
 }

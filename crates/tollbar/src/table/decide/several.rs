@@ -197,7 +197,7 @@ impl<'a> KeyLimit<'a> {
         core::ptr::eq(self.table, other.table) && self.policy == other.policy && self.key == other.key
     }
 
-    #[inline]
+    #[inline(always)]
     fn refill(&self, version: &Version) -> u64 {
         match self.table.policies.memory.has_credit(version.number) {
             true => u64::MAX,

@@ -70,7 +70,9 @@ impl Table {
             return self.decide_hot_long(policy, key, when.given(), cost);
         }
         let hash = self.hash_bytes(key) ^ version.salt;
-        let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter_first) else {
+        // No combinators: a compiler for size makes calls of them.
+        let Some(hot) = &self.hot else { return self.decide_hot_slow(version, hash, when.given(), cost) };
+        let Some(mut mine) = hot.enter_first() else {
             return self.decide_hot_slow(version, hash, when.given(), cost);
         };
         let id = id(version.credit_mark(special.word()), hash);

@@ -136,7 +136,8 @@ impl Memory {
         }
     }
 
-    #[cold]
+    // Inlined: a call would make every request save its registers.
+    #[inline(always)]
     fn clock_moved(&self, line: &Line, now: u64, newest: u64) {
         if now > newest {
             line.set(LineCounter::Newest, now);
