@@ -26,14 +26,14 @@ const (
 	FieldsDraft11 HTTPFields = 32
 )
 
-// HTTPLimit is a limit of a request, as its client is told of it.
+// HTTPLimit describes a limit of a request to its client.
 type HTTPLimit struct {
 	// Name is what clients see. Bytes other than printable ASCII are written as "?".
 	Name string
 	// Policy is the limit's. Of a list the fields describe the policy that bound.
 	Policy   Policy
 	Decision Decision
-	// MoreAfter is the time until more permits are left ([Keys.MoreAfter]). [Forever]: all are there, or nobody knows.
+	// MoreAfter is the time until more permits are left ([Keys.MoreAfter]). [Forever]: all permits are left, or the time is unknown.
 	MoreAfter time.Duration
 	// Partition says whose quota it is (pk of drafts 08 to 11). Clients see it. Empty: not written.
 	Partition string

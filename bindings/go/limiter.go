@@ -1,6 +1,6 @@
 //go:build cgo
 
-// Package tollbar is rate limiting in nanoseconds, exact and lock-free: the Go face of the C library of that name.
+// Package tollbar limits rates in nanoseconds, exact and lock-free. It calls the C library libtollbar.
 //
 //	limiter, err := tollbar.NewLimiter("100/s burst 20")
 //	if err != nil {
@@ -10,7 +10,7 @@
 //		return errTooManyRequests
 //	}
 //
-// A [Limiter] has one state, of any algorithm. A [Table] has a state for each of millions of keys, in memory that processes
+// A [Limiter] has one state under any policy. A [Table] has a state for each of millions of keys, in memory that processes
 // may share. Sub-package cell is a token bucket in pure Go, tollhttp is middleware for net/http, and rate has the API of
 // golang.org/x/time/rate.
 //
@@ -65,7 +65,7 @@ const (
 	ClockWall
 )
 
-// Limiter is a state of any algorithm, with a clock.
+// Limiter has one state under any policy, and a clock.
 type Limiter struct {
 	handle uintptr
 	closed atomic.Bool
@@ -92,17 +92,17 @@ type LimiterState struct {
 	Allowed, Denied, Never uint64
 }
 
-// NewLimiter makes a limiter of a policy such as "100/s burst 20" (see [ParsePolicy]), by [ClockCounter]. The error is a
+// NewLimiter makes a limiter for a policy such as "100/s burst 20" (see [ParsePolicy]), with [ClockCounter]. The error is a
 // [*PolicyError].
 func NewLimiter(policy string) (*Limiter, error) { return NewLimiterWith(policy, LimiterOptions{}) }
 
-// LimiterOptions say how a limiter is made. All may be left at zero.
+// LimiterOptions are the options of a limiter. The zero value has the defaults.
 type LimiterOptions struct {
 	// Clock of the calls without a time.
 	Clock Clock
-	// Credit lets threads take permits in advance, which they spend without a clock and without the cache line that they share.
-	// It is for a limit that many threads check all the time. The bound is the policy's, but up to an eighth of the burst may be
-	// refused early. Only gcra has credit; another policy is refused with [ErrOptionMismatch].
+	// Credit lets threads take permits in advance. A thread spends them without the cache line that all threads share, and without
+	// reading the clock unless the call returns a full decision. It is for a limit that many threads check all the time. The bound stays
+	// the policy's, but up to an eighth of the burst may be refused early. Only gcra has credit; another policy is refused with [ErrOptionMismatch].
 	Credit bool
 }
 
@@ -114,25 +114,25 @@ func NewLimiterWith(policy string, options LimiterOptions) (*Limiter, error) {
 	}
 	l := &Limiter{handle: handle}
 	l.policy.Store(&read)
-	// The C memory goes when nobody can call any more, so calls need not count themselves: beside the decision that
-	// would cost as much again.
+	// The C memory is freed when the limiter is unreachable, so no call can be under way then, and calls need no count of their own. Counting
+	// would double the cost of a decision.
 	runtime.AddCleanup(l, freeLimiter, handle)
 	return l, nil
 }
 
-// Close ends the limiter: later calls get [ErrClosed], those under way finish. Its memory is given back by the garbage
-// collector. A limiter that is dropped need not be closed. It returns nil.
+// Close ends the limiter: calls under way finish, and later calls get [ErrClosed]. The garbage collector frees its memory. A limiter
+// need not be closed. Close returns nil.
 func (l *Limiter) Close() error {
 	l.closed.Store(true)
 	return nil
 }
 
-// Policy is what the limiter was made of, or was last changed to.
+// Policy returns the limiter's policy.
 func (l *Limiter) Policy() Policy { return *l.policy.Load() }
 
-// SetPolicy changes the policy while other goroutines use the limiter; keep says what it keeps. Calls that run at the same time neither
-// wait nor fail, and bookings keep their departures. A limiter can be changed to 4,096 different policies in its life, and not with
-// Credit. The error is a [*PolicyError], and then the policy stays as it was.
+// SetPolicy changes the policy while other goroutines use the limiter. keep says what the limiter keeps of its state. Calls that run at the
+// same time neither wait nor fail, and bookings keep their departures. A limiter can be changed to 4,096 different policies, and a limiter with
+// Credit to none. After an error, a [*PolicyError], the policy is unchanged.
 func (l *Limiter) SetPolicy(policy string, keep Keep) error {
 	if l.closed.Load() {
 		return ErrClosed
@@ -149,14 +149,14 @@ func (l *Limiter) SetPolicy(policy string, keep Keep) error {
 // Allow takes a permit now, if there is one.
 func (l *Limiter) Allow() bool { return !l.closed.Load() && l.allow(1) }
 
-// AllowN takes n permits now, or none. n of 0 asks nothing and is allowed.
+// AllowN takes n permits now, or none. An n of 0 charges nothing and is allowed until Close.
 func (l *Limiter) AllowN(n uint64) bool { return !l.closed.Load() && l.allow(n) }
 
-// AllowAt is [Limiter.AllowN] at the caller's time, in nanoseconds. A limiter is either always called with the caller's
-// time or with times of its clock ([Now]).
+// AllowAt is [Limiter.AllowN] at the caller's time, in nanoseconds. Use either times of one clock of your own for all calls, or times of the
+// limiter's clock ([Limiter.Now]).
 func (l *Limiter) AllowAt(now, n uint64) bool { return !l.closed.Load() && l.allowAt(now, n) }
 
-// Check takes n permits now and answers in full. n of 0 asks without charging. The error is [ErrClosed] or nil.
+// Check takes n permits now and returns the full decision. An n of 0 charges nothing. The error is [ErrClosed] or nil.
 func (l *Limiter) Check(n uint64) (Decision, error) {
 	if l.closed.Load() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
@@ -172,7 +172,7 @@ func (l *Limiter) CheckAt(now, n uint64) (Decision, error) {
 	return l.checkAt(now, n)
 }
 
-// Peek is what [Limiter.Check] would answer; it changes nothing.
+// Peek returns what [Limiter.Check] would return. It changes nothing.
 func (l *Limiter) Peek(n uint64) (Decision, error) {
 	if l.closed.Load() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
@@ -238,7 +238,7 @@ func (l *Limiter) TakeUpToAt(now, most uint64) (uint64, error) {
 	return taken, nil
 }
 
-// Charge charges n permits without asking, after the work, when the cost or the failure is known. Later requests are refused until the debt
+// Charge charges n permits without a decision, after the work, when the cost or the failure is known. Later requests are refused until the debt
 // is paid. It returns the rest that the state has no room for: a token bucket holds a debt of one burst, and windows and logs hold none.
 // Under a policy with Ban a charge that leaves no permit counts as a refusal.
 func (l *Limiter) Charge(n uint64) (rest uint64, err error) {

@@ -121,7 +121,7 @@ func (t *Table) Allow(key string) bool { return t.Under(0).Allow(key) }
 // AllowN takes n permits of the key under policy 0, or none.
 func (t *Table) AllowN(key string, n uint64) bool { return t.Under(0).AllowN(key, n) }
 
-// Check takes n permits of the key under policy 0 and returns the full decision. n of 0 asks without charging.
+// Check takes n permits of the key under policy 0 and returns the full decision. An n of 0 charges nothing.
 func (t *Table) Check(key string, n uint64) (Decision, error) { return t.Under(0).Check(key, n) }
 
 // Under returns the table's keys under the policy of that number.
@@ -149,7 +149,7 @@ func (k Keys) AllowN(key string, n uint64) bool {
 	return code == 0
 }
 
-// Check takes n permits of the key and returns the full decision. n of 0 asks without charging. With an error the verdict is [Denied].
+// Check takes n permits of the key and returns the full decision. An n of 0 charges nothing. With an error the verdict is [Denied].
 func (k Keys) Check(key string, n uint64) (Decision, error) {
 	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := k.call(func(table uintptr) Code { return tableCheck(table, k.policy, key, n, &d) })
@@ -178,7 +178,7 @@ func (k Keys) PeekAt(key string, now, n uint64) (Decision, error) {
 	return d, err
 }
 
-// Charge charges n permits of the key without asking, after the work, when the cost or the failure is known. Later requests are refused
+// Charge charges n permits of the key without a decision, after the work, when the cost or the failure is known. Later requests are refused
 // until the debt is paid. It returns the rest that the key's state has no room for: a token bucket holds a debt of one burst, and windows
 // and logs hold none. Under a policy with Ban a charge that leaves no permit counts as a refusal.
 func (k Keys) Charge(key string, n uint64) (rest uint64, err error) {
@@ -259,7 +259,7 @@ func (k Keys) call(f func(table uintptr) Code) error {
 	return err
 }
 
-// ask is call for a C function that answers a question.
+// ask is call for a C function that returns TOLLBAR_YES or TOLLBAR_NO.
 func (k Keys) ask(f func(table uintptr) Code) (bool, error) { return k.table.ask(f) }
 
 func (t *Table) ask(f func(table uintptr) Code) (bool, error) {

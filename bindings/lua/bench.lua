@@ -1,5 +1,4 @@
---- What a decision costs from LuaJIT and from C, on the same handles in one run: rounds of both in turn, of which the middle
--- one counts.
+--- Measures a decision from LuaJIT and from C, on the same handles in one run: rounds of both by turns, and the median counts.
 --
 --     luajit bench.lua C-SIDE [--smoke]
 local ffi = require "ffi"
@@ -32,7 +31,7 @@ local frozen = assert(tollbar.limiter "100000000/s burst 4gb unit bytes")
 local keyed = assert(tollbar.table("100000000/s burst 1gb unit bytes", { capacity = 10000 }))
 local out = {}
 
--- name, C's loop, ours; each decision is a yes, and a loop counts them.
+-- name, C's loop, LuaJIT's loop. Every decision admits, and each loop counts its admissions.
 local cases = {
     { "limiter:allow", function() return c.c_limiter_check(limiter.handle, count) end, function()
         local yes = 0
@@ -95,7 +94,7 @@ print(("%-26s %7s %7s %7s %6s  %s"):format("LuaJIT", "ns", "C, ns", "more", "rat
 for _, case in ipairs(cases) do
     local name, in_c, in_lua = unpack(case)
     local theirs, ours, more = {}, {}, {}
-    -- Until it is compiled it is not what is measured.
+    -- Rounds before LuaJIT has compiled the loop do not count.
     timed(in_lua)
     for i = 1, rounds do
         theirs[i], ours[i] = timed(in_c), timed(in_lua)

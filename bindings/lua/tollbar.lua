@@ -1,4 +1,4 @@
---- Rate limiting in nanoseconds, exact and lock-free: LuaJIT's face of libtollbar. README.md has the whole of it.
+--- Rate limiting in nanoseconds, exact and lock-free: libtollbar for LuaJIT. README.md is the manual.
 --
 -- A failure at run time (a file that cannot be opened, a policy's text, a full table) returns `nil, message, code`. A fault of the program
 -- (a wrong type, an unknown option, a closed handle) raises an error. The first result of a decision is false or nil unless the request may
@@ -10,7 +10,7 @@ local keyed = require "tollbar.table"
 local take = require "tollbar.take_many"
 
 local tollbar = {
-    --- The functions and constants of tollbar.h, for what has no other name here.
+    --- The functions and constants of tollbar.h, for those without a Lua name.
     C = core.lib,
     version = core.version,
     limiter = limiter.new,
@@ -20,7 +20,7 @@ local tollbar = {
     open_in_flight = in_flight.open,
     take_many = take.many,
     take_many_at = take.many_at,
-    --- The module is loaded when the first lease is made, and with it libtollbar-redis.
+    --- Makes a lease. The first call loads the module lease, and with it libtollbar-redis.
     lease = function(...)
         return require("tollbar.lease").new(...)
     end,

@@ -124,7 +124,7 @@ func (c *Cell) check(p *Policy, now, n uint64) (Verdict, uint64) {
 	}
 }
 
-// Check takes n permits at time now, in nanoseconds, and returns the full decision. n of 0 asks without charging.
+// Check takes n permits at time now, in nanoseconds, and returns the full decision. An n of 0 charges nothing.
 func (c *Cell) Check(p *Policy, now, n uint64) Decision {
 	verdict, word := c.check(p, now, n)
 	return p.describe(verdict, word, now, n)

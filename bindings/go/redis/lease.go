@@ -201,7 +201,7 @@ func (l *Lease) AllowN(key string, n uint64) bool {
 }
 
 // Check takes n permits of the key and returns the full decision: Remaining counts this machine's permits, RetryAfter is an estimate, and
-// ResetAfter is 0. n of 0 asks without charging. With an error the verdict is [tollbar.Denied].
+// ResetAfter is 0. An n of 0 charges nothing. With an error the verdict is [tollbar.Denied].
 func (l *Lease) Check(key string, n uint64) (tollbar.Decision, error) {
 	d := tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}
 	err := l.call(func() tollbar.Code { return leaseCheck(l.handle, key, n, &d) })

@@ -1,7 +1,7 @@
---- Runs named tests and counts them; what follows on the last line is `N passed, N failed`.
+--- Runs named tests and counts them. The last line is `N passed, N failed`.
 local harness = { passed = 0, failed = 0 }
 
---- One test. It fails if it raises an error.
+--- Runs one test, which fails if it raises an error.
 function harness.test(name, run)
     local good, why = xpcall(run, debug.traceback)
     if good then
@@ -19,7 +19,7 @@ function harness.equal(got, wanted, what)
     end
 end
 
---- That it raises an error with these words in it, told in the line of this program that made the call.
+--- Asserts that `run` raises an error with these words, at the line of this program that made the call.
 function harness.raises(words, run)
     local good, why = pcall(run)
     if good then
@@ -33,7 +33,7 @@ function harness.raises(words, run)
     end
 end
 
---- That it answers nil, a text with these words, and that number.
+--- Asserts that a call returned nil, a text with these words, and that number.
 function harness.fails(words, number, first, message, code)
     harness.equal(first, nil)
     if type(message) ~= "string" or not message:find(words, 1, true) then

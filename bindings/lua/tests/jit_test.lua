@@ -1,10 +1,10 @@
---- That the calls which are made for each request are compiled, and allocate nothing.
+--- Asserts that LuaJIT compiles the calls of the request path, and that they allocate nothing.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local util = require "jit.util"
 local test = harness.test
 
--- Everything passes, and so takes the same way.
+-- Every request is admitted, so every call takes the same path.
 local policy = "1000000000/s burst 1000000000"
 local limiter = assert(tollbar.limiter(policy))
 local keyed = assert(tollbar.table(policy, { capacity = 10000 }))
@@ -85,7 +85,7 @@ local loops = {
     end,
 }
 
---- Runs the loop with nothing compiled yet: how many traces were kept, and why others were given up.
+--- Runs the loop from an empty trace cache. Returns the number of traces kept, and why others were aborted.
 local function compile(loop)
     jit.flush()
     local kept, given_up = 0, {}
@@ -105,8 +105,8 @@ end
 for name, loop in pairs(loops) do
     test(name .. " is compiled, and allocates nothing", function()
         local kept, given_up
-        -- Where the compiler begins is left to chance. Begun at a wrong place it gives up some traces before one fits, now and then
-        -- many; what cannot be compiled is given up in every attempt until it is left to the interpreter for good.
+        -- LuaJIT chooses at random where a trace begins, and aborts some traces that begin at a wrong place. Code that it cannot compile
+        -- is aborted in every attempt, until LuaJIT blacklists it.
         for _ = 1, 5 do
             kept, given_up = compile(loop)
             if kept > 0 and #given_up <= 3 then break end

@@ -1,4 +1,4 @@
---- Leases, without a store and with a real redis-server, which this starts on a socket in a directory of its own.
+--- Leases, without a store and with a real redis-server, which the test starts on a socket in a directory of its own.
 local here = arg[0]:match("^(.*)tests/[^/]*$") or "./"
 package.path = here .. "?.lua;" .. here .. "tests/?.lua;" .. package.path
 local tollbar, harness, ffi = require "tollbar", require "harness", require "ffi"
@@ -21,7 +21,7 @@ local function taken(one, key, tries)
     return n
 end
 
---- Milliseconds usually; a busy machine has half a minute.
+--- Waits for a condition, which usually takes milliseconds. A busy machine has half a minute.
 local function until_true(what, holds)
     for _ = 1, 6000 do
         if holds() then
@@ -37,7 +37,7 @@ local function has_redis()
     return maps:find("libtollbar-redis.so", 1, true) ~= nil
 end
 
--- The first test, since nothing unloads a library.
+-- This test is the first, because a loaded library is never unloaded.
 test("only a lease loads libtollbar-redis", function()
     assert(tollbar.table("1/s", { capacity = 10 }):allow("key"))
     equal(has_redis(), false)
@@ -103,7 +103,7 @@ test("a closed one", function()
     equal(one:close(0.02), false, "nobody to tell")
 end)
 
--- The server's own process ends with the input that this holds.
+-- The server's shell ends when this process closes its standard input.
 local directory = assert(io.popen("mktemp -d")):read("*l")
 local socket = directory .. "/s"
 local server = assert(io.popen(string.format(
@@ -116,7 +116,7 @@ test("a real store", function()
         equal(one:tick() > 0 and two:tick() > 0, true)
         return one:stats().circuit == "closed" and two:stats().circuit == "closed" and one:why() == nil
     end)
-    -- A store that knows nothing gives nothing for its first second.
+    -- A store with new data grants nothing for its first second.
     for _ = 1, 240 do
         one:tick()
         two:tick()

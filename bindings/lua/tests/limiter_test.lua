@@ -1,4 +1,4 @@
---- Limiters, and the parts of the module that need no table.
+--- Limiters, and the functions of the module that need no table.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local ffi = require "ffi"
@@ -159,7 +159,7 @@ test("waiting sleeps for what it gets, and refuses at once what it cannot get", 
     local took = tonumber(tollbar.now("monotonic") - before) / 1e9
     assert(took >= 0.3999, took)
     equal(limiter:wait(nil, 2), false)
-    -- Without end, too.
+    -- The same without a timeout.
     equal(limiter:wait(), true)
     equal(limiter:wait(math.huge), true)
     local slow = assert(tollbar.limiter("1/day"))
@@ -169,7 +169,7 @@ end)
 
 test("waiting in nginx: nothing books, or what cannot book asks again", function()
     local slept = 0
-    -- nginx's timers count whole milliseconds, and may end early: the first does so at once.
+    -- nginx's timers have whole milliseconds and may end early. The first one here ends at once.
     local function sleep(seconds)
         slept = slept + 1
         assert(seconds > 0 and seconds < 1 and math.abs(seconds * 1000 - math.floor(seconds * 1000 + 0.5)) < 1e-6)
@@ -183,7 +183,7 @@ test("waiting in nginx: nothing books, or what cannot book asks again", function
             ["1/250ms algo fixed-window anchor first"] = "1/day algo fixed-window anchor first",
         } do
             local limiter
-            -- Anew where a busy machine has let the time pass by itself.
+            -- Begins again if a busy machine took so long that permits refilled.
             for _ = 1, 20 do
                 limiter, slept = assert(tollbar.limiter(policy)), 0
                 local before = tollbar.now()
@@ -268,7 +268,7 @@ test("what is not used any more is freed", function()
     end
     local function run()
         for _ = 1, 200 do
-            -- Half a megabyte each.
+            -- Each limiter takes half a megabyte.
             assert(tollbar.limiter("65536/day algo sliding-log")):allow(65536)
             if _ % 20 == 0 then
                 collectgarbage()

@@ -1,10 +1,10 @@
--- Light threads that wait in line, with a scheduler in the place of nginx's. Ends with `N passed, N failed`.
+-- Light threads that wait in line, with a scheduler in place of nginx's. Ends with `N passed, N failed`.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal = harness.test, harness.equal
 
--- Runs functions as light threads: they sleep and wait by the clock, one goes on at a time. `world.naps` counts how often one
--- went to sleep, `world.killed` is a set of those that never go on.
+-- Runs functions as light threads, one at a time, on a clock of its own. `world.naps` counts their sleeps, and `world.killed` is the set of
+-- threads that never run again.
 local function run(functions)
     local world = { naps = 0, killed = {} }
     local threads, due, bells = {}, {}, {}
@@ -101,7 +101,7 @@ test("a light thread that was killed does not hold up the others", function()
     assert(limiter:allow())
     local passed = {}
     run(times(3, function(i, world)
-        -- The first sleeps in front of the second, which goes on a second after the first was to ask.
+        -- The first sleeps in front of the second, which checks a second after the first should have checked.
         world.killed[1] = i == 3
         passed[i] = limiter:wait()
     end))

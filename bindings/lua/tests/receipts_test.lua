@@ -9,7 +9,7 @@ ffi.cdef "int getpid(void);"
 
 local SECOND = 1000000000
 
--- The name of this program's interpreter is before all options.
+-- The interpreter's name is in front of all options.
 local first = 0
 while arg[first - 1] do
     first = first - 1
@@ -24,7 +24,7 @@ local function settles(table, now, receipt, cost, given_back, rest, first)
 end
 
 test("time is not given twice", function()
-    -- Five of ten, then seven two seconds later. The five cost nothing: five more do not pass.
+    -- Takes 5 of 10, and 7 two seconds later. Then the 5 turn out to cost nothing, and 5 more are refused nevertheless.
     local table = assert(tollbar.table("1/s burst 10", { capacity = 100 }))
     local five, retry_after, remaining, _, reason = table:take_at(10 * SECOND, "k", 5)
     equal(#five, 32)

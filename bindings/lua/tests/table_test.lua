@@ -10,7 +10,7 @@ ffi.cdef "int getpid(void); int fork(void); void _exit(int); int waitpid(int, in
 local DAY = 86400000000000
 local files = 0
 
---- Runs with the path of a file that is not there yet, in the machine's memory.
+--- Runs a test with the path of a file that does not exist yet, in /dev/shm.
 local function with_path(run)
     files = files + 1
     local path = "/dev/shm/tollbar-lua-" .. ffi.C.getpid() .. "-" .. files
@@ -19,7 +19,7 @@ local function with_path(run)
     assert(good, why)
 end
 
---- What `run` returns, a small number, from a child.
+--- Runs `run` in a child process, and returns its result, a small number.
 local function forked(run)
     local child = ffi.C.fork()
     if child == 0 then
@@ -159,7 +159,7 @@ test("batches", function()
     for i = 1, 500 do
         equal(out[i], i <= 300)
     end
-    -- An array that is used again is cut to size.
+    -- A reused array is cut to size.
     local again, few = table:check_many({ "a", "b", "a" }, 2, 0, out)
     assert(again == out)
     equal(few, 2)
@@ -298,7 +298,7 @@ test("a thread takes permits of hot keys in advance", function()
         equal(admitted(hot, "a", 100), 100)
         local _, _, own = hot:peek("a")
         local _, _, rest = plain:peek("a")
-        -- The table has been charged for what the thread has.
+        -- The thread's credit is charged to the table.
         assert(rest < own, rest .. " " .. own)
     end)
 end)
@@ -318,7 +318,7 @@ test("what is not used any more is given back", function()
     end
     local function run()
         for _ = 1, 50 do
-            -- Some two megabytes each.
+            -- Each table takes some two megabytes.
             assert(tollbar.table("3/day", { capacity = 100000 })):allow("a")
             collectgarbage()
         end

@@ -80,7 +80,7 @@ test("bad limits charge nothing", function()
     _, _, left = of:peek "k"
     equal(left, 3)
     equal(take_many { few, { of, "k" } }, true)
-    -- nil is no key: the table's options say what that gets.
+    -- nil is a missing key, which the table's option `missing` decides.
     local allowed, _, _, _, reason = take_many { few, { of, nil } }
     equal(allowed, false)
     equal(reason, "missing key")

@@ -6,7 +6,7 @@ local test, equal = harness.test, harness.equal
 local ALLOWED, NEVER = "0", "2"
 local here = arg[0]:match("^(.*)/") or "."
 
--- Numbers of 64 bits, which a Lua number does not hold.
+-- 64-bit numbers, which a Lua number does not hold.
 local function long(digits)
     return loadstring("return " .. digits .. "ULL")()
 end
@@ -24,7 +24,7 @@ for line in io.lines(here .. "/../../../tests/vectors/decisions.json") do
                 local wait = verdict == NEVER and math.huge or tonumber(retry_after) / 1e9
                 local function same(face, allowed, after, left)
                     equal(allowed, verdict == ALLOWED, face .. " at step " .. n)
-                    -- Seconds, as near as a Lua number comes to the nanoseconds.
+                    -- Seconds, to the precision of a Lua number.
                     assert(after == wait or math.abs(after - wait) <= wait * 2 ^ -52, face .. " at step " .. n)
                     equal(left, tonumber(remaining), face .. " at step " .. n)
                 end

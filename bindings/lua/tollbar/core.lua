@@ -1,4 +1,4 @@
---- The library, and what limiters and tables have in common: errors, arguments, answers.
+--- The library, and the common code of limiters and tables: errors, arguments, results.
 local ffi = require "ffi"
 local values = require "tollbar.cdef"
 
@@ -9,8 +9,8 @@ local function environment(name)
     return value ~= "" and value or nil
 end
 
---- The library of that name ("libtollbar"): `path` if that is given; that of the checkout which this file lies in, if `make lib` has
--- been run there; else the one that is installed.
+--- Loads the library of that name ("libtollbar"): `path` if given, else the one of the checkout that this file is in, if `make lib` built
+-- it, else the installed one.
 function core.load(name, path)
     if path then
         return ffi.load(path)
@@ -27,7 +27,7 @@ function core.load(name, path)
     return ffi.load(name .. ".so.1")
 end
 
---- TOLLBAR_REDIS_LIBRARY, or libtollbar-redis beside TOLLBAR_LIBRARY, for whichever is set.
+--- Returns the path of libtollbar-redis: TOLLBAR_REDIS_LIBRARY, or the file beside TOLLBAR_LIBRARY.
 function core.redis_path()
     local beside = environment("TOLLBAR_LIBRARY")
     return environment("TOLLBAR_REDIS_LIBRARY") or beside and (beside:gsub("libtollbar(%.so[^/]*)$", "libtollbar-redis%1"))
@@ -42,8 +42,8 @@ core.version = ffi.string(lib.tollbar_version_string())
 local ALLOWED, DENIED = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED
 local E_NULL = lib.TOLLBAR_E_NULL
 
---- nil, a message and the number of an error. A handle that is NULL has been closed, and no other pointer that this module
--- gives to C can be NULL. Methods end in a call of this, so the level above it is the user's program.
+--- Returns nil, a message and the number of an error. TOLLBAR_E_NULL means a closed handle, because no other pointer that this module
+-- passes to C can be NULL. Methods end in a call of this function, so the level above it is the user's program.
 function core.failure(code, what)
     if code == E_NULL then
         error((what or "it") .. " is closed", 2)
@@ -69,7 +69,7 @@ function core.system_failure(code, path)
     return nil, message .. " (" .. ffi.string(ffi.C.strerror(errno)) .. ")", code
 end
 
---- A struct that says its size, as [C6] of tollbar.h wants it.
+--- Makes a struct with its size in `struct_size` ([C6] of tollbar.h).
 function core.struct(name)
     local type_of = ffi.typeof(name)
     local size = ffi.sizeof(type_of)
@@ -80,14 +80,14 @@ function core.struct(name)
     end
 end
 
---- The error is told at the call in the user's program, which is `level` calls above the function that calls this.
+--- Raises an error at the call in the user's program, which is `level` calls above the function that calls this.
 local function wrong(what, value, level)
     error(what .. ", not " .. (type(value) == "number" and tostring(value) or type(value)), (level or 2) + 2)
 end
 
 local u64, i64 = ffi.typeof("uint64_t"), ffi.typeof("int64_t")
 
---- A number of permits or of nanoseconds, for a parameter that is a uint64_t. An integer that a double holds exactly may be a number.
+--- Checks a number of permits or nanoseconds for a uint64_t parameter. A Lua number is valid if a double holds it exactly.
 function core.count(value, level)
     if type(value) == "number" then
         if value >= 0 and value <= 9007199254740992 and value % 1 == 0 then
@@ -101,7 +101,7 @@ function core.count(value, level)
     wrong("a whole number from 0 to 2^53, or a uint64_t, was expected", value, level)
 end
 
---- A policy's number in a table, or of bits in an address.
+--- Checks a uint32_t: the number of a policy, or of an address's bits.
 function core.number(value, level)
     if type(value) ~= "number" or not (value >= 0 and value <= 0xffffffff) or value % 1 ~= 0 then
         wrong("a whole number from 0 on was expected", value, level)
@@ -124,7 +124,7 @@ function core.key(key)
     return core.text("a key", key, 3), #key
 end
 
---- Seconds as nanoseconds; nil and math.huge are without end.
+--- Seconds as nanoseconds. nil and math.huge mean no end.
 function core.patience(seconds)
     if seconds == nil then
         return values.NO_TIME
@@ -147,7 +147,8 @@ for number = 0, lib.TOLLBAR_REASON_IN_FLIGHT do
     reasons[number] = ffi.string(lib.tollbar_strreason(number))
 end
 
---- What a decision came to: whether it may pass, the wait, what remains, the time to fresh, why, and which policy of a list bound. `decision` is the module's own and is written by the next call.
+--- Returns a decision's results: whether the request may pass, the seconds to wait, the permits left, the seconds until the state is fresh, the reason, and
+-- the index of the binding policy of a list. The next call overwrites `decision`.
 function core.answer(code, decision, what)
     if code == ALLOWED then
         return true, 0, tonumber(decision.remaining), seconds(decision.reset_after_ns), reasons[decision.reason],
@@ -159,7 +160,7 @@ function core.answer(code, decision, what)
     return core.failure(code, what)
 end
 
---- True or false for a question.
+--- Converts TOLLBAR_YES and TOLLBAR_NO to true and false.
 function core.bool(code, what)
     if code < 0 then
         return core.failure(code, what)
@@ -177,7 +178,7 @@ function core.yes(code, what)
     return core.failure(code, what)
 end
 
---- One of the words of an option as its number.
+--- Converts a word of an option to its number.
 function core.choice(what, word, among, level)
     local number = among[word]
     if not number then
@@ -186,7 +187,7 @@ function core.choice(what, word, among, level)
     return number
 end
 
---- An options table, in which a name that does not exist is an error and not a default.
+--- Checks an options table. An unknown name is an error.
 function core.options(given, known)
     if given == nil then
         return {}
@@ -214,7 +215,7 @@ core.CLOCKS = {
 local new_spec, new_error = core.struct("tollbar_policy_spec"), core.struct("tollbar_policy_error")
 core.new_spec = new_spec
 
---- A policy's text as a spec; else nil, what is wrong and at which column, and the number of the error.
+--- Parses a policy's text. Returns the spec, or nil, a message with the column, and the number of the error.
 function core.policy(text, level)
     core.text("a policy", text, level or 3)
     local spec, why = new_spec(), new_error()
@@ -242,7 +243,7 @@ function core.last_time(text)
     return last_time[0]
 end
 
---- The text of a spec.
+--- Returns the text of a spec.
 function core.print_policy(spec)
     local buffer, length = ffi.new("char[?]", lib.TOLLBAR_POLICY_TEXT_MAX), ffi.new("size_t[1]")
     local code = lib.tollbar_policy_spec_print(spec, buffer, lib.TOLLBAR_POLICY_TEXT_MAX, length)
@@ -254,7 +255,7 @@ end
 
 local instant = ffi.new("uint64_t[1]")
 
---- Nanoseconds since the machine's start, by "wall" since 1970; a uint64_t.
+--- Returns nanoseconds since the machine's start, or with "wall" since 1970, as a uint64_t.
 function core.clock_now(clock)
     local code = lib.tollbar_clock_now(clock, instant)
     assert(code == ALLOWED)
@@ -276,13 +277,13 @@ local function network(call, address, ipv4_bits, ipv6_bits)
     return ffi.string(prefix.bytes, prefix.length)
 end
 
---- A key of a network address: the first bits of it, 32 of IPv4 and 64 of IPv6 unless said. A limit by IPv6 address is none,
--- since a host can change its address with every request.
+--- Returns the key of a network address: its first bits, 32 of IPv4 and 64 of IPv6 by default. A limit by whole IPv6 address has no effect,
+-- because a host can change its address with every request.
 function core.prefix(text, ipv4_bits, ipv6_bits)
     return network(lib.tollbar_prefix_parse, text, ipv4_bits, ipv6_bits)
 end
 
---- The same of an address's 4 or 16 bytes, as in $binary_remote_addr.
+--- The same for an address's 4 or 16 bytes, as in $binary_remote_addr.
 function core.prefix_of(bytes, ipv4_bits, ipv6_bits)
     return network(lib.tollbar_prefix_from_address, bytes, ipv4_bits, ipv6_bits)
 end

@@ -6,7 +6,7 @@ local lib = core.lib
 local failure = core.failure
 local ALLOWED, DENIED, TICKET = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED, lib.TOLLBAR_E_TICKET
 
--- As in limiter.lua: closed is NULL.
+-- A struct around the pointer, as in limiter.lua. NULL means closed.
 ffi.cdef "typedef struct { tollbar_in_flight *handle; } tollbar_lua_in_flight;"
 
 local ticket, word = ffi.new("tollbar_ticket[1]"), ffi.new("uint64_t[1]")

@@ -1,4 +1,4 @@
---- Lease: one limit over many machines, through Redis or Valkey. Loaded when a lease is made, since it loads libtollbar-redis.
+--- Lease: one limit over many machines, through Redis or Valkey. This module loads libtollbar-redis, so it is loaded only when a lease is made.
 local ffi = require "ffi"
 local core = require "tollbar.core"
 require "tollbar.cdef_redis"
@@ -9,7 +9,7 @@ assert(lib.tollbar_redis_abi_1 == 1)
 local count, text, answer, failure = core.count, core.text, core.answer, core.failure
 local ALLOWED = lib.TOLLBAR_ALLOWED
 
--- As in limiter.lua: closed is NULL.
+-- A struct around the pointer, as in limiter.lua. NULL means closed.
 ffi.cdef "typedef struct { tollbar_lease *handle; tollbar_lease_client *client; } tollbar_lua_lease;"
 
 local decision = core.struct("tollbar_decision")()
@@ -18,7 +18,7 @@ local word = ffi.new("uint32_t[1]")
 local CIRCUITS = { [0] = "unknown", "closed", "open" }
 local Lease = {}
 
---- Returns a key's bytes and their number. nil and the empty key are the one limit for all requests.
+--- Returns a key's bytes and their number. nil and the empty key are the key of a limit for all requests.
 local function bytes(key)
     if key == nil then
         return nil, 0
@@ -26,7 +26,7 @@ local function bytes(key)
     return text("a key", key, 3), #key
 end
 
---- Takes `cost` permits of the key, 1 unless said: true if the request may pass. It never waits for the store.
+--- Takes `cost` permits of the key, 1 by default. Returns true if the request may pass. The call never waits for the store.
 function Lease:allow(key, cost)
     local data, length = bytes(key)
     local code = lib.tollbar_lease_check(self.handle, data, length, cost == nil and 1 or count(cost), nil)
@@ -82,7 +82,7 @@ function Lease:why()
     return words ~= "" and words or nil
 end
 
---- Reports to the store the permits that it does not know yet, for at most `seconds` (0 if not given), and ends the lease. Returns false if
+--- Reports to the store the permits that it has not charged yet, for at most `seconds` (0 by default), and ends the lease. Returns false if
 -- the time was too short. Later calls are errors. A second close returns true.
 function Lease:close(seconds)
     local patience = seconds == nil and 0 or core.patience(seconds) / 1000000ULL
@@ -108,8 +108,8 @@ local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraf
 local FALLBACKS = { share = lib.TOLLBAR_FALLBACK_SHARE, deny = lib.TOLLBAR_FALLBACK_DENY, allow = lib.TOLLBAR_FALLBACK_ALLOW }
 local lease = {}
 
---- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }): this machine's part of a limit that four machines share.
--- Processes that are forked later (nginx's workers) are one machine with this one.
+--- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }) makes this machine's part of a limit that four machines share.
+-- Processes that are forked later (nginx's workers) belong to the same machine.
 function lease.new(name, policy, options)
     text("a name", name)
     options = core.options(options, KNOWN)

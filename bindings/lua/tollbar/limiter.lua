@@ -1,4 +1,4 @@
---- Limiter: one state, any algorithm.
+--- Limiter: one state under any policy.
 local ffi = require "ffi"
 local core = require "tollbar.core"
 local line = require "tollbar.line"
@@ -8,11 +8,11 @@ local lib = core.lib
 local count, answer, failure = core.count, core.answer, core.failure
 local ALLOWED, DENIED, TSC = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED, lib.TOLLBAR_CLOCK_TSC
 
--- A struct around the pointer, so that a call is a load and a call of C: no lookup by name, nothing to allocate. Closed is
--- NULL, which C refuses by itself.
+-- A struct around the pointer, so that a method loads the pointer and calls C, without a lookup by name and without an allocation. NULL
+-- means closed, and C refuses it.
 ffi.cdef "typedef struct { tollbar_limiter *handle; } tollbar_lua_limiter;"
 
--- Written by each call and read before the next: a Lua state runs one at a time.
+-- Every call overwrites these, and reads them before the next call, because a Lua state runs one call at a time.
 local decision = core.struct("tollbar_decision")()
 local word = ffi.new("uint64_t[1]")
 local booked = ffi.new "tollbar_reservation"
@@ -28,8 +28,8 @@ function Limiter:allow(cost)
     return failure(code, "the limiter")
 end
 
---- Takes `cost` permits: whether the request may pass; seconds until it could, 0 if it may, math.huge if it never can;
--- permits that are left; seconds until the limiter is as good as fresh.
+--- Takes `cost` permits. Returns whether the request may pass; the seconds until it could pass, 0 if it passes, math.huge if it never can;
+-- the permits left; and the seconds until the limiter is as good as fresh.
 function Limiter:check(cost)
     return answer(lib.tollbar_limiter_check(self.handle, cost == nil and 1 or count(cost), decision), decision, "the limiter")
 end
@@ -63,7 +63,7 @@ function Limiter:take_up_to(most)
     return code == ALLOWED and tonumber(word[0]) or 0
 end
 
---- Charges `cost` permits without asking, after the work, when the cost or the failure is known. Returns the permits that could not be
+--- Charges `cost` permits without a decision, after the work, when the cost or the failure is known. Returns the permits that could not be
 -- charged. A token bucket holds a debt of one burst, windows and logs hold none.
 function Limiter:charge(cost)
     local code = lib.tollbar_limiter_charge(self.handle, cost == nil and 1 or count(cost), word)
@@ -107,14 +107,14 @@ function Limiter:cancel(reservation)
     return tonumber(word[0])
 end
 
---- Books, or asks: a code and the time from which the permits may be used; or nil and the time to ask again.
+--- Books permits, or checks. Returns a code and the time from which the permits may be used, or nil and the time of the next check.
 local function book_or_ask(self, patience, cost)
     local now = core.clock_now(TSC)
     local code = lib.tollbar_limiter_reserve(self.handle, cost, patience, booked)
     if code == ALLOWED then
         return code, now + booked.wait_ns
     elseif code == DENIED then
-        -- Too long, or an algorithm that cannot book ahead.
+        -- The wait would be too long, or the algorithm cannot book ahead.
         code = lib.tollbar_limiter_check(self.handle, cost, decision)
         if code == DENIED and decision.retry_after_ns <= patience then
             return nil, now + decision.retry_after_ns
@@ -123,7 +123,7 @@ local function book_or_ask(self, patience, cost)
     return code, now
 end
 
---- For an event loop, which must not block: books, or (in nginx) waits in a line and checks again.
+--- For an event loop, which must not block: books permits, or (in nginx) waits in a line and checks again.
 local function wait_in_loop(self, sleep, patience, cost)
     local function clock()
         return core.clock_now(TSC)
@@ -165,9 +165,9 @@ local function wait_in_loop(self, sleep, patience, cost)
     return code
 end
 
---- Takes `cost` permits, sleeping up to `timeout` seconds for them: true if it has. False at once if they cannot be had by
--- then, with nothing taken. In nginx other requests go on meanwhile (ngx.sleep). Elsewhere the thread sleeps, or `sleep`, a function
--- of seconds, which an event loop may have.
+--- Takes `cost` permits, and sleeps up to `timeout` seconds for them. Returns true if it took them. Returns false at once, and takes nothing, if
+-- the limiter will not have them in time. In nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or the event
+-- loop's `sleep`, a function of seconds.
 function Limiter:wait(timeout, cost, sleep)
     local patience = core.patience(timeout)
     cost = cost == nil and 1 or count(cost)
@@ -186,7 +186,7 @@ end
 
 local new_state = core.struct("tollbar_limiter_state")
 
---- Returns the counts of decisions of all threads: allowed, denied, never. Each check of a waiter counts as one.
+--- Returns the counts of decisions of all threads: allowed, denied, never. Each check of a waiting caller counts as one.
 function Limiter:counts()
     local state = new_state()
     local code = lib.tollbar_limiter_get_state(self.handle, state)
@@ -212,7 +212,7 @@ function Limiter:set_policy(to, keep)
     return core.yes(lib.tollbar_limiter_set_policy(self.handle, spec, kept), "the limiter")
 end
 
---- The policy's text.
+--- Returns the policy's text.
 function Limiter:policy()
     local spec = core.new_spec()
     local code = lib.tollbar_limiter_get_policy(self.handle, spec)
@@ -240,8 +240,8 @@ local new_options = core.struct("tollbar_limiter_options")
 local KNOWN = { clock = true, credit = true }
 local limiter = {}
 
---- limiter("100/s burst 20", { clock = "tsc" }); clocks are tsc, monotonic, coarse and wall. With `credit = true` threads take permits in
--- advance: up to an eighth of the burst may be refused early, and the bound stays. Only gcra has credit.
+--- limiter("100/s burst 20", { clock = "tsc" }) makes a limiter. The clocks are tsc, monotonic, coarse and wall. With `credit = true` threads take
+-- permits in advance: the bound stays, and up to an eighth of the burst may be refused early. Only gcra has credit.
 function limiter.new(policy, options)
     options = core.options(options, KNOWN)
     local how = new_options()

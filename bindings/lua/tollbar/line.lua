@@ -5,7 +5,7 @@
 -- removes it. If the first was only late, it goes on by itself and makes one check more than necessary.
 local GONE = 1000000000ULL
 
--- The places of each limit's line, in the order of arrival. The keys are weak: nobody waits for a limiter that is collected.
+-- The places of each limit's line, in the order of arrival. The keys are weak, because no light thread waits for a collected limiter.
 local lines = setmetatable({}, { __mode = "k" })
 
 local line = {}
@@ -30,7 +30,7 @@ local function leave(places, place, now)
     end
 end
 
---- Whether a light thread stands in the line of this limit.
+--- Whether a light thread waits in the line of this limit.
 function line.anybody(whom)
     local places = lines[whom]
     return places ~= nil and places[1] ~= nil
@@ -82,7 +82,7 @@ function line.semaphore()
         tried = true
         pcall(require, "ngx.semaphore")
     end
-    -- For a module that could not be loaded LuaJIT leaves a mark that is no table.
+    -- After a failed load LuaJIT leaves a value in package.loaded that is no table.
     local loaded = package.loaded["ngx.semaphore"]
     return type(loaded) == "table" and loaded or nil
 end

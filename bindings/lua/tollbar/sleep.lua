@@ -1,4 +1,4 @@
---- Sleeping in an event loop for permits that come at a known time.
+--- Sleeps in an event loop until a known time.
 local core = require "tollbar.core"
 
 local TSC = core.lib.TOLLBAR_CLOCK_TSC
@@ -10,13 +10,13 @@ function sleep.of(own)
     if own ~= nil then
         return own
     end
-    -- Not the global: scripts that forbid unknown ones would be stopped by the question.
+    -- package.loaded, because strict scripts make reading an unknown global an error.
     local ngx = package.loaded.ngx
     return ngx and ngx.sleep
 end
 
---- Sleeps until that time of the processor's counter: the limiter may be closed meanwhile. nginx's timers are in milliseconds and
--- start from the time at which the worker woke up, so one may end early.
+--- Sleeps until a time of the processor's counter. The caller may close the limiter during the sleep, so this function does not use it. nginx's timers have
+-- milliseconds and count from the time at which the worker woke up, so a timer may end early, and the function sleeps again.
 function sleep.until_time(sleeps, time)
     while true do
         local now = core.clock_now(TSC)

@@ -7,7 +7,7 @@ local lib = core.lib
 local count, number, text, answer, failure, yes = core.count, core.number, core.text, core.answer, core.failure, core.yes
 local ALLOWED, DENIED, TSC = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED, lib.TOLLBAR_CLOCK_TSC
 
--- As in limiter.lua: closed is NULL.
+-- A struct around the pointer, as in limiter.lua. NULL means closed.
 ffi.cdef "typedef struct { tollbar_table *handle; } tollbar_lua_table;"
 
 local decision = core.struct("tollbar_decision")()
@@ -54,7 +54,7 @@ function Table:peek(key, cost, policy)
     return answer(code, decision, "the table")
 end
 
--- Kept from batch to batch. Keys stay where they are: the caller's array holds them while C reads them.
+-- Reused by all batches. The keys are not copied: the caller's array keeps them alive while C reads them.
 local room, requests, results = 0
 
 --- Decides on an array of keys in turn, with one reading of the clock. Returns an array of true and false, `out` if that is given, and the
@@ -104,7 +104,7 @@ function Table:take_up_to(key, most, policy)
     return code == ALLOWED and tonumber(word[0]) or 0
 end
 
---- Charges `cost` permits of the key without asking, after the work, when the cost or the failure is known. Returns the permits that could
+--- Charges `cost` permits of the key without a decision, after the work, when the cost or the failure is known. Returns the permits that could
 -- not be charged. A token bucket holds a debt of one burst, windows and logs hold none. In OpenResty's log_by_lua this bans an address
 -- after five wrong passwords, under the policy "5/min ban 1h":
 --
@@ -146,7 +146,7 @@ function Table:cancel(key, reservation, policy)
     return tonumber(word[0])
 end
 
---- Books, or asks until there are permits: a code.
+--- Books permits, or checks until there are permits. Returns a code.
 local function wait_in_loop(self, sleep, policy, key, cost, patience)
     local data, length = bytes(key)
     local reservation = ffi.new "tollbar_reservation"
@@ -158,7 +158,7 @@ local function wait_in_loop(self, sleep, policy, key, cost, patience)
             return code
         end
         if code == DENIED then
-            -- Too long, or an algorithm that cannot book ahead.
+            -- The wait would be too long, or the algorithm cannot book ahead.
             code = lib.tollbar_table_check(self.handle, policy, data, length, cost, decision)
         end
         if code ~= DENIED or decision.retry_after_ns > patience then
@@ -170,9 +170,9 @@ local function wait_in_loop(self, sleep, policy, key, cost, patience)
     end
 end
 
---- Takes `cost` permits of the key, sleeping up to `timeout` seconds for them: true if it has. False at once if they cannot be had by
--- then, with nothing taken. The callers of a key wake in the order of their bookings; those of windows and logs each ask again. In nginx
--- other requests go on meanwhile (ngx.sleep). Elsewhere the thread sleeps, or `sleep`, a function of seconds, which an event loop may have.
+--- Takes `cost` permits of the key, and sleeps up to `timeout` seconds for them. Returns true if it took them. Returns false at once, and takes nothing,
+-- if the key will not have them in time. The callers of a key wake in the order of their bookings; callers of windows and logs each check again. In nginx
+-- other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or the event loop's `sleep`, a function of seconds.
 function Table:wait(key, timeout, cost, policy, sleep)
     local patience = core.patience(timeout)
     cost = cost == nil and 1 or count(cost)
@@ -251,13 +251,13 @@ function Table:set_override(key, to, policy, keep)
     return yes(lib.tollbar_table_set_override(self.handle, number(policy or 0), data, length, spec, kept), "the table")
 end
 
---- Puts a key back under its policy. False: it had no policy of its own.
+--- Puts a key back under its policy. Returns false if it had no policy of its own.
 function Table:clear_override(key, policy)
     local data, length = bytes(key)
     return core.bool(lib.tollbar_table_clear_override(self.handle, number(policy or 0), data, length), "the table")
 end
 
---- The text of a key's own policy; nil if it has none.
+--- Returns the text of a key's own policy, or nil if it has none.
 function Table:override(key, policy)
     local data, length = bytes(key)
     local spec = core.struct("tollbar_policy_spec")()
@@ -270,7 +270,7 @@ end
 
 local new_override = core.struct("tollbar_table_override")
 
---- All keys with a policy of their own, as a list of { policy, hash, to }: a number, a uint64_t and a text.
+--- Returns all keys with a policy of their own, as a list of { policy, hash, to }: a number, a uint64_t and a text.
 function Table:overrides()
     local list, found, spec = {}, new_override(), core.struct("tollbar_policy_spec")()
     while lib.tollbar_table_next_override(self.handle, found.next, found, spec) == lib.TOLLBAR_YES do
@@ -302,7 +302,7 @@ function Table:find_or_add_policy(policy)
     return numbered(self, lib.tollbar_table_find_or_add_policy, policy)
 end
 
---- The numbers of a struct by their names, but for its size.
+--- Returns the fields of a struct by name, without `struct_size`.
 local function fields(struct, names)
     local found = {}
     for name in names:gmatch("%S+") do
@@ -313,7 +313,7 @@ end
 
 local new_stats, new_health = core.struct("tollbar_table_stats"), core.struct("tollbar_table_health")
 
---- Counters and sizes, by the names that they have in tollbar.h.
+--- Returns counters and sizes, under their names in tollbar.h.
 function Table:stats()
     local stats = new_stats()
     local code = lib.tollbar_table_get_stats(self.handle, stats)
@@ -326,7 +326,7 @@ end
 
 local new_counts = core.struct("tollbar_counts")
 
---- Decisions under a policy, of all threads and processes: allowed, denied, never. stats() has the sums of all policies.
+--- Returns the counts of decisions under a policy, of all threads and processes: allowed, denied, never. stats() has the sums of all policies.
 function Table:counts(policy)
     local counts = new_counts()
     local code = lib.tollbar_table_get_counts(self.handle, policy == nil and 0 or count(policy), counts)
@@ -425,7 +425,7 @@ local function how(options, any)
     return o
 end
 
---- One text or an array of them as C wants them, and what must live as long as that is used.
+--- Converts one text or an array of texts to C's specs. Also returns the objects that must live as long as the specs are used.
 local function compiled(policies)
     if type(policies) ~= "table" then
         policies = { policies }
@@ -451,7 +451,7 @@ local function made(make, path, policies, options)
     if code ~= ALLOWED then
         return core.system_failure(code, path)
     end
-    -- Read until here, by C.
+    -- C has read the specs, which the reference keeps alive until here.
     specs[1] = nil
     self.handle = out[0]
     return self
@@ -459,8 +459,8 @@ end
 
 local keyed = {}
 
---- table("5/min burst 3", { capacity = 1e6 }): of one policy, or of several in an array, which requests name by number from 0
--- on. With `shared = true` it is one with the processes that are forked later, such as nginx's workers after init_by_lua.
+--- table("5/min burst 3", { capacity = 1e6 }) makes a table with one policy, or with several in an array. Requests name a policy by its number, from 0.
+-- With `shared = true` the processes that are forked later share the table, such as nginx's workers after init_by_lua.
 -- on_full: evict-nearest (the default), inherit, allow, deny. missing (a nil or empty key): deny, allow, report. clock, seed, small_pages.
 -- hot_keys: for how many keys each thread may take permits in advance, those that it checks most often; 0 (the default) is none.
 -- overrides: how many keys may have a policy of their own at one time (set_override), 32 bytes each; 1024 by default.
@@ -469,10 +469,10 @@ function keyed.new(policies, options)
     return made(options.shared and lib.tollbar_table_new_shared or lib.tollbar_table_new, nil, policies, how(options))
 end
 
---- The table in that file, made if there is none, for all processes that open it, of any language. Without policies and
--- capacity it must be there. In /run and /dev/shm it lasts as long as the machine runs, on a disk longer. `mode` is a file's
--- permissions, 0600 unless said, as a number: tonumber("0640", 8). Give it a directory of the service's own, such as
--- /run/SERVICE: a file that another user than this one and root made, or that others may write or replace, is refused unless
+--- Opens the table in a file, or makes the file if there is none. All processes that open it share the table, whatever their language. Without policies and
+-- capacity the file must exist. In /run and /dev/shm it lasts until the machine stops, on a disk longer. `mode` is a new file's
+-- permissions as a number, 0600 by default: tonumber("0640", 8). Put the file into a directory of the service's own, such as
+-- /run/SERVICE. The call refuses a file of another user than this one and root, and a file that others may write or replace, unless
 -- `trust_anyone` is true.
 function keyed.open(path, policies, options)
     text("a path", path)

@@ -13,15 +13,15 @@ assert(lib.TOLLBAR_LIMITS_MOST == MOST)
 local is_limiter, is_table = ffi.typeof "tollbar_lua_limiter", ffi.typeof "tollbar_lua_table"
 local is_in_flight = ffi.typeof "tollbar_lua_in_flight"
 
--- Written by each call and read before the next: a Lua state runs one at a time. Keys stay where they are: the caller's arrays hold them
--- while C reads them.
+-- Every call overwrites these, and reads them before the next call, because a Lua state runs one call at a time. The keys are not copied: the caller's
+-- arrays keep them alive while C reads them.
 local limits = ffi.new("tollbar_limit[?]", MOST)
 local decisions = ffi.new("tollbar_decision[?]", MOST)
 decisions[0].struct_size = ffi.sizeof "tollbar_decision"
 local taken = core.struct("tollbar_taken")()
 local tickets = ffi.new("tollbar_ticket[?]", MOST)
 
---- The error is told in the user's program, four levels up: `what` is wrong with the limit of that index.
+--- Raises an error about the limit of that index in the user's program, four levels up.
 local function wrong(index, what)
     error("limit " .. index .. " " .. what, 5)
 end

@@ -39,7 +39,7 @@ int core_bind(const char *function, const char *const *names, Py_ssize_t require
 int core_uint64(PyObject *object, const char *what, uint64_t *out) {
     PyObject *index = NULL;
     if (!PyLong_Check(object)) {
-        /* The integers of numpy and the like. */
+        /* Objects with __index__, such as numpy's integers. */
         index = PyNumber_Index(object);
         if (index == NULL) {
             if (PyErr_ExceptionMatches(PyExc_TypeError)) {
@@ -66,8 +66,8 @@ int core_uint64(PyObject *object, const char *what, uint64_t *out) {
     return 0;
 }
 
-/* An int from 0 is its eight bytes, as in an array of uint64. A negative one is refused: it is more often the -1 of a
- * failed lookup than a key, and all who fail would share one limit. A bool is the result of a comparison, not a key. */
+/* An int from 0 is its eight bytes, as in an array of uint64. A negative int is refused, because it is usually the -1 of a failed
+ * lookup, and all callers whose lookups fail would share one limit. A bool is refused, because it is usually the result of a comparison. */
 static int key_of_int(PyObject *object, core_key *key) {
     if (PyBool_Check(object)) {
         PyErr_SetString(PyExc_TypeError, "a key is bytes, str, int, a buffer or None, not bool");
@@ -87,13 +87,13 @@ static int key_of_int(PyObject *object, core_key *key) {
     return 0;
 }
 
-/* An integer of numpy's is a buffer, of its own length. */
+/* numpy's integers are buffers of their own length. */
 static int refuse_negative(PyObject *object) {
     if (!PyIndex_Check(object))
         return 0;
     PyObject *number = PyNumber_Index(object);
     if (number == NULL) {
-        /* An array, which has an __index__ for the case that it is one number. */
+        /* An array. It has an __index__, which works only for an array of one number. */
         if (!PyErr_ExceptionMatches(PyExc_TypeError))
             return -1;
         PyErr_Clear();
@@ -123,12 +123,12 @@ int core_key_get(PyObject *object, core_key *key) {
     } else if (PyLong_Check(object)) {
         return key_of_int(object, key);
     } else if (object == Py_None) {
-        /* A request without a key: the table's `missing` says what becomes of it. */
+        /* A request without a key, which the table's `missing` decides. */
         key->data = NULL;
     } else if (PyObject_CheckBuffer(object)) {
         if (refuse_negative(object) != 0)
             return -1;
-        /* A copy, since what can be written to could be changed or resized while it is used. */
+        /* A copy, because other code could change or resize a writable buffer during the call. */
         key->owner = PyBytes_FromObject(object);
         if (key->owner == NULL || PyBytes_AsStringAndSize(key->owner, &data, &length) != 0) {
             Py_CLEAR(key->owner);
@@ -160,7 +160,7 @@ PyObject *core_address_key(PyObject *module, PyObject *args) {
     return PyBytes_FromStringAndSize((const char *)prefix.bytes, prefix.length);
 }
 
-/* key_bytes(key) -> the bytes that a table knows the key by, or None for no key */
+/* key_bytes(key) -> the bytes that a table hashes for the key, or None for no key */
 PyObject *core_key_bytes(PyObject *module, PyObject *object) {
     (void)module;
     core_key key;

@@ -1,14 +1,14 @@
-/* Batches: keys from a sequence or from an array, decided on some hundred at a time. */
+/* Batches: keys from a sequence or from an array, decided in groups. */
 
 #include <string.h>
 
 #include "core.h"
 
-/* Requests that are gathered before the library is asked: enough for it to have their memory fetched at once,
- * few enough for the stack and the first cache. */
+/* Requests in one call of the library: enough for it to prefetch their slots together, and few enough for the stack
+ * and the first-level cache. */
 enum { GROUP = 256 };
 
-/* Where the costs come from: one for all, or one each. */
+/* The source of costs: one for all requests, or one each. */
 typedef struct {
     uint64_t same;
     /* A tuple, or NULL. */
@@ -23,7 +23,7 @@ static int costs_get(PyObject *object, Py_ssize_t count, costs *out) {
     if (PyLong_Check(object))
         return core_uint64(object, "cost", &out->same);
     if (PyIndex_Check(object)) {
-        /* A number of numpy's, but not its arrays, which claim to be numbers too. */
+        /* A number of numpy, but not an array, which also has the number protocol. */
         if (PyObject_Size(object) < 0) {
             PyErr_Clear();
             return core_uint64(object, "cost", &out->same);
@@ -44,7 +44,7 @@ static int cost_at(const costs *from, Py_ssize_t i, uint64_t *out) {
     return from->each == NULL ? 0 : core_uint64(PyTuple_GetItem(from->each, i), "cost", out);
 }
 
-/* Where the keys come from: a tuple, or an array of items of one size. */
+/* The source of keys: a tuple, or an array of items of one size. */
 typedef struct {
     PyObject *tuple;
     Py_buffer view;
@@ -52,13 +52,13 @@ typedef struct {
     size_t size;
     /* The items are bytes padded with NULs, as numpy has them. */
     int padded;
-    /* The items are integers with a sign: a negative one is refused, as a negative int is. */
+    /* The items are signed integers. A negative one is refused, as a negative int is. */
     int is_signed;
     Py_ssize_t count;
 } source;
 
-/* Whether an array's items are keys as they lie in memory: integers of this machine's byte order, or bytes.
- * 1, 0 if it is an array of objects, or -1 with TypeError. */
+/* Whether the bytes of an array's items are keys: integers of this machine's byte order, or bytes. Returns 1, or 0 for an array of
+ * objects, or -1 with TypeError. */
 static int plain(const Py_buffer *view, int *padded, int *is_signed) {
     const char *format = view->format == NULL ? "B" : view->format;
     *padded = *is_signed = 0;
@@ -118,7 +118,7 @@ static void source_release(source *from) {
         PyBuffer_Release(&from->view);
 }
 
-/* The byte with the sign of an integer of this machine's byte order. */
+/* The index of the byte that has the sign of an integer in this machine's byte order. */
 static unsigned char sign_byte(const core_key *key) {
     return ((const unsigned char *)key->data)[PY_LITTLE_ENDIAN ? key->length - 1 : 0];
 }
@@ -139,7 +139,7 @@ static int source_key(const source *from, Py_ssize_t i, core_key *key) {
     return 0;
 }
 
-/* Decides on requests `start` on, up to GROUP of them. */
+/* Decides up to GROUP requests, from index `start`. */
 static int group(core_table *self, const source *from, const costs *cost, uint32_t policy, uint64_t now,
                  Py_ssize_t start, size_t count, char *out) {
     tollbar_request requests[GROUP];
@@ -156,7 +156,7 @@ static int group(core_table *self, const source *from, const costs *cost, uint32
         if (cost_at(cost, start + (Py_ssize_t)i, &requests[i].cost) != 0)
             goto done;
     }
-    /* Only now: keys and costs may be objects whose methods have closed the table. */
+    /* The handle is read only now, because methods of the keys and costs may have closed the table. */
     const tollbar_table *table = core_table_handle(self);
     if (table == NULL)
         goto done;
@@ -197,7 +197,7 @@ PyObject *core_table_check_many(PyObject *object, PyObject *const *args, Py_ssiz
         return NULL;
     if (costs_get(given[1], from.count, &cost) != 0)
         goto done;
-    /* One reading of the clock for all. */
+    /* All requests of the batch have this one time. */
     const tollbar_table *table = core_table_handle(self);
     int32_t code = table == NULL || timed ? 0 : tollbar_table_now(table, &now);
     if (code != 0)
@@ -221,7 +221,7 @@ PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, P
     costs cost;
     if (costs_get(object, -1, &cost) != 0)
         return NULL;
-    /* A number is so many requests of 1. */
+    /* A number n means n requests of cost 1. */
     uint64_t number = cost.each == NULL ? cost.same : (uint64_t)PyTuple_Size(cost.each);
     PyObject *result = NULL;
     if (number > PY_SSIZE_T_MAX)

@@ -1,10 +1,10 @@
-/* What the parts of tollbar._core share: the stable ABI of Python 3.11 over tollbar.h.
+/* Shared declarations of tollbar._core, which uses the stable ABI of Python 3.11 over tollbar.h.
  *
- * The rules by which nothing here can crash:
- *   - arguments are turned into C values first, since that may run Python code, and only then is a table's
- *     handle read, since that code may have closed it;
- *   - the GIL is held in every decision (giving it up costs more than a decision takes), so a handle that has
- *     been read stays valid; where it is given up, `users` keeps the handle. */
+ * Two rules keep every call from crashing:
+ *   - A call converts its arguments to C values first, because that may run Python code. It reads a table's handle only afterwards, because
+ *     that code may have closed the table.
+ *   - Every decision holds the GIL, because releasing it costs more than a decision. So a handle that has been read stays valid. A call
+ *     that releases the GIL counts itself in `users`, which keeps the handle. */
 
 #ifndef TOLLBAR_CORE_H
 #define TOLLBAR_CORE_H
@@ -33,43 +33,43 @@ extern PyType_Spec core_limiter_spec;
 extern PyType_Spec core_table_spec;
 extern PyType_Spec core_in_flight_spec;
 
-/* The state of the module that `type`, or what it inherits from, was defined in. */
+/* The state of the module that defines `type` or its base. */
 core_state *core_state_of(PyTypeObject *type);
 
-/* decision.c: the answer that the library writes into, ready to be returned. */
+/* decision.c: a new Decision, into which the library writes. */
 typedef struct {
     PyObject_HEAD
     tollbar_decision answer;
 } core_decision;
 
 core_decision *core_decision_new(PyTypeObject *type);
-/* A time of an answer as an int or None, and as a float. */
+/* A time of a decision as an int or None, and as a float. */
 PyObject *core_nanoseconds(uint64_t time);
 PyObject *core_seconds(uint64_t time);
 
-/* errors.c: raise what a result says. `path` may be NULL. Returns NULL. */
+/* errors.c: raise the exception for a result. `path` may be NULL. Return NULL. */
 PyObject *core_raise(core_state *state, int32_t code, PyObject *path);
-/* The spec that a text says, or -1 with PolicyError. */
+/* Parses a text into a spec. Returns -1 with PolicyError. */
 int core_spec_parse(core_state *state, PyObject *text, tollbar_policy_spec *spec);
 /* A policy's canonical text. */
 PyObject *core_spec_text(core_state *state, const tollbar_policy_spec *spec);
 PyObject *core_parse(PyObject *module, PyObject *text);
 /* Whether permits of such a policy can be booked ahead of their time. */
 int core_books_ahead(const tollbar_policy_spec *spec);
-/* What a reserve that returned `code` gives to Python: (departs_ns, wait_ns, cost), or None if it booked nothing. */
+/* The Python result of a reserve that returned `code`: (departs_ns, wait_ns, cost), or None if it booked nothing. */
 PyObject *core_booked(core_state *state, int32_t code, const tollbar_reservation *booked);
 
 /* args.c */
 
-/* Puts the arguments of a fast call into `out`, in the order of `names`; what was not given stays as it is.
- * `names` ends with NULL; the first `positional` may be given by place, of which the first `required` must be. */
+/* Writes the arguments of a fast call to `out`, in the order of `names`, which ends with NULL. A missing argument leaves its place unchanged.
+ * The first `positional` may be positional, and the first `required` of these must be given. */
 int core_bind(const char *function, const char *const *names, Py_ssize_t required, Py_ssize_t positional,
               PyObject *const *args, Py_ssize_t nargs, PyObject *keywords, PyObject **out);
 
-/* An int of 64 bits without a sign, or -1 with TypeError or ValueError. */
+/* Converts to uint64_t. Returns -1 with TypeError or ValueError. */
 int core_uint64(PyObject *object, const char *what, uint64_t *out);
 
-/* A key as the library takes it. Valid until core_key_release. */
+/* A key's bytes for the library. Valid until core_key_release. */
 typedef struct {
     const void *data;
     size_t length;
@@ -103,11 +103,11 @@ typedef struct {
     tollbar_table *handle;
     core_state *state;
     PyTypeObject *decision;
-    /* Names of policies and their numbers, a dict that belongs to the Python part; or NULL. */
+    /* A dict of the policies' names and numbers, which Python code owns, or NULL. */
     PyObject *names;
-    /* Calls that have given the GIL up and use the handle. */
+    /* Calls that use the handle without the GIL. */
     Py_ssize_t users;
-    /* Closed while there were users: the last of them frees this. */
+    /* The handle of a table that was closed during such calls. The last of them frees it. */
     tollbar_table *leaving;
 } core_table;
 
@@ -125,7 +125,7 @@ typedef struct {
     int timed;
 } core_call;
 
-/* Reads them, or returns -1 with an error. `amount` is the name of the second argument, which the caller must give if `needed`. On
+/* Reads the arguments, or returns -1 with an exception. `amount` is the name of the second argument, which is required if `needed`. On
  * success the caller releases the key. */
 int core_call_read(core_table *self, const char *function, const char *amount, int needed, PyObject *const *args,
                    Py_ssize_t nargs, PyObject *keywords, core_call *c);
@@ -141,7 +141,7 @@ PyObject *core_http_read(PyObject *module, PyObject *args);
 /* batch.c */
 PyObject *core_table_check_many(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, PyObject *costs, uint64_t now, int timed);
-/* table_admin.c: what is done to a table now and then. */
+/* table_admin.c: a table's rare calls. */
 PyObject *core_table_set_policy(PyObject *self, PyObject *args);
 PyObject *core_table_set_override(PyObject *self, PyObject *args);
 PyObject *core_table_override(PyObject *self, PyObject *args);
@@ -168,7 +168,7 @@ typedef struct {
 
 #define CORE_API "tollbar._core._api"
 
-/* A method's documentation, with the arguments where inspect.signature looks for them: "(key, cost=1, *, at=None)". */
+/* A method's documentation, with the arguments "(key, cost=1, *, at=None)" in the place that inspect.signature reads. */
 #define CORE_DOC(name, arguments, text) name arguments "\n--\n\n" text
 
 /* A method that takes its arguments as a C array. */

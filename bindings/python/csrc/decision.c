@@ -1,4 +1,4 @@
-/* Decision: an answer in full. True if the request may pass. */
+/* Decision: a full decision. True if the request may pass. */
 
 #include "core.h"
 

@@ -1,4 +1,4 @@
-/* InFlight: how many a key has open at one time. */
+/* InFlight: limits how many requests a key has open at one time. */
 
 #include "core.h"
 
@@ -21,7 +21,7 @@ const tollbar_in_flight *core_in_flight_handle(PyObject *self) {
 
 enum { PRIVATE, SHARED, IN_FILE };
 
-/* InFlight(capacity, processes, flags, mode, kind, path); capacity 0 of a file: whatever table is there. */
+/* InFlight(capacity, processes, flags, mode, kind, path). Capacity 0 opens a file's table whatever its capacity is. */
 static PyObject *in_flight_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *capacity, *path, *name = NULL;
@@ -37,7 +37,7 @@ static PyObject *in_flight_new(PyTypeObject *type, PyObject *args, PyObject *key
     const char *bytes = name == NULL ? "" : PyBytes_AsString(name);
     tollbar_in_flight *handle = NULL;
     int32_t code;
-    /* Without the GIL: another process may be at the file. */
+    /* Without the GIL, because another process may hold the file's lock. */
     Py_BEGIN_ALLOW_THREADS
     if (kind == IN_FILE)
         code = tollbar_in_flight_open(bytes, options.capacity == 0 ? NULL : &options, &handle);

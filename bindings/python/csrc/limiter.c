@@ -1,4 +1,4 @@
-/* Limiter: one state, any algorithm. */
+/* Limiter: one state under any policy. */
 
 #include "core.h"
 
@@ -159,8 +159,8 @@ static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ss
     return core_limiter_many(of(self)->handle, of(self)->state, given[0], now, timed);
 }
 
-/* _book(cost, patience_ns): (departs_ns, wait_ns, cost); None if that would be later than the patience; NotImplemented if the
- * algorithm cannot book ahead. The sleeping itself is Python's: a signal's handler must run meanwhile, and an event loop must go on. */
+/* _book(cost, patience_ns): (departs_ns, wait_ns, cost); None if the wait would be longer than the patience; NotImplemented if the
+ * algorithm cannot book ahead. Python code sleeps, because signal handlers and event loops must run during the sleep. */
 static PyObject *limiter_book(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     uint64_t cost, patience;
     tollbar_reservation booked;

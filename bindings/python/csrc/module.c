@@ -41,7 +41,7 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
 
 static int core_exec(PyObject *module) {
     core_state *state = PyModule_GetState(module);
-    /* A library of another ABI does not have this, and then the module does not load. */
+    /* A library of another ABI does not have this symbol, so the module does not load with it. */
     if (tollbar_abi_1 != 1) {
         PyErr_SetString(PyExc_ImportError, "tollbar: a library of another ABI");
         return -1;
@@ -63,7 +63,7 @@ static int core_exec(PyObject *module) {
     if (state->decision == NULL || state->taken == NULL || state->limiter == NULL || state->table == NULL
         || state->in_flight == NULL)
         return -1;
-    /* A capsule's pointer is to memory that may be written; nobody writes to this. */
+    /* A capsule takes a pointer to non-const. No code writes through it. */
     PyObject *api = PyCapsule_New((void *)&core_functions, CORE_API, NULL);
     if (api == NULL)
         return -1;

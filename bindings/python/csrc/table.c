@@ -1,4 +1,4 @@
-/* Table: a state for each of many keys. Making, ending, and deciding. */
+/* Table: a state for each of many keys. This file makes and closes tables, and decides. */
 
 #include <stdlib.h>
 
@@ -27,14 +27,14 @@ int core_table_policy(core_table *self, PyObject *object, uint32_t *out) {
     uint64_t number;
     if (core_uint64(object, "policy", &number) != 0)
         return -1;
-    /* The library says that there is none of such a number. */
+    /* The library returns an error for a policy that the table does not have. */
     *out = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
     return 0;
 }
 
 enum { PRIVATE, SHARED, IN_FILE };
 
-/* The table that `kind` asks for. Without the GIL: a file may be large, and another process at it. */
+/* Makes the table of that `kind`, without the GIL, because a file may be large or locked by another process. */
 static int32_t make(int kind, const char *path, const tollbar_table_options *options,
                     const tollbar_policy_spec *specs, Py_ssize_t count, tollbar_table **out) {
     const tollbar_policy_spec *list[128];
@@ -45,7 +45,7 @@ static int32_t make(int kind, const char *path, const tollbar_table_options *opt
     if (kind == SHARED)
         return tollbar_table_new_shared(list, (size_t)count, options, out);
     if (count == 0) {
-        /* Whatever table is there. */
+        /* Opens a file's table whatever its options are. */
         tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
         any.flags = options->flags & TOLLBAR_TABLE_TRUST_ANYONE;
         any.hot_keys = options->hot_keys;
@@ -110,7 +110,7 @@ done:
 
 static void table_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    /* Who uses the handle without the GIL holds the object too, so nobody does. */
+    /* A call that uses the handle without the GIL holds a reference to the object, so no call is under way here. */
     tollbar_table_close(of(self)->handle);
     Py_XDECREF(of(self)->names);
     freefunc release = PyType_GetSlot(type, Py_tp_free);
@@ -245,7 +245,7 @@ static PyObject *table_book(PyObject *self, PyObject *const *args, Py_ssize_t na
     const tollbar_table *table = core_table_handle(of(self));
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
     tollbar_reservation booked;
-    /* The policy of a table may change while it is in use. */
+    /* A table's policy may change, so the answer is not cached. */
     int32_t code = table == NULL ? 0 : tollbar_table_get_policy(table, policy, &spec);
     const int books = code == 0 && core_books_ahead(&spec);
     if (table != NULL && books)
@@ -324,7 +324,7 @@ static PyObject *table_now(PyObject *self, PyObject *unused) {
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(now);
 }
 
-/* The number of a policy that is given by its name or number. */
+/* Converts a policy's name or number to its number. */
 static PyObject *table_number(PyObject *self, PyObject *policy) {
     uint32_t number;
     return core_table_policy(of(self), policy, &number) != 0 ? NULL : PyLong_FromUnsignedLong(number);

@@ -1,4 +1,4 @@
-/* What is done to a table now and then: its policies, counters, health, file. */
+/* A table's rare calls: policies, counters, health, file. */
 
 #include "core.h"
 
@@ -6,7 +6,7 @@ static inline core_table *of(PyObject *self) {
     return (core_table *)self;
 }
 
-/* For calls that look at every slot or write to a disk, and so give up the GIL. */
+/* For calls that examine every slot or write to a disk, and release the GIL. */
 static const tollbar_table *begin(core_table *self) {
     const tollbar_table *table = core_table_handle(self);
     if (table != NULL)

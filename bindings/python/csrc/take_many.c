@@ -5,13 +5,13 @@
 
 #include "core.h"
 
-/* The answer of several limits. Memory is there for as many decisions as there are limits. */
+/* The decision of several limits, with memory for one decision each. */
 typedef struct {
     PyObject_HEAD
     core_state *state;
     tollbar_taken answer;
     size_t count;
-    /* 0: the limit is no permit in flight, or the request was refused. */
+    /* 0: the limit is not a permit in flight, or the request was refused. */
     tollbar_ticket tickets[TOLLBAR_LIMITS_MOST];
     tollbar_decision each[TOLLBAR_LIMITS_MOST];
 } core_taken;
@@ -32,7 +32,7 @@ static core_taken *taken_new(core_state *state, size_t count) {
     return (core_taken *)PyObject_Init((PyObject *)self, state->taken);
 }
 
-/* Adds which limit it is to the exception that is being raised. */
+/* Adds the limit's index to the exception that is being raised. */
 static void say_which(Py_ssize_t index) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -106,7 +106,7 @@ PyObject *core_take_many(PyObject *module, PyObject *const *args, Py_ssize_t nar
         keys[read].owner = NULL;
         failed = limit_read(state, PyTuple_GetItem(all, read), &keys[read], &limits[read], &of[read]) != 0;
     }
-    /* Only now: costs, policies and keys may be objects whose methods have closed a table. */
+    /* The handles are read only now, because methods of the costs, policies and keys may have closed a table. */
     for (Py_ssize_t i = 0; i < count && !failed; i++) {
         if (PyObject_TypeCheck(of[i], state->limiter)) {
             limits[i].limiter = core_limiter_handle(of[i]);
@@ -196,7 +196,7 @@ static PyObject *get_reset(PyObject *self, void *unused) {
     return core_seconds(taken(self)->answer.reset_after_ns);
 }
 
-/* Objects are made for those who ask. */
+/* Makes the decisions' objects only when they are read. */
 static PyObject *get_decisions(PyObject *self, void *unused) {
     (void)unused;
     const size_t count = taken(self)->count;

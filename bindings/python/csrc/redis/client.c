@@ -1,4 +1,4 @@
-/* Client: who asks the store for a lease. An object of its own, so that a thread that drives it does not keep the lease. */
+/* Client: a lease's connection to the store. It is an object of its own, so that its thread does not keep the lease alive. */
 
 #include <string.h>
 
@@ -10,9 +10,9 @@ typedef struct {
     core_state *state;
     /* NULL once closed. */
     tollbar_lease_client *handle;
-    /* Called with the number of a circuit; or NULL. */
+    /* The listener, which is called with a TOLLBAR_CIRCUIT_ number, or NULL. */
     PyObject *listener;
-    /* Whether it is being driven. */
+    /* Whether a call of tick or run is under way. */
     int running;
 } redis_client;
 
@@ -20,7 +20,7 @@ static inline redis_client *of(PyObject *self) {
     return (redis_client *)self;
 }
 
-/* From within tick or run, in whichever thread that is, with or without the GIL. */
+/* The library calls this from tick or run, in their thread, with or without the GIL. */
 static void changed(void *argument, uint32_t circuit) {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *listener = of(argument)->listener;
@@ -64,7 +64,7 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     Py_DECREF(self);
     if (code != TOLLBAR_E_URL)
         return core->raise(module->core, code, NULL);
-    /* Without the URL itself, which may have a password in it. */
+    /* The message leaves out the URL, which may contain a password. */
     PyObject *where = PyUnicode_FromFormat("column %zu", column);
     if (where != NULL) {
         core->raise(module->core, code, where);
@@ -80,7 +80,7 @@ static int client_traverse(PyObject *self, visitproc visit, void *arg) {
 }
 
 static int client_clear(PyObject *self) {
-    /* What still runs may call it; then it is in use, and nobody's garbage. */
+    /* A call under way may use the listener. It holds a reference to this object, which then is not garbage. */
     if (of(self)->handle != NULL && of(self)->listener != NULL)
         tollbar_lease_client_on_change(of(self)->handle, NULL, NULL);
     Py_CLEAR(of(self)->listener);
@@ -99,7 +99,7 @@ static void client_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* The handle, for a call that is to have it for itself. */
+/* The handle, for a call that must be the only one. */
 static tollbar_lease_client *mine(PyObject *self) {
     if (of(self)->handle == NULL)
         PyErr_SetString(PyExc_ValueError, "the lease is closed");
@@ -139,14 +139,14 @@ static PyObject *client_tick(PyObject *self, PyObject *unused) {
     uint32_t wait = 0;
     if (handle == NULL)
         return NULL;
-    /* A listener may run Python code, which must not find the client free to be closed. */
+    /* The mark stays during the tick, because a listener may run Python code that closes the client. */
     of(self)->running = 1;
     int32_t code = tollbar_lease_client_tick(handle, &wait);
     of(self)->running = 0;
     return code != 0 ? core->raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLong(wait);
 }
 
-/* (descriptor or -1, what to watch it for) */
+/* (the descriptor or -1, the events to watch) */
 static PyObject *client_fd(PyObject *self, PyObject *unused) {
     (void)unused;
     tollbar_lease_client *handle = mine(self);
@@ -166,7 +166,7 @@ static PyObject *client_error(PyObject *self, PyObject *unused) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-/* close(milliseconds) -> whether the store has been told all */
+/* close(milliseconds) -> whether all permits were reported to the store */
 static PyObject *client_close(PyObject *self, PyObject *args) {
     unsigned int patience;
     if (!PyArg_ParseTuple(args, "I", &patience))

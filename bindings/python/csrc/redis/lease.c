@@ -38,7 +38,7 @@ static PyObject *lease_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     }
     if (inexact)
         options.flags |= TOLLBAR_LEASE_INEXACT;
-    /* The library says that it is too many. */
+    /* The library returns an error for a number that is too large. */
     options.nodes = machines > UINT32_MAX ? UINT32_MAX : (uint32_t)machines;
 
     redis_node *node = PyMem_Malloc(sizeof *node);
@@ -78,7 +78,7 @@ const tollbar_lease *redis_lease_handle(PyObject *self) {
     return of(self)->node->handle;
 }
 
-/* What a decision is asked with: (key=b"", cost=1, *, at=None); a look has no time of the caller's. */
+/* The arguments of a decision: (key=b"", cost=1, *, at=None). A peek takes no `at`. */
 typedef struct {
     const tollbar_lease *lease;
     core_key key;
@@ -104,7 +104,7 @@ static int call_read(PyObject *self, const char *function, int may_be_timed, PyO
     }
     if (given[0] != NULL && core->key_get(given[0], &c->key) != 0)
         return -1;
-    /* Last: what was called before may have closed it. */
+    /* The handle is read last, because code that was called before may have closed the lease. */
     c->lease = redis_lease_handle(self);
     if (c->lease != NULL)
         return 0;

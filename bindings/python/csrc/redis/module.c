@@ -27,7 +27,7 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec) {
 
 static int redis_exec(PyObject *module) {
     redis_state *state = PyModule_GetState(module);
-    /* A library of another ABI does not have this, and then the module does not load. */
+    /* A library of another ABI does not have this symbol, so the module does not load with it. */
     if (tollbar_redis_abi_1 != 1) {
         PyErr_SetString(PyExc_ImportError, "tollbar: a libtollbar-redis of another ABI");
         return -1;

@@ -1,5 +1,5 @@
-/* What the parts of tollbar._redis share: leases, over tollbar_redis.h. It is a module of its own, so that only programs with a
- * lease load libtollbar-redis. Decisions, keys and errors are tollbar._core's, through its capsule. */
+/* Shared declarations of tollbar._redis: leases, over tollbar_redis.h. It is a separate module, so that only programs with a
+ * lease load libtollbar-redis. It uses tollbar._core's decisions, keys and errors, through a capsule. */
 
 #ifndef TOLLBAR_REDIS_MODULE_H
 #define TOLLBAR_REDIS_MODULE_H
@@ -8,7 +8,7 @@
 #include "tollbar_redis.h"
 
 typedef struct {
-    /* tollbar._core, which is kept for as long as its state is used, and that state. */
+    /* A reference to tollbar._core, and its state, which is valid as long as the reference exists. */
     PyObject *core_module;
     core_state *core;
     PyTypeObject *lease;
@@ -20,12 +20,12 @@ extern PyType_Spec redis_client_spec;
 /* The functions of tollbar._core: the same in all interpreters of the process. */
 extern const core_api *core;
 
-/* The state of the module that `type`, or what it inherits from, was defined in. */
+/* The state of the module that defines `type` or its base. */
 redis_state *redis_state_of(PyTypeObject *type);
 
 /* lease.c */
 
-/* The library's lease, and how many objects have it: counted under the GIL. */
+/* The library's lease, and the number of objects that use it, counted under the GIL. */
 typedef struct {
     tollbar_lease *handle;
     Py_ssize_t users;

@@ -4,7 +4,7 @@ import os
 
 
 class Error(Exception):
-    """An error of tollbar. `code` and `name` are those of the result in tollbar.h."""
+    """An error of tollbar. `code` and `name` are the number and the name of the result in tollbar.h."""
 
     code: int = 0
     name: str = ""
@@ -15,7 +15,7 @@ class Error(Exception):
 
 
 class PolicyError(Error, ValueError):
-    """A policy's text was refused. `column`, from 1, is that of the fault, and `expected` what was expected there."""
+    """A policy's text was refused. `column`, from 1, is the first wrong byte, and `expected` is what was expected there."""
 
     column: int = 0
     expected: str = ""

@@ -87,25 +87,25 @@ def exempt_keys(exempt: Exempt) -> Container[bytes | None] | None:
 
 
 class Response(NamedTuple):
-    """What the application answered, when all of it has been sent."""
+    """The application's response after all of it has been sent."""
 
-    # 500 if it raised an exception before it began to answer.
+    # The status of the response: 500 if the application raised an exception before it began to answer.
     status: int
     headers: list[tuple[str, str]]
-    # Bytes of the body.
+    # The bytes of the body.
     sent: int
 
 
 class Answer(NamedTuple):
     """The decision on a request."""
 
-    # The status that it is refused with; None: it passes.
+    # The status of the refusal. None: the request is admitted.
     refused: HTTPStatus | None
     # Of the answer, be it ours or the application's.
     fields: list[tuple[str, str]]
-    # What a person reads who is refused.
+    # The body of the refusal.
     text: str = ""
-    # To be charged after the response: the key.
+    # The key to charge after the response.
     key: bytes | None = None
 
     def body(self, method: object) -> bytes:
@@ -122,13 +122,13 @@ TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
 
 
 def _is_lease(thing: object) -> TypeGuard[Lease]:
-    # As long as tollbar.lease, which loads libtollbar-redis, has not been imported there is none.
+    # A lease exists only if tollbar.lease has been imported. Importing it here would load libtollbar-redis.
     module = sys.modules.get(f"{__package__}.lease")
     return module is not None and isinstance(thing, module.Lease)
 
 
 class Gate(Generic[Request]):
-    """Decides on requests, and says what it decided in headers."""
+    """Decides requests, and makes the headers for the decision."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Gate(Generic[Request]):
         if not policies or (len(policies) > 1 and (charge is not None or not isinstance(self.table, Table))):
             raise TypeError("policy: several policies are charged together and before the response; expected a Table, and no charge")
         self.policy = policies[0]
-        # Where there are several policies, one gate for the fields of each.
+        # With several policies, one gate for the fields of each.
         self._each: list[Gate[Request]] = []
         if len(policies) > 1:
             self._each = [Gate(self.table, key, policy=one, cost=cost) for one in policies]
@@ -178,7 +178,7 @@ class Gate(Generic[Request]):
         if (made in self.exempt) if self._exempt is None else key in self._exempt:
             return PASSES
         if not isinstance(self.table, Table):
-            # Those without a key share the limit that is for all.
+            # Requests without a key share the limit for all.
             decision = self.table.check(key, self.cost)
         elif key is not None and self._each:
             return self._several(self.table, key)
@@ -198,7 +198,7 @@ class Gate(Generic[Request]):
         return Answer(None, fields) if taken else Answer(TOO_MANY, fields, TOO_MANY.phrase)
 
     def _look(self, table: Table, key: bytes) -> Decision:
-        """Takes nothing. A refusal counts, for the table's numbers and for a ban: the check of the same instant is refused, too."""
+        """Peeks. A refused peek is followed by a check at the same time, which is refused, too, and counts in the statistics and toward a ban."""
         now = table.now()
         decision = table.peek(key, self.cost, self.policy, at=now)
         return decision if decision else table.check(key, self.cost, self.policy, at=now)
@@ -227,8 +227,8 @@ class Gate(Generic[Request]):
     def _limit(self, key: bytes | None, decision: Decision) -> http.Limit:
         table = self.table
         if not isinstance(table, Table):
-            # When there is more to take only the store knows; a refusal has its estimate.
+            # Only the store knows when more permits are left. A refusal has an estimate.
             return http.Limit(self.name, table._policy, decision)
-        # The policy may have been changed, here or in another process.
+        # Another thread or process may have changed the policy.
         more = table.more_after(decision, key, self.cost, self.policy)
         return http.Limit(self.name, table._text(self.policy), decision, more)

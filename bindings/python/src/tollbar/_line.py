@@ -1,9 +1,9 @@
-"""Lines: of the callers that wait for the same permits only the first asks for them.
+"""Lines: of the callers that wait for the same permits, only the first checks the limit.
 
-A line is for what cannot be booked ahead: permits of windows and logs. Its first waiter checks,
+A line is for permits that cannot be booked ahead, those of windows and logs. Its first waiter checks,
 sleeps as long as the answer says, and checks again; the others sleep until it has left. So a waiter costs two checks,
 however many wait. Threads share one line, and each event loop has one of its own, so that a loop that is stopped holds
-up nobody else. Other processes have their own lines.
+up no other loop. Other processes have their own lines.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class _Place:
         self.cost = cost
         # The thread itself and the one before it both write here. setdefault is atomic, so the first word stands.
         self.fate: dict[int, str] = {}
-        # A SimpleQueue may be put to from a signal's handler that has interrupted its own get; an Event may not.
+        # A signal's handler may put into a SimpleQueue whose get it has interrupted. It may not set such an Event.
         self.bell: SimpleQueue[None] = SimpleQueue()
 
     def called(self, patience_ns: int) -> bool:
-        """Sleeps until the one before has left. False: not in time."""
+        """Sleeps until the place before this one is free. Returns False if the deadline comes first."""
         try:
             self.bell.get(timeout=min(max(patience_ns, 0) / 1e9, _LONGEST))
         except Empty:
@@ -79,8 +79,8 @@ class _AsyncPlace:
         self.future: asyncio.Future[bool] | None = None
 
 
-# Only lines with somebody in them. Two threads may make two lines for one key at once: then each has a first waiter that
-# asks, which costs a check more and admits nothing more.
+# Only lines with callers. Two threads may make two lines for one key at once. Then each line has a first waiter that
+# checks, which costs one more check and admits nothing more.
 _lines: dict[Hashable, deque[_Place]] = {}
 _async_lines: dict[Hashable, deque[_AsyncPlace]] = {}
 
@@ -93,7 +93,7 @@ def anybody() -> bool:
 def wait(who: Hashable, answer: int | None, cost: int, ask: Ask, earliest: Earliest, patience_ns: int) -> bool:
     """Waits for permits in the line `who`, without the GIL and with signals' handlers run meanwhile.
 
-    `answer` is what the caller has been told already, or NOT_ASKED."""
+    `answer` is the result of the check that the caller has made already, or NOT_ASKED."""
     deadline = time.monotonic_ns() + patience_ns
     if answer == NOT_ASKED:
         ahead = _ahead(_lines.get(who))
@@ -124,7 +124,7 @@ def wait(who: Hashable, answer: int | None, cost: int, ask: Ask, earliest: Earli
 
 def _ahead(line: Iterable[_Place | _AsyncPlace] | None) -> int | None:
     """The permits that the callers in the line wait for. None if there is no line."""
-    # A copy, which is made in one step: other threads come and go meanwhile.
+    # A copy, which list() makes in one step, because other threads change the line.
     return sum([place.cost for place in list(line)]) if line else None
 
 
@@ -142,10 +142,10 @@ def _leave(who: Hashable, line: deque[_Place], place: _Place) -> None:
         except IndexError:
             break
         if first.fate.setdefault(0, _TURN) is _TURN:
-            # It may have seen for itself that it is the first; then nobody hears the bell.
+            # The waiter may have noticed by itself that it is the first, and then ignores this.
             first.bell.put(None)
             return
-        # It is leaving, and takes itself out, now or soon.
+        # The place is leaving, and removes itself.
         _discard(line, first)
     if not line and _lines.get(who) is line:
         _lines.pop(who, None)
@@ -162,7 +162,7 @@ async def wait_async(
     who: Hashable, answer: int | None, cost: int, ask: Ask, earliest: Earliest, patience_ns: int
 ) -> bool:
     """The same in an event loop, whose lines only its own thread touches."""
-    # Here, since it takes longer to import than all the rest, and who calls this has it already.
+    # Imported here, because asyncio takes longer to import than the whole package, and a caller of this function has imported it.
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -200,7 +200,7 @@ async def wait_async(
 
 
 async def _called(loop: asyncio.AbstractEventLoop, place: _AsyncPlace, deadline: int) -> bool:
-    """Sleeps until the one before has left. False: not in time."""
+    """Sleeps until the place before this one is free. Returns False if the deadline comes first."""
     future: asyncio.Future[bool] = loop.create_future()
     place.future = future
     left = deadline - time.monotonic_ns()

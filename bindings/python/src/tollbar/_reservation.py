@@ -10,7 +10,7 @@ from ._time import sleep, sleep_async
 
 
 class Reservation(NamedTuple):
-    """Booked permits. This is plain data: another process may get it and cancel by it."""
+    """Booked permits. This is plain data, so another process may cancel the booking with it."""
 
     departs_ns: int
     """When they may be used, on the scale of now()."""

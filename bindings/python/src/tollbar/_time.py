@@ -1,4 +1,4 @@
-"""Times as people give them, and sleeping until one."""
+"""Times in the forms that callers use, and sleeps until a time."""
 
 import time
 from datetime import timedelta
@@ -16,7 +16,7 @@ _LONGEST = 1e6
 
 def nanoseconds(value: Time, what: str) -> int:
     """Exact for a timedelta and an int."""
-    # What it usually is.
+    # The usual type.
     if type(value) is int and 0 <= value < 1 << 33:
         return value * 1_000_000_000
     if isinstance(value, timedelta):
@@ -37,14 +37,14 @@ def patience(timeout: "Time | None") -> int:
 
 
 def sleep(until: int) -> None:
-    """Sleeps until that time of time.monotonic_ns(), without the GIL and with signals' handlers run meanwhile."""
+    """Sleeps until a time of time.monotonic_ns(), without the GIL. Signal handlers run during the sleep."""
     while (left := until - time.monotonic_ns()) > 0:
         time.sleep(min(left / 1e9, _LONGEST))
 
 
 async def sleep_async(until: int) -> None:
     """The same, in an event loop."""
-    # Here, since it takes longer to import than all the rest, and who calls this has it already.
+    # Imported here, because asyncio takes longer to import than the whole package, and a caller of this function has imported it.
     import asyncio
 
     while (left := until - time.monotonic_ns()) > 0:

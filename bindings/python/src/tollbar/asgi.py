@@ -21,7 +21,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def by_client(scope: Scope) -> Key:
-    """The client's address, as the server says: behind a proxy have the server or a middleware put it right first."""
+    """The client's address as the server passes it. Behind a proxy, let the server or a middleware set the real address first."""
     client = scope.get("client")
     return client_key(client[0] if client else None)
 
@@ -31,11 +31,11 @@ def _bytes(fields: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 
 
 class RateLimit:
-    """Answers 429 with Retry-After for requests above the limit, and tells all of it in RateLimit headers.
+    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to every response.
 
     WebSocket handshakes above it are closed before they are accepted, which a server answers with 403. `table` is a
     Table, which may be shared with other processes, a Lease, or a policy, of which a table for `capacity` keys is made. `key` makes
-    the key of a request's scope. Keys in `exempt` pass always; an address there is text, or of ipaddress, and an IPv6 address
+    the key of a request's scope. Keys in `exempt` always pass; an address there is text, or of ipaddress, and an IPv6 address
     stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of "deny" and
     "report" it gets `missing_status`.
 
@@ -44,7 +44,7 @@ class RateLimit:
     `headers` names the dialects of the header fields: "draft-11" (the same as True), "draft-07" or "draft-06", and "legacy" or "legacy-epoch"
     for X-RateLimit-; a tuple of them; or False for Retry-After alone. tollbar.http writes them for other frameworks.
 
-    With `charge` a request is only looked at before the application, and charged after it: `charge(scope, response)` gets what the application
+    With `charge` the middleware only peeks before the application, and charges the request after it: `charge(scope, response)` gets what the application
     answered (`status`, `headers`, and the bytes of the body in `sent`) and returns the permits, 0 or False for none. So
     `RateLimit(app, "5/min ban 1h", charge=lambda scope, response: response.status == 401)` bans an address after five wrong passwords.
     """

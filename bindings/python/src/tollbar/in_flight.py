@@ -12,7 +12,7 @@ _TRUST_ANYONE = 1
 
 
 class Permit:
-    """One of a key's permits, or none: `if permit`. It ends with its `with` or `async with`, with release(), or when nobody has it any more."""
+    """A key's permit, or a false object if there was none: `if permit`. The permit ends with its `with` or `async with`, with release(), or when it is garbage."""
 
     __slots__ = ("_table", "_ticket")
 
@@ -23,7 +23,7 @@ class Permit:
         return self._ticket is not None
 
     def release(self) -> bool:
-        """Gives the permit back, once. False if there is none, or if the process that acquired it is this one's parent."""
+        """Gives the permit back, once. Returns False if there is none, or if this process's parent acquired it."""
         ticket, self._ticket = self._ticket, None
         return ticket is not None and not self._table.closed and self._table.release(ticket)
 
@@ -74,7 +74,7 @@ class InFlight(_core.InFlight):
         mode: int = 0o600,
         trust_anyone: bool = False,
     ) -> InFlight:
-        """The table in that file, made if there is none. Without a capacity it must be there.
+        """Opens the table in a file, or makes the file if there is none. Without a capacity the file must exist.
 
         Give it a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes must be in one PID namespace. Whom it
         trusts: Table.open.
@@ -85,11 +85,11 @@ class InFlight(_core.InFlight):
         return super().__new__(cls, capacity or 0, processes, flags, mode, _FILE, path)
 
     def enter(self, key: _core.Key, limit: int) -> Permit:
-        """A permit of the key, or one that is false if limit are in flight. It never waits."""
+        """Returns a permit of the key, or a false one if `limit` are in flight. It never waits."""
         return Permit(self, self.acquire(key, limit))
 
     def permit(self, ticket: int | None) -> Permit:
-        """The permit of a ticket of take_many:
+        """Returns the permit for a ticket of take_many:
 
             taken = take_many([(users, user), (uploads, user, 4)])
             with uploads.permit(taken.tickets[1]) as permit:

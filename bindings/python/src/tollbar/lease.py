@@ -55,18 +55,18 @@ class _Driver:
             self.thread = None
 
 
-# Those that a fork and the end of the process have to do with.
+# The drivers that a fork or the end of the process must stop.
 _open: weakref.WeakSet[Lease] = weakref.WeakSet()
 
 
 class Lease(_redis.Lease):
     """Lease("100/s burst 50", name="logins", nodes=4, url="redis://127.0.0.1"): one limit over four machines.
 
-    A machine takes permits from the store some at a time and spends them by itself: no call waits for the store. It
-    is this process and those forked from it; each has a thread that asks, and one of them does so at a time. Keys are a
-    Table's; without one it is the one limit for all.
+    A machine takes some permits from the store at a time and spends them by itself: no call waits for the store. A machine
+    is this process and those forked from it. Each has a thread for the store, of which one asks at a time. Keys are those of a
+    Table; without a key there is one limit for all requests.
 
-    `fallback` says what happens while the store does not answer: "share" (each machine goes on at its share of the limit), "deny" or
+    `fallback` says what happens while the store does not answer: "share" (each machine admits its share of the rate), "deny" or
     "allow". `on_change` is called with "closed" when the store is there and "open" when it is lost, in that thread. With
     `start=False` there is no thread, and `tick` is to be called. A lease is a context manager; what is not closed is closed
     when the process ends, with `flush` as its deadline.
@@ -138,14 +138,14 @@ class Lease(_redis.Lease):
 
     @property
     def error(self) -> str:
-        """The text of the store's last error, or empty if there is none. Only with start=False."""
+        """The text of the last error of the store, or empty if there is none. Only with start=False."""
         return self._driver.client.error()
 
     def close(self, timeout: _time.Time | None = None) -> bool:
-        """Tells the store what it has not been told, for `timeout` (or the `flush` of the beginning) at most, and ends.
+        """Reports the permits that the store has not charged yet, for `timeout` (or the `flush` of the constructor) at most, and ends the lease.
 
-        Whether the store has been told all. What is left of the machine's permits is lost. A closed lease is closed again without
-        a word; all else raises ValueError.
+        Returns whether all were reported. The machine's unspent permits are lost. A second close does nothing; every other call on a closed lease
+        raises ValueError.
         """
         if self.closed:
             return True
@@ -167,7 +167,7 @@ class Lease(_redis.Lease):
         self.close()
 
     def __del__(self) -> None:
-        # One that could not be made has nothing to close.
+        # A lease that could not be made has nothing to close.
         if hasattr(self, "_driver"):
             self.close()
 
@@ -175,7 +175,7 @@ class Lease(_redis.Lease):
         return "<tollbar.Lease, closed>" if self.closed else f"<tollbar.Lease of {self._policy!r}, circuit {self.circuit}>"
 
     def _begin_again(self) -> None:
-        """Called in a child, which has none of its parent's clients."""
+        """Called in a forked child, which has none of its parent's clients."""
         old = self._driver
         self._driver = _Driver(self, self._url, self._listener, old.threaded)
         old.client.close(0)
@@ -187,7 +187,7 @@ def _milliseconds(value: _time.Time, what: str) -> int:
 
 
 def _rest() -> None:
-    # So that no thread is in the middle of something which its copy in the child would never end.
+    # Stops all threads before a fork, because a thread does not exist in the child, and its work would stay half done there.
     for lease in list(_open):
         lease._driver.rest()
 

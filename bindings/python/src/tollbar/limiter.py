@@ -1,4 +1,4 @@
-"""Limiter: one state, any algorithm."""
+"""Limiter: one state under any policy."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class Limiter(_core.Limiter):
         return self._cancel(reservation.departs_ns, reservation.cost)
 
     def wait(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
-        """Takes cost permits, sleeping up to timeout for them; other threads run meanwhile.
+        """Takes cost permits, and sleeps up to timeout for them. Other threads run during the sleep.
 
         If they would come later, the call returns False at once and takes nothing. Where the algorithm can book ahead (gcra, pacer,
         warm-up, interval at its usual anchor) callers wake one after the other. Where it cannot (windows and logs) they
-        wait in line, and the first asks again when a permit could be free.
+        wait in line, and the first checks again when a permit could be free.
         When a signal's handler ends the sleep with an exception, the booking is cancelled.
         """
         patience = _time.patience(timeout)

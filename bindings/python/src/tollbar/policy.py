@@ -1,4 +1,4 @@
-"""Policies: what is allowed, as one line of text."""
+"""Policies: limits as one line of text."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _BORROW = 1
 
 
 class Policy:
-    """A policy that has been read: Policy("100/s burst 20"). Equal policies have equal text, `str(policy)`.
+    """A parsed policy: Policy("100/s burst 20"). Equal policies have equal text, `str(policy)`.
 
-    docs/algorithms.md says which algorithm is for what, and tollbar.h what a text may have.
+    docs/algorithms.md compares the algorithms, and tollbar.h describes the text.
     """
 
     __slots__ = ("_text", "_fields")
@@ -51,7 +51,7 @@ class Policy:
         algorithm: str = "gcra",
         **options: int | str | bool | Time,
     ) -> Policy:
-        """Of numbers: Policy.of(100, timedelta(minutes=1), burst=20).
+        """Makes a policy from numbers: Policy.of(100, timedelta(minutes=1), burst=20).
 
         Options are those of the text: init=0, borrow=True, anchor="first", segments=6, mode="strict", slack=2,
         warm=timedelta(seconds=5), cold=3, ban=timedelta(hours=1), after=5, count="rejected", unit="bytes".

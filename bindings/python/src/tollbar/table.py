@@ -91,8 +91,8 @@ class Table(_core.Table):
     """Table("100/s", capacity=1_000_000): decides for each key by itself.
 
     `policies` is one policy, a list that requests name by number, or a dict by name: `table.check(key,
-    policy="logins")`. A key is bytes, a str (its UTF-8), an int (its eight bytes, as in an array of int64), any buffer,
-    or None, which is no key. `shared=True` is for processes that are forked later. A table is a context manager.
+    policy="logins")`. A key is bytes, a str (its UTF-8), an int from 0 (its eight bytes, as in an array of uint64), any buffer,
+    or None, which is no key. With `shared=True` the processes that are forked later share the table. A table is a context manager.
 
     `hot_keys` is for how many keys each thread of this process may take permits in advance: those that it checks most often. It
     is for keys that many threads check at once; the bound stays the policy's. Only gcra has credit.
@@ -139,10 +139,10 @@ class Table(_core.Table):
         """Opens the table in that file, or makes the file if there is none. Without policies and capacity it makes no file and
         opens any table.
 
-        In /run and /dev/shm a table lasts as long as the machine runs, on a disk longer. A file that is another table, or
-        none, is refused with TableError and stays as it is. So is one that another user than this one and root made, that
-        others may write, or that others may replace, unless trust_anyone is true: who may write a table decides who is
-        admitted, and its owner can end this process. Use a directory of the service's own, such as /run/SERVICE.
+        In /run and /dev/shm a table lasts until the machine stops, on a disk longer. TableError refuses a file with another table or none, and leaves the
+        file unchanged. It also refuses a file of another user than this one and root, and one that others may write or replace, unless
+        trust_anyone is true: a user who may write a table decides who is admitted, and its owner can end this process. Use a
+        directory of the service's own, such as /run/SERVICE.
         """
         if (policies is None) != (capacity is None):
             raise TypeError("policies and capacity: both, or neither")
@@ -275,11 +275,11 @@ class Table(_core.Table):
     def wait(
         self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
     ) -> bool:
-        """Takes cost permits of the key, sleeping up to timeout for them; other threads run meanwhile.
+        """Takes cost permits of the key, and sleeps up to timeout for them. Other threads run during the sleep.
 
         If they would come later, the call returns False at once and takes nothing. Where the algorithm can book ahead (gcra, pacer,
         warm-up, interval at its usual anchor) the callers of a key wake one after the other, in all processes. Where it
-        cannot (windows and logs) the threads of this process wait in line, and the first asks again when a permit could
+        cannot (windows and logs) the threads of this process wait in line, and the first checks again when a permit could
         be free. When a signal's handler ends the sleep with an exception, the booking is cancelled.
         """
         patience = _time.patience(timeout)

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def by_client(environ: WSGIEnvironment) -> Key:
-    """The client's address, as the server says: behind a proxy have the server or a middleware put it right first."""
+    """The client's address as the server passes it. Behind a proxy, let the server or a middleware set the real address first."""
     return client_key(environ.get("REMOTE_ADDR"))
 
 
 class RateLimit:
-    """Answers 429 with Retry-After for requests above the limit, and tells all of it in RateLimit headers.
+    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to every response.
 
     `table` is a Table, which may be shared with other processes, a Lease, or a policy, of which a table for `capacity` keys is
-    made. `key` makes the key of a request's environ. Keys in `exempt` pass always; an address there is text, or of ipaddress, and an
+    made. `key` makes the key of a request's environ. Keys in `exempt` always pass; an address there is text, or of ipaddress, and an
     IPv6 address stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of
     "deny" and "report" it gets `missing_status`.
 
@@ -34,7 +34,7 @@ class RateLimit:
     `headers` names the dialects of the header fields: "draft-11" (the same as True), "draft-07" or "draft-06", and "legacy" or "legacy-epoch"
     for X-RateLimit-; a tuple of them; or False for Retry-After alone. tollbar.http writes them for other frameworks.
 
-    With `charge` a request is only looked at before the application, and charged after it: `charge(environ, response)` gets what the application
+    With `charge` the middleware only peeks before the application, and charges the request after it: `charge(environ, response)` gets what the application
     answered (`status`, `headers`, and the bytes of the body in `sent`) and returns the permits, 0 or False for none. So
     `RateLimit(app, "5/min ban 1h", charge=lambda environ, response: response.status == 401)` bans an address after five wrong passwords.
     """
