@@ -86,8 +86,8 @@
  * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
  * its text for at least one minor version, and only a major version removes it.
  *
- * No section is experimental in this version. A later version may have experimental sections. A program sees their names only
- * if it defines TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or remove them.
+ * The section "Limits in flight that follow the latency" is experimental. A program sees its names only if it defines
+ * TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or remove them.
  */
 
 #ifndef TOLLBAR_H
@@ -1779,7 +1779,147 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
 #define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 15. Overrides: keys with a policy of their own
+ * 15. Experimental: limits in flight that follow the latency
+ * -------------------------------------------------------------------------------------------- */
+
+#ifdef TOLLBAR_EXPERIMENTAL
+
+/* How many requests may a server have at one time? Too few leave it idle, too many wait in its queue, and the right number changes when a
+ * machine is lost. An adaptive limit learns it from how long the requests take:
+ *
+ *     tollbar_adaptive_options options = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
+ *     static tollbar_adaptive server;
+ *     options.initial = 20;
+ *     options.least = 5;
+ *     options.most = 1000;
+ *     tollbar_adaptive_init(&server, &options);
+ *     ...
+ *     tollbar_ticket ticket;
+ *     if (tollbar_adaptive_acquire(&server, &ticket) != TOLLBAR_ALLOWED)
+ *         return overloaded();
+ *     begin = now();
+ *     answer = ask(server_address);
+ *     tollbar_adaptive_release(&server, ticket, answer ? TOLLBAR_OUTCOME_ANSWERED : TOLLBAR_OUTCOME_DROPPED, now() - begin);
+ *
+ * TOLLBAR_ADAPTIVE_OPTIONS_INIT has windows of 100 ms: the releases of a window are one sample. With a sample for each of thousands of
+ * releases a second (`window_ns` 0), an overload of seconds becomes Gradient2's long-term latency, and the limit rises until it limits nothing.
+ *
+ * The calls take no lock and never wait. The limit stays from `least` to `most`, and never drops to probe the latency.
+ *
+ * tollbar_adaptive_acquire counts in these 128 bytes, so a process that is killed leaves its permits in flight there. Where processes share a
+ * limit, put it into shared memory and let an in-flight table count: tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.
+ */
+
+/* Netflix's Gradient2: the limit shrinks by the ratio of the long-term latency to the present one, and else grows by 4 a sample, smoothed. */
+#define TOLLBAR_ADAPTIVE_GRADIENT2 0u
+
+/* Additive increase, multiplicative decrease: a drop or a latency above `timeout_ns` takes a tenth away, any other sample adds one. */
+#define TOLLBAR_ADAPTIVE_AIMD 1u
+
+/* The request was answered. Its latency counts. */
+#define TOLLBAR_OUTCOME_ANSWERED 0u
+
+/* The server refused the request, or it timed out. AIMD lowers the limit. Gradient2 looks at latencies only, and takes no sample. */
+#define TOLLBAR_OUTCOME_DROPPED 1u
+
+/* The request says nothing about the server. It is no sample. */
+#define TOLLBAR_OUTCOME_IGNORED 2u
+
+/* A limit and what it admits: 128 bytes of yours, which threads share, and processes in shared memory. Zeroes are a limit of 0. */
+typedef struct tollbar_adaptive {
+    /* The library's own. */
+    uint64_t words[16];
+} tollbar_adaptive;
+
+/* How a limit learns. Start from TOLLBAR_ADAPTIVE_OPTIONS_INIT. */
+typedef struct tollbar_adaptive_options {
+    /* sizeof(tollbar_adaptive_options), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* One of TOLLBAR_ADAPTIVE_*. */
+    uint32_t algorithm;
+    /* The limit before the first sample. */
+    uint32_t initial;
+    /* The floor, at least 1. */
+    uint32_t least;
+    /* The ceiling. */
+    uint32_t most;
+    /* Must be 0. */
+    uint32_t reserved;
+    /* Of TOLLBAR_ADAPTIVE_AIMD: a latency above it counts as a drop. Otherwise 0. */
+    uint64_t timeout_ns;
+    /* The nanoseconds after which the releases so far are one sample: their mean latency and their most permits in flight. A sample
+     * has at least ten releases. 0: each release is a sample. */
+    uint64_t window_ns;
+} tollbar_adaptive_options;
+
+/* What a limit is at one instant. */
+typedef struct tollbar_adaptive_state {
+    /* sizeof(tollbar_adaptive_state), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The limit. */
+    uint32_t limit;
+    /* The permits of tollbar_adaptive_acquire in flight. */
+    uint64_t in_flight;
+    /* Gradient2's long-term latency in nanoseconds. 0 before the first sample, and with AIMD. */
+    uint64_t latency_ns;
+} tollbar_adaptive_state;
+
+/* Makes a limit in the caller's memory, with nothing in flight. TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not exist, bounds that are not
+ * 1 <= least <= initial <= most, or AIMD without `timeout_ns`. */
+int32_t tollbar_adaptive_init(tollbar_adaptive *limit,
+                              const tollbar_adaptive_options *options);
+
+/* Takes a permit. TOLLBAR_DENIED: as many as the limit are in flight. With TOLLBAR_ALLOWED `*ticket` is to be given to
+ * tollbar_adaptive_release. It is a ticket of this limit only. */
+int32_t tollbar_adaptive_acquire(tollbar_adaptive *limit,
+                                 tollbar_ticket *ticket);
+
+/* Gives a permit back, and feeds the limit: what became of the request (TOLLBAR_OUTCOME_*), and how long it took. TOLLBAR_E_TICKET, and nothing
+ * changes, if `ticket` is 0 or nothing is in flight. Release each ticket once. */
+int32_t tollbar_adaptive_release(tollbar_adaptive *limit,
+                                 tollbar_ticket ticket,
+                                 uint32_t outcome,
+                                 uint64_t latency_ns);
+
+/* tollbar_adaptive_release at the caller's time, by which windows end. */
+int32_t tollbar_adaptive_release_at(tollbar_adaptive *limit,
+                                    tollbar_ticket ticket,
+                                    uint32_t outcome,
+                                    uint64_t latency_ns,
+                                    uint64_t now_ns);
+
+/* tollbar_in_flight_acquire with the present limit: the table counts the permits of all processes, and `*limit` counts none. */
+int32_t tollbar_adaptive_acquire_key(tollbar_adaptive *limit,
+                                     const tollbar_in_flight *table,
+                                     const void *key,
+                                     size_t length,
+                                     tollbar_ticket *ticket);
+
+/* tollbar_in_flight_release of a permit of the key, which feeds the limit as tollbar_adaptive_release does. TOLLBAR_E_TICKET, and nothing
+ * changes: as tollbar_in_flight_release. */
+int32_t tollbar_adaptive_release_key(tollbar_adaptive *limit,
+                                     const tollbar_in_flight *table,
+                                     const void *key,
+                                     size_t length,
+                                     tollbar_ticket ticket,
+                                     uint32_t outcome,
+                                     uint64_t latency_ns);
+
+/* Reads a limit. */
+int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
+                              tollbar_adaptive_state *out);
+
+/* Gradient2 with windows of 100 ms. The limit begins at 20, and stays from 1 to 1000. */
+#define TOLLBAR_ADAPTIVE_OPTIONS_INIT                                                                \
+    { (uint32_t)sizeof(tollbar_adaptive_options), TOLLBAR_ADAPTIVE_GRADIENT2, 20, 1, 1000, 0, 0, 100000000 }
+
+/* An answer to be filled in. */
+#define TOLLBAR_ADAPTIVE_STATE_INIT { (uint32_t)sizeof(tollbar_adaptive_state), 0, 0, 0 }
+
+#endif /* TOLLBAR_EXPERIMENTAL */
+
+/* --------------------------------------------------------------------------------------------
+ * 16. Overrides: keys with a policy of their own
  * -------------------------------------------------------------------------------------------- */
 
 /* Most keys of a table are under its policies. A few have a contract of their own, such as a large customer:
@@ -1850,7 +1990,7 @@ int32_t tollbar_table_next_override(const tollbar_table *table,
 #define TOLLBAR_TABLE_OVERRIDE_INIT { (uint32_t)sizeof(tollbar_table_override), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 16. Keys made of network addresses
+ * 17. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -1888,7 +2028,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 17. Routes: which of several nodes a key belongs to
+ * 18. Routes: which of several nodes a key belongs to
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
@@ -1930,7 +2070,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 18. HTTP: header fields for clients, and what a client reads of them
+ * 19. HTTP: header fields for clients, and what a client reads of them
  * -------------------------------------------------------------------------------------------- */
 
 /* A server that refuses a request should tell the client when to come back, and a client that is told should wait. tollbar_http_fields writes what
@@ -2081,7 +2221,7 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 #define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 19. Advanced: cells, a state word in each of your structs
+ * 20. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -2150,7 +2290,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 20. Advanced: counts of decisions
+ * 21. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2200,7 +2340,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 21. Advanced: entries, policies, counters and health of tables
+ * 22. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2382,7 +2522,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 22. Advanced: copies of tables
+ * 23. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -2419,7 +2559,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 23. Version
+ * 24. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -2434,7 +2574,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 24. Results and errors
+ * 25. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */

@@ -53,6 +53,7 @@
 #ifndef TOLLBAR_HPP
 #define TOLLBAR_HPP
 
+#include "tollbar/adaptive.hpp"
 #include "tollbar/decision.hpp"
 #include "tollbar/error.hpp"
 #include "tollbar/http.hpp"

@@ -15,6 +15,8 @@
 #error "tollbar: ../../build/libtollbar.a is not there; run `make lib` in tollbar's repository, or, in a copy outside it, build with -tags tollbar_installed"
 #endif
 
+/* For limits that follow the latency. */
+#define TOLLBAR_EXPERIMENTAL
 #include "tollbar.h"
 
 #define GO_LIMITER(handle) ((const tollbar_limiter *)(handle))
@@ -339,6 +341,19 @@ static inline int32_t go_in_flight_release(uintptr_t table, uint64_t ticket) {
 }
 static inline int32_t go_in_flight_count(uintptr_t table, const uint8_t *key, size_t length, uint64_t *count) {
     return tollbar_in_flight_count(GO_IN_FLIGHT(table), key, length, count);
+}
+
+static inline int32_t go_adaptive_acquire(tollbar_adaptive *limit, uint64_t *ticket) { return tollbar_adaptive_acquire(limit, ticket); }
+static inline int32_t go_adaptive_release(tollbar_adaptive *limit, uint64_t ticket, uint32_t outcome, uint64_t latency) {
+    return tollbar_adaptive_release(limit, ticket, outcome, latency);
+}
+static inline int32_t go_adaptive_acquire_key(tollbar_adaptive *limit, uintptr_t table, const uint8_t *key, size_t length,
+                                              uint64_t *ticket) {
+    return tollbar_adaptive_acquire_key(limit, GO_IN_FLIGHT(table), key, length, ticket);
+}
+static inline int32_t go_adaptive_release_key(tollbar_adaptive *limit, uintptr_t table, const uint8_t *key, size_t length,
+                                              uint64_t ticket, uint32_t outcome, uint64_t latency) {
+    return tollbar_adaptive_release_key(limit, GO_IN_FLIGHT(table), key, length, ticket, outcome, latency);
 }
 
 /* ---- header fields ---- */

@@ -60,6 +60,11 @@ enum {
     TOLLBAR_TABLE_TRUST_ANYONE = 4,
     TOLLBAR_IN_FLIGHT_TRUST_ANYONE = 1,
     TOLLBAR_LIMITS_MOST = 16,
+    TOLLBAR_ADAPTIVE_GRADIENT2 = 0,
+    TOLLBAR_ADAPTIVE_AIMD = 1,
+    TOLLBAR_OUTCOME_ANSWERED = 0,
+    TOLLBAR_OUTCOME_DROPPED = 1,
+    TOLLBAR_OUTCOME_IGNORED = 2,
     TOLLBAR_NODES_MOST = 1024,
     TOLLBAR_HTTP_RETRY_AFTER = 1,
     TOLLBAR_HTTP_LEGACY = 2,
@@ -669,6 +674,52 @@ int32_t tollbar_queue_run(const tollbar_queue *queue,
                           tollbar_queue_work work,
                           void *context);
 int32_t tollbar_queue_stop(const tollbar_queue *queue);
+typedef struct tollbar_adaptive {
+    uint64_t words[16];
+} tollbar_adaptive;
+typedef struct tollbar_adaptive_options {
+    uint32_t struct_size;
+    uint32_t algorithm;
+    uint32_t initial;
+    uint32_t least;
+    uint32_t most;
+    uint32_t reserved;
+    uint64_t timeout_ns;
+    uint64_t window_ns;
+} tollbar_adaptive_options;
+typedef struct tollbar_adaptive_state {
+    uint32_t struct_size;
+    uint32_t limit;
+    uint64_t in_flight;
+    uint64_t latency_ns;
+} tollbar_adaptive_state;
+int32_t tollbar_adaptive_init(tollbar_adaptive *limit,
+                              const tollbar_adaptive_options *options);
+int32_t tollbar_adaptive_acquire(tollbar_adaptive *limit,
+                                 tollbar_ticket *ticket);
+int32_t tollbar_adaptive_release(tollbar_adaptive *limit,
+                                 tollbar_ticket ticket,
+                                 uint32_t outcome,
+                                 uint64_t latency_ns);
+int32_t tollbar_adaptive_release_at(tollbar_adaptive *limit,
+                                    tollbar_ticket ticket,
+                                    uint32_t outcome,
+                                    uint64_t latency_ns,
+                                    uint64_t now_ns);
+int32_t tollbar_adaptive_acquire_key(tollbar_adaptive *limit,
+                                     const tollbar_in_flight *table,
+                                     const void *key,
+                                     size_t length,
+                                     tollbar_ticket *ticket);
+int32_t tollbar_adaptive_release_key(tollbar_adaptive *limit,
+                                     const tollbar_in_flight *table,
+                                     const void *key,
+                                     size_t length,
+                                     tollbar_ticket ticket,
+                                     uint32_t outcome,
+                                     uint64_t latency_ns);
+int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
+                              tollbar_adaptive_state *out);
 typedef struct tollbar_table_override {
     uint32_t struct_size;
     uint32_t policy;

@@ -13,6 +13,8 @@
 #include <Python.h>
 #include <stdint.h>
 
+/* For adaptive.c. */
+#define TOLLBAR_EXPERIMENTAL
 #include "tollbar.h"
 
 typedef struct {
@@ -32,6 +34,7 @@ extern PyType_Spec core_taken_spec;
 extern PyType_Spec core_limiter_spec;
 extern PyType_Spec core_table_spec;
 extern PyType_Spec core_in_flight_spec;
+extern PyType_Spec core_adaptive_spec;
 
 /* The state of the module that defines `type` or its base. */
 core_state *core_state_of(PyTypeObject *type);

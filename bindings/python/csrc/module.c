@@ -63,6 +63,10 @@ static int core_exec(PyObject *module) {
     if (state->decision == NULL || state->taken == NULL || state->limiter == NULL || state->table == NULL
         || state->in_flight == NULL)
         return -1;
+    PyTypeObject *adaptive = add_type(module, &core_adaptive_spec);
+    if (adaptive == NULL)
+        return -1;
+    Py_DECREF(adaptive);
     /* A capsule takes a pointer to non-const. No code writes through it. */
     PyObject *api = PyCapsule_New((void *)&core_functions, CORE_API, NULL);
     if (api == NULL)

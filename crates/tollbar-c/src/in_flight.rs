@@ -366,7 +366,7 @@ unsafe fn window_at<'a>(window: *const tollbar_send_window) -> Result<&'a SendWi
     unsafe { reference(window.cast()) }
 }
 
-fn ticket_code(changed: bool) -> Result<i32, i32> {
+pub(crate) fn ticket_code(changed: bool) -> Result<i32, i32> {
     match changed {
         true => Ok(TOLLBAR_ALLOWED),
         false => Err(TOLLBAR_E_TICKET),

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{rounds, Rng, MS};
-use tollbar::in_flight::{Aimd, Gradient2};
+use tollbar::in_flight::{
+    Adaptive, AdaptiveOptions, AdaptiveTicket, Aimd, Gradient2, InFlight, Options, Outcome, Refusal,
+};
 
 /// Netflix's Gradient2Limit in doubles, line for line.
 struct Reference {
@@ -101,4 +103,125 @@ fn no_sample_overflows_or_leaves_the_bounds() {
             assert!((least..=most).contains(&aimd.sample(in_flight, latency, random.one_in(3))));
         }
     }
+}
+
+/// Acquires up to the limit and releases all, `latency` each; the limits after each release.
+fn round(limit: &Adaptive, latency: u64) -> Vec<u32> {
+    let tickets: Vec<AdaptiveTicket> = std::iter::from_fn(|| limit.acquire()).collect();
+    assert_eq!(tickets.len() as u32, limit.limit());
+    let after = |ticket: AdaptiveTicket| {
+        assert!(limit.release(ticket, Outcome::Answered, latency));
+        limit.limit()
+    };
+    tickets.into_iter().map(after).collect()
+}
+
+/// The same samples give the same limits as the algorithms as values, which have the published trace.
+#[test]
+fn an_adaptive_limit_equals_its_algorithm() {
+    let mut random = Rng(41);
+    for _ in 0..rounds(200) {
+        let (least, most) = (random.within(1, 20) as u32, random.within(50, 1000) as u32);
+        let (mut gradient2, mut aimd) = (Gradient2::new(20, least, most), Aimd::new(20, least, most, 30 * MS));
+        let shared = Adaptive::new(&AdaptiveOptions::gradient2(20, least, most));
+        let other = Adaptive::new(&AdaptiveOptions::aimd(20, least, most, 30 * MS));
+        for _ in 0..50 {
+            let latency = random.within(MS, 40 * MS);
+            let dropped = random.one_in(10);
+            let outcome = if dropped { Outcome::Dropped } else { Outcome::Answered };
+            // The n-th ticket was acquired with n in flight.
+            let n = random.within(1, shared.limit().into());
+            let tickets: Vec<AdaptiveTicket> = (0..n).map(|_| shared.acquire().unwrap()).collect();
+            assert!(shared.release_at(tickets[n as usize - 1], Outcome::Answered, latency, 0));
+            assert_eq!(shared.limit(), gradient2.sample(n as u32, latency));
+            assert!(tickets[1..].iter().all(|ticket| shared.release_at(*ticket, Outcome::Ignored, latency, 0)));
+            let ticket = other.acquire().unwrap();
+            assert!(other.release_at(ticket, outcome, latency, 0));
+            assert_eq!(other.limit(), aimd.sample(1, latency, dropped));
+            assert_eq!((shared.read().in_flight, other.read().in_flight), (0, 0));
+        }
+    }
+}
+
+/// 10^5 releases at one latency, with the limit used: it only grows, to its ceiling. The first gradient algorithm drops its limit to probe.
+#[test]
+fn no_probe_drops_the_limit() {
+    let limit = Adaptive::new(&AdaptiveOptions::gradient2(20, 5, 300));
+    let mut limits = vec![20];
+    while limits.len() < 100_000 {
+        limits.extend(round(&limit, 10 * MS));
+    }
+    assert!(limits.windows(2).all(|pair| pair[0] <= pair[1]));
+    assert_eq!((limits.last(), limit.read().latency_ns), (Some(&300), 10 * MS));
+}
+
+#[test]
+fn a_permit_comes_back_once() {
+    let limit = Adaptive::new(&AdaptiveOptions::aimd(2, 0, 2, MS));
+    let (first, second) = (limit.acquire().unwrap(), limit.acquire().unwrap());
+    assert_eq!((limit.acquire(), first.to_bits(), second.to_bits()), (None, 1, 2));
+    assert!(!limit.release(AdaptiveTicket::default(), Outcome::Answered, 1));
+    // Two drops: the floor is 1, and 1 is in flight already.
+    assert!(limit.release(first, Outcome::Dropped, 1));
+    assert_eq!((limit.limit(), limit.acquire()), (1, None));
+    assert!(limit.release(AdaptiveTicket::from_bits(second.to_bits()), Outcome::Dropped, 1));
+    assert!(!limit.release(second, Outcome::Answered, 1));
+    assert_eq!((limit.limit(), limit.read().in_flight), (1, 0));
+}
+
+/// A window's releases are one sample: their mean latency, their most in flight, and whether one was dropped. It needs ten of them.
+#[test]
+fn a_window_is_one_sample() {
+    let options = AdaptiveOptions { window_ns: 100 * MS, ..AdaptiveOptions::aimd(20, 5, 100, 30 * MS) };
+    let limit = Adaptive::new(&options);
+    let release = |outcome, latency, now| {
+        let tickets: Vec<AdaptiveTicket> = (0..10).map(|_| limit.acquire().unwrap()).collect();
+        assert!(limit.release_at(tickets[9], outcome, latency, now));
+        assert!(tickets[1..].iter().all(|ticket| limit.release_at(*ticket, Outcome::Ignored, latency, now)));
+        limit.limit()
+    };
+    // The first window ends with its tenth sample, the next 100 ms later.
+    let limits: Vec<u32> = (0..10).map(|_| release(Outcome::Answered, 10 * MS, 0)).collect();
+    assert_eq!((limits[8], limits[9]), (20, 21));
+    // The mean of nine short latencies and a long one is below the timeout.
+    (0..9).for_each(|n| assert_eq!(release(Outcome::Answered, 10 * MS, n), 21));
+    assert_eq!(release(Outcome::Answered, 90 * MS, 100 * MS - 1), 21);
+    // Ten of the twenty that are needed for a sample of the unused limit: half of 21 is more than 10.
+    assert_eq!(release(Outcome::Answered, 10 * MS, 100 * MS), 21);
+    (0..9).for_each(|_| assert_eq!(release(Outcome::Answered, 10 * MS, 300 * MS), 21));
+    // One drop is a drop of the window.
+    assert_eq!(release(Outcome::Dropped, 10 * MS, 300 * MS), 18);
+}
+
+/// The limit of a table's key: the table counts, and a process's own count stays 0.
+#[test]
+fn a_keys_limit_follows_the_latency() {
+    let flights = InFlight::private(&Options::new(10)).unwrap();
+    let limit = Adaptive::new(&AdaptiveOptions::aimd(2, 1, 3, MS));
+    let acquire = || limit.acquire_key(&flights, b"server");
+    let (first, second) = (acquire().unwrap(), acquire().unwrap());
+    assert_eq!((acquire(), limit.read().in_flight), (Err(Refusal::Limit), 0));
+    assert!(limit.release_key(&flights, b"server", first, Outcome::Answered, MS));
+    assert_eq!(limit.limit(), 3);
+    assert!(!limit.release_key(&flights, b"server", tollbar::in_flight::Ticket::default(), Outcome::Dropped, MS));
+    assert!(limit.release_key(&flights, b"server", second, Outcome::Dropped, MS));
+    assert_eq!((limit.limit(), flights.count(b"server")), (2, 0));
+}
+
+/// AIMD adds one for each release of all threads.
+#[test]
+fn threads_lose_no_sample() {
+    let limit = Adaptive::new(&AdaptiveOptions::aimd(8, 1, u32::MAX, MS));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    // As many in flight as the limit, so that the sample adds one.
+                    let full = limit.acquire().map(|_| AdaptiveTicket::from_bits(u32::MAX.into())).unwrap();
+                    assert!(limit.release(full, Outcome::Answered, 1));
+                }
+            });
+        }
+    });
+    assert_eq!((limit.limit(), limit.read().in_flight), (8 + 8000, 0));
 }

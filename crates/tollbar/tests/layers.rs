@@ -34,6 +34,7 @@ const TOLLBAR_C: &[&[&str]] = &[
         "charge",
         "decide",
         "http",
+        "adaptive",
         "in_flight",
         "keyed",
         "overrides",

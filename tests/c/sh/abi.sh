@@ -20,7 +20,8 @@ mkdir -p "$work"
 build_from() {
     : > "$work/others"
     : > "$work/own"
-    gcc -E -nostdinc -I"$work" -I"$root/include" "$1" 2> "$work/cpp.err" |
+    # Experimental sections are in the dump, so that a change of them is seen, too.
+    gcc -E -DTOLLBAR_EXPERIMENTAL -nostdinc -I"$work" -I"$root/include" "$1" 2> "$work/cpp.err" |
         awk -v header="\"$1\"" -v own="$work/own" -v others="$work/others" \
             '/^# [0-9]+ "/ { mine = index($0, header); next } { print > (mine ? own : others) }'
     {

@@ -33,6 +33,7 @@ const HEADERS: [Header; 2] = [
             ("receipts", "Receipts: an estimate now, the real cost later"),
             ("charge", "Charges afterwards, and bans"),
             ("queue", "Queues: items that leave at a policy's pace"),
+            ("adaptive", "Experimental: limits in flight that follow the latency"),
             ("overrides", "Overrides: keys with a policy of their own"),
             ("prefix", "Keys made of network addresses"),
             ("route", "Routes: which of several nodes a key belongs to"),
@@ -58,16 +59,26 @@ const HEADERS: [Header; 2] = [
     },
 ];
 
+/// Sections whose names a program sees only if it defines TOLLBAR_EXPERIMENTAL.
+const EXPERIMENTAL: [&str; 1] = ["adaptive"];
+
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
     let mut said = Vec::new();
     for header in &HEADERS {
         let mut text = fill(header.top, root)?;
         for (number, (file, title)) in (1..).zip(header.sections) {
             text.push_str(&banner(number, title));
+            let experimental = EXPERIMENTAL.contains(file);
+            if experimental {
+                text.push_str("#ifdef TOLLBAR_EXPERIMENTAL\n\n");
+            }
             text.push_str(&extras(file));
             text.push_str(&section(root, header.sources, file)?);
             text.push('\n');
             text.push_str(&inits(file));
+            if experimental {
+                text.push_str("#endif /* TOLLBAR_EXPERIMENTAL */\n\n");
+            }
         }
         text.push_str(header.bottom);
         crate::settle(&root.join(header.path), &text, check)?;
@@ -170,6 +181,8 @@ fn constant(line: &str) -> String {
         "_CIRCUIT_",
         "_EVENT_",
         "TOLLBAR_LEASE_",
+        "_ADAPTIVE_",
+        "_OUTCOME_",
     ];
     if name == "TOLLBAR_NO_TIME" {
         "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
@@ -212,6 +225,7 @@ fn extras(file: &str) -> String {
         "receipts" => include_str!("header/receipts.h").to_owned(),
         "queue" => include_str!("header/queue.h").to_owned(),
         "in_flight" => include_str!("header/in_flight.h").to_owned(),
+        "adaptive" => include_str!("header/adaptive.h").to_owned(),
         "overrides" => include_str!("header/overrides.h").to_owned(),
         "prefix" => include_str!("header/prefix.h").to_owned(),
         "route" => include_str!("header/route.h").to_owned(),
@@ -238,6 +252,7 @@ fn inits(file: &str) -> String {
         "lease" => include_str!("header/lease_init.h").to_owned(),
         "queue" => include_str!("header/queue_init.h").to_owned(),
         "in_flight" => include_str!("header/in_flight_init.h").to_owned(),
+        "adaptive" => include_str!("header/adaptive_init.h").to_owned(),
         "overrides" => include_str!("header/overrides_init.h").to_owned(),
         "prefix" => include_str!("header/prefix_init.h").to_owned(),
         "http" => include_str!("header/http_init.h").to_owned(),

@@ -24,6 +24,7 @@ from . import _core
 from ._core import Decision, Taken, take_many
 from ._errors import Error, LeaseError, PolicyError, TableError
 from ._reservation import Reservation
+from .adaptive import Adaptive, AdaptivePermit
 from .in_flight import InFlight, Permit
 from .limiter import Counts, Limiter
 from .policy import Policy
@@ -55,6 +56,8 @@ def address_key(text: str, ipv4_bits: int = 32, ipv6_bits: int = 64) -> bytes:
 
 
 __all__ = [
+    "Adaptive",
+    "AdaptivePermit",
     "Counts",
     "Decision",
     "Error",

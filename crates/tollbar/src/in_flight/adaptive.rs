@@ -1,7 +1,6 @@
 //! Limits that follow the measured latency: how many may be in flight is learned from how long they take.
 //!
-//! Both are pure values in integers. The caller keeps one beside its window, feeds it each released permit, and sets the window's limit to what
-//! it returns:
+//! Both are pure values in integers, for callers that keep their own state. [`Adaptive`](super::Adaptive) joins them with a count that threads share.
 //!
 //! ```
 //! use tollbar::in_flight::{Gradient2, SendWindow};
@@ -34,16 +33,21 @@ pub struct Gradient2 {
     estimate: u64,
     least: u32,
     most: u32,
-    /// The long-term latency in picoseconds, and how many samples of the warm-up are in it, with their sum.
-    long: u64,
-    samples: u64,
-    sum: u64,
+    long: LongTerm,
 }
 
-const UNIT: u64 = 1_000_000_000;
+/// The long-term latency in one word: the samples of the warm-up so far (4 bits), and below them the sum of their latencies, or, when the warm-up is
+/// over, the mean. Times are in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LongTerm(pub(super) u64);
+
+pub(super) const UNIT: u64 = 1_000_000_000;
 const WARM_UP: u64 = 10;
-/// Latencies above a day are taken for a day, so that no product overflows.
+/// Latencies above a day are taken for a day, so that no product overflows and the sum of a warm-up fits [`LongTerm`].
 const LATENCY_MOST: u64 = 86_400 * UNIT;
+const LONG_BITS: u32 = 60;
+const LONG_MASK: u64 = (1 << LONG_BITS) - 1;
+const _: () = assert!(WARM_UP * LATENCY_MOST * 1000 <= LONG_MASK);
 
 impl Aimd {
     /// Begins at `initial`, and stays from `least` to `most`. A latency above `timeout_ns` counts as a drop.
@@ -58,16 +62,18 @@ impl Aimd {
 
     /// A permit was released after `latency_ns`, when `in_flight` were, this one included. The new limit.
     pub fn sample(&mut self, in_flight: u32, latency_ns: u64, dropped: bool) -> u32 {
-        let limit = u64::from(self.limit);
-        let next = if dropped || latency_ns > self.timeout {
-            limit * 9 / 10
-        } else if u64::from(in_flight) * 2 >= limit {
-            limit + 1
-        } else {
-            limit
-        };
-        self.limit = within(next.min(u32::MAX.into()) as u32, self.least, self.most);
+        let next = aimd_step(self.limit, in_flight, dropped || latency_ns > self.timeout);
+        self.limit = within(next, self.least, self.most);
         self.limit
+    }
+}
+
+/// The limit after one more sample, without bounds.
+pub(super) fn aimd_step(limit: u32, in_flight: u32, dropped: bool) -> u32 {
+    match dropped {
+        true => (u64::from(limit) * 9 / 10) as u32,
+        false if u64::from(in_flight) * 2 >= u64::from(limit) => limit.saturating_add(1),
+        false => limit,
     }
 }
 
@@ -75,7 +81,7 @@ impl Gradient2 {
     /// Begins at `initial`, and stays from `least` to `most`.
     pub const fn new(initial: u32, least: u32, most: u32) -> Gradient2 {
         let estimate = within(initial, least, most) as u64 * UNIT;
-        Gradient2 { estimate, least, most, long: 0, samples: 0, sum: 0 }
+        Gradient2 { estimate, least, most, long: LongTerm(0) }
     }
 
     /// The present limit.
@@ -85,35 +91,67 @@ impl Gradient2 {
 
     /// A permit was released after `latency_ns`, when `in_flight` were, this one included. The new limit.
     pub fn sample(&mut self, in_flight: u32, latency_ns: u64) -> u32 {
-        let now = latency_ns.clamp(1, LATENCY_MOST) * 1000;
-        if self.samples < WARM_UP {
-            self.samples += 1;
-            self.sum += now;
-            self.long = self.sum / self.samples;
-        } else {
-            // An exponential mean with the weight 2 / (600 + 1).
-            let step = (i128::from(now) - i128::from(self.long)) * 2 / 601;
-            self.long = (i128::from(self.long) + step) as u64;
-        }
-        let long = self.long;
-        // After an overload the long-term latency comes down faster than by its mean.
-        if long > 2 * now {
-            self.long = (u128::from(long) * 95 / 100) as u64;
-        }
-        // A limit that is not used says nothing.
-        if u128::from(in_flight) * 2 * u128::from(UNIT) < u128::from(self.estimate) {
-            return self.limit();
-        }
-        let estimate = u128::from(self.estimate);
-        let gradient = (estimate * 3 * u128::from(long) / (2 * u128::from(now))).clamp(estimate / 2, estimate);
-        let next = (800 * estimate + 200 * (gradient + 4 * u128::from(UNIT))) / 1000;
-        let (least, most) = (u64::from(self.least) * UNIT, u64::from(self.most) * UNIT);
-        self.estimate = (next as u64).min(most).max(least);
+        let now = picoseconds(latency_ns);
+        let (next, long) = self.long.after(now);
+        self.long = next;
+        self.estimate = gradient2_step(self.estimate, (self.least, self.most), long, now, in_flight);
         self.limit()
     }
 }
 
-const fn within(limit: u32, least: u32, most: u32) -> u32 {
+/// A latency in the unit of [`LongTerm`], above 0.
+pub(super) const fn picoseconds(latency_ns: u64) -> u64 {
+    let most = if latency_ns > LATENCY_MOST { LATENCY_MOST } else { latency_ns };
+    (if most == 0 { 1 } else { most }) * 1000
+}
+
+impl LongTerm {
+    /// The mean so far, in picoseconds; 0 without a sample.
+    pub(super) fn mean(self) -> u64 {
+        let value = self.0 & LONG_MASK;
+        match self.0 >> LONG_BITS {
+            0 => 0,
+            samples @ 1..WARM_UP => value / samples,
+            _ => value,
+        }
+    }
+
+    /// The word after one more latency, and the mean that the sample is compared with.
+    pub(super) fn after(self, now: u64) -> (LongTerm, u64) {
+        let (samples, value) = (self.0 >> LONG_BITS, self.0 & LONG_MASK);
+        let warm = samples >= WARM_UP;
+        let next = LongTerm(match warm {
+            false => (samples + 1) << LONG_BITS | (value + now) & LONG_MASK,
+            // An exponential mean with the weight 2 / (600 + 1).
+            true => {
+                WARM_UP << LONG_BITS | value.saturating_add_signed((now as i64 - value as i64) * 2 / 601) & LONG_MASK
+            }
+        });
+        // The last sample of the warm-up turns the sum into the mean.
+        let mean = if !warm && samples + 1 == WARM_UP { (next.0 & LONG_MASK) / WARM_UP } else { next.mean() };
+        // After an overload the mean comes down faster than by its weight. A warm-up's mean is made anew from its sum.
+        let kept = if mean > 2 * now { (u128::from(mean) * 95 / 100) as u64 } else { mean };
+        match samples + 1 < WARM_UP {
+            true => (next, mean),
+            false => (LongTerm(WARM_UP << LONG_BITS | kept), mean),
+        }
+    }
+}
+
+/// The limit in 10^-9 after one more sample, whose latency and long-term mean are given.
+pub(super) fn gradient2_step(estimate: u64, (least, most): (u32, u32), long: u64, now: u64, in_flight: u32) -> u64 {
+    // A limit that is not used says nothing.
+    if u128::from(in_flight) * 2 * u128::from(UNIT) < u128::from(estimate) {
+        return estimate;
+    }
+    let (estimate, now) = (u128::from(estimate), u128::from(now.max(1)));
+    let gradient = (estimate * 3 * u128::from(long) / (2 * now)).clamp(estimate / 2, estimate);
+    let next = (800 * estimate + 200 * (gradient + 4 * u128::from(UNIT))) / 1000;
+    let (least, most) = (u64::from(least) * UNIT, u64::from(most) * UNIT);
+    (next as u64).min(most).max(least)
+}
+
+pub(super) const fn within(limit: u32, least: u32, most: u32) -> u32 {
     let limit = if limit > most { most } else { limit };
     if limit < least {
         least

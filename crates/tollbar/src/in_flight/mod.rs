@@ -6,7 +6,8 @@
 //! * [`InFlight`]: permits by key in memory that processes share. A permit is released by its ticket. If a process is killed, its permits are
 //!   free again.
 //! * [`SendWindow`]: one word of one process, as the send window of TCP: sent, acknowledged, usable.
-//! * [`Aimd`] and [`Gradient2`]: limits that follow the measured latency, as pure values.
+//! * [`Adaptive`]: a limit that follows the measured latency, beside the count of what it admits, or for a key of an [`InFlight`] table.
+//! * [`Aimd`] and [`Gradient2`]: its algorithms, as pure values.
 //!
 //! ```
 //! use tollbar::in_flight::{InFlight, Options, Refusal};
@@ -23,6 +24,7 @@
 //! ```
 
 mod adaptive;
+mod adaptive_limit;
 #[cfg(not(loom))]
 mod keyed;
 #[cfg(not(loom))]
@@ -36,6 +38,7 @@ mod send_window;
 mod word;
 
 pub use adaptive::{Aimd, Gradient2};
+pub use adaptive_limit::{Adaptive, AdaptiveOptions, AdaptiveState, AdaptiveTicket, Algorithm, Outcome};
 #[cfg(not(loom))]
 pub use keyed::{InFlight, Options, Permit};
 pub use protocol::Refusal;

@@ -7,7 +7,7 @@
 
 use super::protocol::{Local, Refusal, System, View};
 use super::word::{Owner, Process, Record, Slot, State, Ticket, OWNERS_MOST};
-use super::SendWindow;
+use super::{Adaptive, AdaptiveOptions, AdaptiveTicket, Outcome, SendWindow};
 use crate::sync::{explore, AtomicU64, Ordering};
 use loom::thread;
 use std::println;
@@ -356,4 +356,52 @@ fn an_acknowledgement_counts_once() {
         assert_eq!((end.acknowledged, end.in_flight()), (2, 2));
     });
     told("acknowledgements", executions);
+}
+
+/// Two threads acquire and release beside each other: each of the two samples adds one to the limit. With windows, which under loom need two
+/// samples, the two and the one before them are one window or its beginning and a rest: one sample in any case.
+#[test]
+fn an_adaptive_limit_takes_every_sample() {
+    // A ticket of a limit that is all in flight: each sample adds one.
+    let full = AdaptiveTicket::from_bits(9);
+    for window_ns in [0, 1] {
+        let executions = explore(4, move || {
+            let limit = Arc::new(Adaptive::new(&AdaptiveOptions { window_ns, ..AdaptiveOptions::aimd(2, 1, 9, 5) }));
+            if window_ns != 0 {
+                assert!(limit.acquire().is_some());
+                assert!(limit.release_at(full, Outcome::Answered, 1, 1));
+            }
+            let threads = [0, 1].map(|_| {
+                let limit = limit.clone();
+                thread::spawn(move || {
+                    assert!(limit.acquire().is_some(), "one is in flight at most");
+                    assert!(limit.release_at(full, Outcome::Answered, 1, 1));
+                })
+            });
+            let _ = threads.map(|thread| thread.join().expect("a thread"));
+            assert_eq!((limit.limit(), limit.read().in_flight), (if window_ns == 0 { 4 } else { 3 }, 0));
+        });
+        told("adaptive limit", executions);
+    }
+}
+
+#[test]
+fn an_adaptive_limit_admits_no_more() {
+    let executions = explore(4, || {
+        let limit = Arc::new(Adaptive::new(&AdaptiveOptions::gradient2(1, 1, 1)));
+        let inside = Arc::new(Plain::new(0));
+        let threads = [0, 1].map(|_| {
+            let (limit, inside) = (limit.clone(), inside.clone());
+            thread::spawn(move || {
+                let Some(ticket) = limit.acquire() else { return };
+                assert_eq!(inside.fetch_add(1, SeqCst), 0, "more than the limit are inside");
+                thread::yield_now();
+                inside.fetch_sub(1, SeqCst);
+                assert!(limit.release_at(ticket, Outcome::Answered, 1, 1));
+            })
+        });
+        let _ = threads.map(|thread| thread.join().expect("a thread"));
+        assert_eq!(limit.read().in_flight, 0);
+    });
+    told("adaptive limit of one", executions);
 }

@@ -67,8 +67,8 @@
  * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
  * its text for at least one minor version, and only a major version removes it.
  *
- * No section is experimental in this version. A later version may have experimental sections. A program sees their names only
- * if it defines TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or remove them.
+ * The section "Limits in flight that follow the latency" is experimental. A program sees its names only if it defines
+ * TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or remove them.
  */
 
 #ifndef TOLLBAR_H

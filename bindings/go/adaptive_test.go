@@ -1,0 +1,78 @@
+//go:build cgo
+
+package tollbar_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	tollbar "github.com/tollbar/tollbar/bindings/go"
+)
+
+func TestAdaptive(t *testing.T) {
+	limit, err := tollbar.NewAdaptive(tollbar.AdaptiveOptions{Timeout: time.Millisecond, Initial: 2, Window: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, ok := limit.Acquire()
+	second, also := limit.Acquire()
+	if _, more := limit.Acquire(); !ok || !also || more || limit.Read().InFlight != 2 {
+		t.Error(ok, also, more)
+	}
+	if !first.Release(tollbar.Answered, time.Millisecond) || limit.Read().Limit != 3 {
+		t.Error(limit.Read())
+	}
+	if !second.Release(tollbar.Dropped, 0) || limit.Read().Limit != 2 || second.Release(tollbar.Ignored, 0) {
+		t.Error(limit.Read())
+	}
+	if (tollbar.AdaptiveTicket{}).Release(tollbar.Answered, 0) || (tollbar.AdaptiveKeyTicket{}).Release(tollbar.Answered, 0) {
+		t.Error("no ticket was released")
+	}
+
+	table, err := tollbar.NewInFlight(tollbar.InFlightOptions{Capacity: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, ok, err := limit.AcquireKey(table, "k")
+	b, also, _ := limit.AcquireKey(table, "k")
+	if _, more, _ := limit.AcquireKey(table, "k"); !ok || !also || more || err != nil {
+		t.Error(ok, also, more, err)
+	}
+	if !a.Release(tollbar.Answered, time.Microsecond) || limit.Read().Limit != 3 {
+		t.Error(limit.Read())
+	}
+	table.Close()
+	if _, _, err := limit.AcquireKey(table, "k"); !errors.Is(err, tollbar.ErrClosed) || b.Release(tollbar.Answered, 0) {
+		t.Error(err)
+	}
+}
+
+// The published trace: 10 ms, 40 ms for 40 samples, 10 ms, with the limit in flight.
+func TestAdaptiveHasThePublishedTrace(t *testing.T) {
+	limit, err := tollbar.NewAdaptive(tollbar.AdaptiveOptions{Least: 20, Most: 200, Window: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	published := map[int]uint32{0: 20, 9: 28, 19: 36, 20: 33, 21: 30, 25: 22, 30: 20, 40: 20, 59: 20, 60: 20, 70: 28, 99: 52}
+	for n := range 100 {
+		latency := 10 * time.Millisecond
+		if n >= 20 && n < 60 {
+			latency *= 4
+		}
+		var tickets []tollbar.AdaptiveTicket
+		for ticket, ok := limit.Acquire(); ok; ticket, ok = limit.Acquire() {
+			tickets = append(tickets, ticket)
+		}
+		tickets[len(tickets)-1].Release(tollbar.Answered, latency)
+		for _, ticket := range tickets[:len(tickets)-1] {
+			ticket.Release(tollbar.Ignored, 0)
+		}
+		if want, ok := published[n]; ok && limit.Read().Limit != want {
+			t.Error(n, limit.Read(), want)
+		}
+	}
+	if _, err := tollbar.NewAdaptive(tollbar.AdaptiveOptions{Most: 10}); !errors.Is(err, tollbar.ErrOutOfRange) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,255 @@
+//! Limits of what is in flight that follow the measured latency.
+
+use super::boundary::*;
+use super::in_flight::{refusal_code, ticket_code, tollbar_in_flight, tollbar_ticket};
+use super::status::*;
+use core::ffi::c_void;
+use core::mem::{size_of, MaybeUninit};
+use tollbar::in_flight::{Adaptive, AdaptiveOptions, AdaptiveTicket, Algorithm, Outcome, Ticket};
+
+/// Netflix's Gradient2: the limit shrinks by the ratio of the long-term latency to the present one, and else grows by 4 a sample, smoothed.
+pub const TOLLBAR_ADAPTIVE_GRADIENT2: u32 = 0;
+/// Additive increase, multiplicative decrease: a drop or a latency above `timeout_ns` takes a tenth away, any other sample adds one.
+pub const TOLLBAR_ADAPTIVE_AIMD: u32 = 1;
+
+/// The request was answered. Its latency counts.
+pub const TOLLBAR_OUTCOME_ANSWERED: u32 = 0;
+/// The server refused the request, or it timed out. AIMD lowers the limit. Gradient2 looks at latencies only, and takes no sample.
+pub const TOLLBAR_OUTCOME_DROPPED: u32 = 1;
+/// The request says nothing about the server. It is no sample.
+pub const TOLLBAR_OUTCOME_IGNORED: u32 = 2;
+
+/// How a limit learns. Start from TOLLBAR_ADAPTIVE_OPTIONS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_adaptive_options {
+    /// sizeof(tollbar_adaptive_options), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// One of TOLLBAR_ADAPTIVE_*.
+    pub algorithm: u32,
+    /// The limit before the first sample.
+    pub initial: u32,
+    /// The floor, at least 1.
+    pub least: u32,
+    /// The ceiling.
+    pub most: u32,
+    /// Must be 0.
+    pub reserved: u32,
+    /// Of TOLLBAR_ADAPTIVE_AIMD: a latency above it counts as a drop. Otherwise 0.
+    pub timeout_ns: u64,
+    /// The nanoseconds after which the releases so far are one sample: their mean latency and their most permits in flight. A sample
+    /// has at least ten releases. 0: each release is a sample.
+    pub window_ns: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_adaptive_options {
+    const FIRST_SIZE: usize = 40;
+}
+
+const _: () = assert!(size_of::<tollbar_adaptive_options>() == 40);
+
+/// A limit and what it admits: 128 bytes of yours, which threads share, and processes in shared memory. Zeroes are a limit of 0.
+#[repr(C)]
+pub struct tollbar_adaptive {
+    /// The library's own.
+    pub words: [u64; 16],
+}
+
+const _: () = assert!(size_of::<tollbar_adaptive>() == size_of::<Adaptive>());
+
+/// What a limit is at one instant.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_adaptive_state {
+    /// sizeof(tollbar_adaptive_state), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// The limit.
+    pub limit: u32,
+    /// The permits of tollbar_adaptive_acquire in flight.
+    pub in_flight: u64,
+    /// Gradient2's long-term latency in nanoseconds. 0 before the first sample, and with AIMD.
+    pub latency_ns: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_adaptive_state {
+    const FIRST_SIZE: usize = 24;
+}
+
+const _: () = assert!(size_of::<tollbar_adaptive_state>() == 24);
+
+/// Makes a limit in the caller's memory, with nothing in flight. TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not exist, bounds that are not
+/// 1 <= least <= initial <= most, or AIMD without `timeout_ns`.
+///
+/// # Safety
+/// Pointers are NULL or as said; nobody uses `*limit` during the call.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_adaptive_init(
+    limit: *mut tollbar_adaptive,
+    options: *const tollbar_adaptive_options,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise; the struct and the limit have the same size and alignment, and any words are atomics.
+        let (out, options) = unsafe { (place::<MaybeUninit<Adaptive>>(limit.cast())?, read(options)?) };
+        if options.reserved != 0 {
+            return Err(TOLLBAR_E_RESERVED);
+        }
+        let algorithm = match options.algorithm {
+            TOLLBAR_ADAPTIVE_GRADIENT2 if options.timeout_ns == 0 => Algorithm::Gradient2,
+            TOLLBAR_ADAPTIVE_AIMD if options.timeout_ns != 0 => Algorithm::Aimd { timeout_ns: options.timeout_ns },
+            _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
+        };
+        if options.least == 0 || options.initial < options.least || options.most < options.initial {
+            return Err(TOLLBAR_E_OUT_OF_RANGE);
+        }
+        out.write(MaybeUninit::new(Adaptive::new(&AdaptiveOptions {
+            algorithm,
+            initial: options.initial,
+            least: options.least,
+            most: options.most,
+            window_ns: options.window_ns,
+        })));
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// Takes a permit. TOLLBAR_DENIED: as many as the limit are in flight. With TOLLBAR_ALLOWED `*ticket` is to be given to
+/// tollbar_adaptive_release. It is a ticket of this limit only.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_adaptive_acquire(limit: *mut tollbar_adaptive, ticket: *mut tollbar_ticket) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (limit, out) = unsafe { (limit_at(limit)?, place(ticket)?) };
+        let Some(ticket) = limit.acquire() else { return Ok(TOLLBAR_DENIED) };
+        out.write(ticket.to_bits());
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// Gives a permit back, and feeds the limit: what became of the request (TOLLBAR_OUTCOME_*), and how long it took. TOLLBAR_E_TICKET, and nothing
+/// changes, if `ticket` is 0 or nothing is in flight. Release each ticket once.
+///
+/// # Safety
+/// `limit` is NULL or points to a limit.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_adaptive_release(
+    limit: *mut tollbar_adaptive,
+    ticket: tollbar_ticket,
+    outcome: u32,
+    latency_ns: u64,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let limit = unsafe { limit_at(limit) }?;
+        ticket_code(limit.release(AdaptiveTicket::from_bits(ticket), outcome_of(outcome)?, latency_ns))
+    })
+}
+
+/// tollbar_adaptive_release at the caller's time, by which windows end.
+///
+/// # Safety
+/// `limit` is NULL or points to a limit.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_adaptive_release_at(
+    limit: *mut tollbar_adaptive,
+    ticket: tollbar_ticket,
+    outcome: u32,
+    latency_ns: u64,
+    now_ns: u64,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let limit = unsafe { limit_at(limit) }?;
+        ticket_code(limit.release_at(AdaptiveTicket::from_bits(ticket), outcome_of(outcome)?, latency_ns, now_ns))
+    })
+}
+
+/// tollbar_in_flight_acquire with the present limit: the table counts the permits of all processes, and `*limit` counts none.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_adaptive_acquire_key(
+    limit: *mut tollbar_adaptive,
+    table: *const tollbar_in_flight,
+    key: *const c_void,
+    length: usize,
+    ticket: *mut tollbar_ticket,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (limit, table, key, out) =
+            unsafe { (limit_at(limit)?, reference(table)?, bytes(key.cast(), length)?, place(ticket)?) };
+        let ticket = limit.acquire_key(&table.table, key).map_err(refusal_code)?;
+        out.write(ticket.to_bits());
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// tollbar_in_flight_release of a permit of the key, which feeds the limit as tollbar_adaptive_release does. TOLLBAR_E_TICKET, and nothing
+/// changes: as tollbar_in_flight_release.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_adaptive_release_key(
+    limit: *mut tollbar_adaptive,
+    table: *const tollbar_in_flight,
+    key: *const c_void,
+    length: usize,
+    ticket: tollbar_ticket,
+    outcome: u32,
+    latency_ns: u64,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (limit, table, key) = unsafe { (limit_at(limit)?, reference(table)?, bytes(key.cast(), length)?) };
+        let ticket = Ticket::from_bits(ticket);
+        ticket_code(limit.release_key(&table.table, key, ticket, outcome_of(outcome)?, latency_ns))
+    })
+}
+
+/// Reads a limit.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_adaptive_read(
+    limit: *const tollbar_adaptive,
+    out: *mut tollbar_adaptive_state,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let read = unsafe { limit_at(limit) }?.read();
+        size_at(out)?;
+        let state = tollbar_adaptive_state {
+            struct_size: 0,
+            limit: read.limit,
+            in_flight: read.in_flight,
+            latency_ns: read.latency_ns,
+        };
+        // SAFETY: `size_at` has inspected it; writable by the caller's promise.
+        unsafe { write(out, &state) }?;
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// # Safety
+/// `limit` is null, or points to words that nobody writes to but through these calls.
+unsafe fn limit_at<'a>(limit: *const tollbar_adaptive) -> Result<&'a Adaptive, i32> {
+    // SAFETY: by the caller's promise; an Adaptive is atomic words, and any words are one.
+    unsafe { reference(limit.cast()) }
+}
+
+fn outcome_of(outcome: u32) -> Result<Outcome, i32> {
+    match outcome {
+        TOLLBAR_OUTCOME_ANSWERED => Ok(Outcome::Answered),
+        TOLLBAR_OUTCOME_DROPPED => Ok(Outcome::Dropped),
+        TOLLBAR_OUTCOME_IGNORED => Ok(Outcome::Ignored),
+        _ => Err(TOLLBAR_E_OUT_OF_RANGE),
+    }
+}

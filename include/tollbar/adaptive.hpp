@@ -1,0 +1,92 @@
+/* tollbar/adaptive.hpp: limits in flight that follow the latency. Part of tollbar.hpp; experimental.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef TOLLBAR_ADAPTIVE_HPP
+#define TOLLBAR_ADAPTIVE_HPP
+#ifdef TOLLBAR_EXPERIMENTAL
+
+#include <cstdint>
+#include <optional>
+
+#include "decision.hpp"
+#include "error.hpp"
+#include "in_flight.hpp"
+#include "key.hpp"
+
+namespace tollbar {
+
+/// What became of a request.
+enum class flight_outcome : std::uint32_t {
+    /// It was answered. Its latency counts.
+    answered = TOLLBAR_OUTCOME_ANSWERED,
+    /// The server refused it, or it timed out.
+    dropped = TOLLBAR_OUTCOME_DROPPED,
+    /// It says nothing about the server.
+    ignored = TOLLBAR_OUTCOME_IGNORED,
+};
+
+/// How many requests a server may have at one time, learned from their latency. tollbar.h ("Limits in flight that follow the latency") is its
+/// manual, and tollbar_adaptive_options its options.
+///
+///     tollbar::adaptive server;
+///     const auto ticket = server.acquire();
+///     if (!ticket)
+///         return overloaded();
+///     ...
+///     server.release(*ticket, tollbar::flight_outcome::answered, latency);
+class adaptive {
+public:
+    using options = tollbar_adaptive_options;
+    using state = tollbar_adaptive_state;
+
+    static options defaults() noexcept { return TOLLBAR_ADAPTIVE_OPTIONS_INIT; }
+
+    /// Throws errc::out_of_range if the bounds are none.
+    explicit adaptive(const options &with = defaults()) { detail::done(tollbar_adaptive_init(&raw_, &with)).value(); }
+    adaptive(const adaptive &) = delete;
+    adaptive &operator=(const adaptive &) = delete;
+
+    /// Takes a permit. Empty if as many as the limit are in flight.
+    std::optional<tollbar_ticket> acquire() noexcept {
+        tollbar_ticket ticket = 0;
+        return tollbar_adaptive_acquire(&raw_, &ticket) == TOLLBAR_ALLOWED ? std::optional(ticket) : std::nullopt;
+    }
+    /// Gives the permit back and feeds the limit. False, and nothing changes, if nothing is in flight.
+    bool release(tollbar_ticket ticket, flight_outcome outcome, nanoseconds latency) noexcept {
+        return tollbar_adaptive_release(&raw_, ticket, static_cast<std::uint32_t>(outcome), detail::saturated(latency)) == TOLLBAR_ALLOWED;
+    }
+    /// release at the caller's time, by which windows end.
+    bool release_at(instant now, tollbar_ticket ticket, flight_outcome outcome, nanoseconds latency) noexcept {
+        return tollbar_adaptive_release_at(&raw_, ticket, static_cast<std::uint32_t>(outcome), detail::saturated(latency), now.get())
+            == TOLLBAR_ALLOWED;
+    }
+    /// Takes a permit of a table's key, with this limit. The table counts it. Empty if it is refused, or if the table is full.
+    std::optional<tollbar_ticket> acquire(const in_flight &table, const key &of) noexcept {
+        tollbar_ticket ticket = 0;
+        const std::int32_t code = tollbar_adaptive_acquire_key(&raw_, table.get(), of.data(), of.size(), &ticket);
+        return code == TOLLBAR_ALLOWED ? std::optional(ticket) : std::nullopt;
+    }
+    /// Gives a permit of a table's key back and feeds the limit.
+    bool release(const in_flight &table, const key &of, tollbar_ticket ticket, flight_outcome outcome, nanoseconds latency) noexcept {
+        return tollbar_adaptive_release_key(&raw_, table.get(), of.data(), of.size(), ticket, static_cast<std::uint32_t>(outcome),
+                                            detail::saturated(latency))
+            == TOLLBAR_ALLOWED;
+    }
+    /// The limit and what is in flight.
+    state read() const noexcept {
+        auto found = detail::blank<state>();
+        tollbar_adaptive_read(&raw_, &found);
+        return found;
+    }
+    tollbar_adaptive *get() noexcept { return &raw_; }
+
+private:
+    tollbar_adaptive raw_{};
+};
+
+} // namespace tollbar
+
+#endif // TOLLBAR_EXPERIMENTAL
+#endif // TOLLBAR_ADAPTIVE_HPP

@@ -1,0 +1,150 @@
+/* Limits in flight that follow the latency. */
+#define TOLLBAR_EXPERIMENTAL
+#include "test.h"
+
+#define MS UINT64_C(1000000)
+
+static tollbar_adaptive_state read_of(const tollbar_adaptive *limit) {
+    tollbar_adaptive_state state = TOLLBAR_ADAPTIVE_STATE_INIT;
+    assert_int_equal(tollbar_adaptive_read(limit, &state), 0);
+    return state;
+}
+
+/* Takes permits until the limit refuses, and releases one of them with the latency; the others say nothing. */
+static uint32_t sample(tollbar_adaptive *limit, uint64_t latency) {
+    tollbar_ticket tickets[1000], more = 7;
+    uint32_t n = 0, i;
+    while (tollbar_adaptive_acquire(limit, &tickets[n]) == TOLLBAR_ALLOWED)
+        n++;
+    assert_int_equal(n, read_of(limit).limit);
+    assert_int_equal(read_of(limit).in_flight, n);
+    assert_int_equal(tollbar_adaptive_acquire(limit, &more), TOLLBAR_DENIED);
+    assert_int_equal(more, 7);
+    assert_int_equal(tollbar_adaptive_release_at(limit, tickets[n - 1], TOLLBAR_OUTCOME_ANSWERED, latency, 0), 0);
+    for (i = 0; i < n - 1; i++)
+        assert_int_equal(tollbar_adaptive_release(limit, tickets[i], TOLLBAR_OUTCOME_IGNORED, 0), 0);
+    assert_int_equal(read_of(limit).in_flight, 0);
+    return read_of(limit).limit;
+}
+
+static void gradient2_has_the_published_trace(void **state) {
+    static const struct {
+        uint32_t at, limit;
+    } published[] = {{0, 20},  {9, 28},  {19, 36}, {20, 33}, {21, 30}, {25, 22},
+                     {30, 20}, {40, 20}, {59, 20}, {60, 20}, {70, 28}, {99, 52}};
+    tollbar_adaptive_options options = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
+    tollbar_adaptive limit;
+    size_t next = 0;
+    uint32_t n;
+    (void)state;
+    options.least = 20;
+    options.most = 200;
+    options.window_ns = 0;
+    assert_int_equal(tollbar_adaptive_init(&limit, &options), 0);
+    for (n = 0; n < 100; n++) {
+        const uint32_t now = sample(&limit, n >= 20 && n < 60 ? 40 * MS : 10 * MS);
+        if (published[next].at == n)
+            assert_int_equal(now, published[next++].limit);
+    }
+    assert_int_equal(next, 12);
+}
+
+static void windows_and_aimd(void **state) {
+    tollbar_adaptive_options options = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
+    tollbar_adaptive limit;
+    tollbar_ticket ticket;
+    uint32_t n;
+    (void)state;
+    options.algorithm = TOLLBAR_ADAPTIVE_AIMD;
+    options.timeout_ns = 30 * MS;
+    assert_int_equal(tollbar_adaptive_init(&limit, &options), 0);
+    for (n = 0; n < 9; n++)
+        assert_int_equal(sample(&limit, 10 * MS), 20);
+    /* The tenth release ends the first window. */
+    assert_int_equal(sample(&limit, 10 * MS), 21);
+    for (n = 0; n < 20; n++) {
+        assert_int_equal(tollbar_adaptive_acquire(&limit, &ticket), 0);
+        assert_int_equal(tollbar_adaptive_release_at(&limit, ticket, TOLLBAR_OUTCOME_DROPPED, MS, 99 * MS), 0);
+        assert_int_equal(read_of(&limit).limit, 21);
+    }
+    assert_int_equal(tollbar_adaptive_acquire(&limit, &ticket), 0);
+    assert_int_equal(tollbar_adaptive_release_at(&limit, ticket, TOLLBAR_OUTCOME_ANSWERED, MS, 100 * MS), 0);
+    assert_int_equal(read_of(&limit).limit, 18);
+}
+
+static void the_limit_of_a_key(void **state) {
+    tollbar_in_flight_options sizes = TOLLBAR_IN_FLIGHT_OPTIONS_INIT;
+    tollbar_adaptive_options options = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
+    tollbar_in_flight *table = NULL;
+    tollbar_adaptive limit;
+    tollbar_ticket first, second;
+    uint64_t count;
+    (void)state;
+    sizes.capacity = 10;
+    assert_int_equal(tollbar_in_flight_new(&sizes, &table), 0);
+    options.algorithm = TOLLBAR_ADAPTIVE_AIMD;
+    options.timeout_ns = MS;
+    options.window_ns = 0;
+    options.initial = 2;
+    assert_int_equal(tollbar_adaptive_init(&limit, &options), 0);
+    assert_int_equal(tollbar_adaptive_acquire_key(&limit, table, "k", 1, &first), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_adaptive_acquire_key(&limit, table, "k", 1, &second), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_adaptive_acquire_key(&limit, table, "k", 1, &second), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_adaptive_release_key(&limit, table, "k", 1, first, TOLLBAR_OUTCOME_ANSWERED, MS), 0);
+    assert_int_equal(read_of(&limit).limit, 3);
+    assert_int_equal(tollbar_adaptive_release_key(&limit, table, "k", 1, 0, TOLLBAR_OUTCOME_DROPPED, MS), TOLLBAR_E_TICKET);
+    assert_int_equal(tollbar_adaptive_release_key(&limit, table, "k", 1, second, TOLLBAR_OUTCOME_DROPPED, MS), 0);
+    assert_int_equal(read_of(&limit).limit, 2);
+    assert_int_equal(tollbar_in_flight_count(table, "k", 1, &count), 0);
+    assert_int_equal(count, 0);
+    tollbar_in_flight_close(table);
+}
+
+static void bad_arguments_change_nothing(void **state) {
+    const tollbar_adaptive_options good = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
+    tollbar_adaptive_options options = good;
+    tollbar_adaptive_state found = TOLLBAR_ADAPTIVE_STATE_INIT;
+    tollbar_adaptive limit = {{0}};
+    tollbar_ticket ticket = 7;
+    (void)state;
+    /* Zeroes are a limit of 0. */
+    assert_int_equal(tollbar_adaptive_acquire(&limit, &ticket), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_adaptive_release(&limit, 1, TOLLBAR_OUTCOME_ANSWERED, 1), TOLLBAR_E_TICKET);
+    options.algorithm = 2;
+    assert_int_equal(tollbar_adaptive_init(&limit, &options), TOLLBAR_E_OUT_OF_RANGE);
+    options = good;
+    options.algorithm = TOLLBAR_ADAPTIVE_AIMD;
+    assert_int_equal(tollbar_adaptive_init(&limit, &options), TOLLBAR_E_OUT_OF_RANGE);
+    options = good;
+    options.least = 0;
+    assert_int_equal(tollbar_adaptive_init(&limit, &options), TOLLBAR_E_OUT_OF_RANGE);
+    options = good;
+    options.most = 19;
+    assert_int_equal(tollbar_adaptive_init(&limit, &options), TOLLBAR_E_OUT_OF_RANGE);
+    options = good;
+    options.reserved = 1;
+    assert_int_equal(tollbar_adaptive_init(&limit, &options), TOLLBAR_E_RESERVED);
+    assert_int_equal(tollbar_adaptive_init(NULL, &good), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_adaptive_init(&limit, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_adaptive_acquire(NULL, &ticket), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_adaptive_acquire(&limit, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_adaptive_read(NULL, &found), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_adaptive_read(&limit, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_adaptive_init(&limit, &good), 0);
+    assert_int_equal(tollbar_adaptive_acquire(&limit, &ticket), 0);
+    assert_int_equal(tollbar_adaptive_release(&limit, ticket, 3, 1), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_adaptive_release(&limit, 0, TOLLBAR_OUTCOME_ANSWERED, 1), TOLLBAR_E_TICKET);
+    assert_int_equal(read_of(&limit).in_flight, 1);
+    assert_int_equal(tollbar_adaptive_release(&limit, ticket, TOLLBAR_OUTCOME_ANSWERED, MS), 0);
+    assert_int_equal(read_of(&limit).in_flight, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradient2_has_the_published_trace),
+        cmocka_unit_test(windows_and_aimd),
+        cmocka_unit_test(the_limit_of_a_key),
+        cmocka_unit_test(bad_arguments_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+// Limits in flight that follow the latency, through the C++ header.
+#define TOLLBAR_EXPERIMENTAL
+#include "test.hpp"
+
+#include <chrono>
+
+#include "tollbar.hpp"
+
+using namespace std::chrono_literals;
+using tollbar::adaptive;
+using tollbar::flight_outcome;
+
+TEST(the_limit_follows_the_latency) {
+    auto options = adaptive::defaults();
+    options.algorithm = TOLLBAR_ADAPTIVE_AIMD;
+    options.timeout_ns = 1'000'000;
+    options.window_ns = 0;
+    options.initial = 2;
+    adaptive limit(options);
+    const auto first = limit.acquire(), second = limit.acquire();
+    CHECK(first && second && !limit.acquire() && limit.read().in_flight == 2);
+    CHECK(limit.release(*first, flight_outcome::answered, 1ms) && limit.read().limit == 3);
+    CHECK(limit.release_at(1s, *second, flight_outcome::dropped, 1ms) && limit.read().limit == 2);
+    CHECK(!limit.release(*second, flight_outcome::ignored, 1ms) && limit.read().in_flight == 0);
+
+    const tollbar::in_flight table(10);
+    const auto ticket = limit.acquire(table, "k");
+    CHECK(ticket && limit.acquire(table, "k") && !limit.acquire(table, "k") && table.count("k") == 2);
+    CHECK(limit.release(table, "k", *ticket, flight_outcome::answered, 1ms) && limit.read().limit == 3);
+    CHECK(table.count("k") == 1 && limit.get() != nullptr);
+}
+
+TEST(bounds_are_in_order) {
+    auto options = adaptive::defaults();
+    options.most = 1;
+    CHECK_THROWS(tollbar::error, adaptive(options), e, e.code() == tollbar::errc::out_of_range);
+}
