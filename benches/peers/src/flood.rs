@@ -9,8 +9,8 @@ use crate::peers::governor;
 use crate::who;
 use std::time::{Duration, Instant};
 
-/// Keys between two looks at the clock.
-const LOOK: usize = 256;
+/// Keys between two readings of the clock.
+const BLOCK: usize = 256;
 
 /// How large a flood.
 #[derive(Clone, Copy)]
@@ -47,15 +47,15 @@ impl<'a> Side<'a> {
         let resident_before = resident().kib;
         let start = Instant::now();
         let mut last = start;
-        for _ in 0..keys / LOOK {
-            for _ in 0..LOOK {
+        for _ in 0..keys / BLOCK {
+            for _ in 0..BLOCK {
                 seen.refused += usize::from(!admit(random.next()));
             }
             let now = Instant::now();
             seen.worst = seen.worst.max(now - last);
             last = now;
         }
-        seen.rounds.push((last - start).as_nanos() as f64 / (keys / LOOK * LOOK) as f64);
+        seen.rounds.push((last - start).as_nanos() as f64 / (keys / BLOCK * BLOCK) as f64);
         seen.grown_kib += resident().kib - resident_before;
     }
 }

@@ -11,7 +11,7 @@ use crate::peers::governor::{Direct, DirectAt};
 use crate::peers::leaky::Leaky;
 use crate::peers::pingora::Pingora;
 use crate::peers::ratelimit::Ratelimit;
-use crate::peers::{Apart, One, Says};
+use crate::peers::{One, Padded, Says};
 use crate::process::Programs;
 use crate::who::{self, Who};
 use std::sync::Arc;
@@ -111,7 +111,7 @@ fn others(programs: &Programs, work: Work) -> Vec<Contender<'_>> {
 }
 
 fn asked<T: One + Send + 'static>(who: Who, work: Work, make: impl Fn(Says) -> T) -> Contender<'static> {
-    let [yes, no] = [Says::Yes, Says::No].map(|says| Apart(make(says)));
+    let [yes, no] = [Says::Yes, Says::No].map(|says| Padded(make(says)));
     let now = crate::ours::Ours::now();
     no.0.admit(now);
     assert!(yes.0.admit(now) && !no.0.admit(now), "{}: what it says is not what is measured", who.name);
@@ -136,6 +136,6 @@ fn asked<T: One + Send + 'static>(who: Who, work: Work, make: impl Fn(Says) -> T
 }
 
 fn always(who: Who, one: impl One + Send + 'static) -> Contender<'static> {
-    let one = Apart(one);
+    let one = Padded(one);
     Contender::numbered(who, move |_, now| one.0.admit(now))
 }

@@ -150,8 +150,8 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
             if keys == sizes.small {
                 // Credit is meant for few keys like these.
                 all.faster(&what("hot keys, times governor"), &work, threads, who::TABLE_HOT, who::GOVERNOR, own);
-                let told = what("hot keys, caller's time, times its fastest");
-                all.faster(&told, &work, threads, who::TABLE_HOT_AT, fastest, given);
+                let label = what("hot keys, caller's time, times its fastest");
+                all.faster(&label, &work, threads, who::TABLE_HOT_AT, fastest, given);
             }
             if let Some(floor) = floor {
                 all.above(&what("batches, over the floor"), &work, threads, who::TABLE_MANY, who::PREFETCHED, floor);

@@ -121,7 +121,7 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
         for i in 0..count {
             // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
             unsafe {
-                let (verdict, _) = cell::step_apart(word(cells.add(i))?, &policy.rule, now_ns, cost);
+                let (verdict, _) = cell::step_out_of_line(word(cells.add(i))?, &policy.rule, now_ns, cost);
                 results.add(i).write(verdict as i32);
             }
         }

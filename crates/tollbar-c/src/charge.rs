@@ -88,7 +88,7 @@ unsafe fn charge_key(
     aligned(rest)?;
     let left = table.try_charge(PolicyId::new(policy), key, now, cost).map_err(table_code)?;
     // SAFETY: by the caller's promise.
-    Ok(unsafe { told(left, rest) })
+    Ok(unsafe { write_rest(left, rest) })
 }
 
 /// # Safety
@@ -99,7 +99,7 @@ unsafe fn charge(limiter: *const tollbar_limiter, cost: u64, now: Option<u64>, r
     aligned(rest)?;
     let left = limiter.charge_at(now.unwrap_or_else(|| limiter.now()), cost);
     // SAFETY: by the caller's promise.
-    Ok(unsafe { told(left, rest) })
+    Ok(unsafe { write_rest(left, rest) })
 }
 
 /// Checks that the rest can be written. Callers run it before they charge anything.
@@ -112,7 +112,7 @@ fn aligned(rest: *mut u64) -> Result<(), i32> {
 
 /// # Safety
 /// `rest` is null, or aligned and writable.
-unsafe fn told(left: u64, rest: *mut u64) -> i32 {
+unsafe fn write_rest(left: u64, rest: *mut u64) -> i32 {
     if !rest.is_null() {
         // SAFETY: aligned, and writable by the caller's promise.
         unsafe { rest.write(left) };

@@ -227,7 +227,7 @@ pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decisi
     }
     let size = size_at(out)?;
     // SAFETY: size_at has inspected it; writable by the promise that every caller of this makes to C.
-    unsafe { put_apart(out, size, &decide()) }
+    unsafe { put_out_of_line(out, size, &decide()) }
 }
 
 /// [`put`] out of line: one copy for all instances of [`answer`].
@@ -235,7 +235,7 @@ pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decisi
 /// # Safety
 /// As [`put`].
 #[inline(never)]
-unsafe fn put_apart(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
+unsafe fn put_out_of_line(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     unsafe { put(out, size, decision) }
 }

@@ -145,7 +145,7 @@ pub unsafe extern "C" fn tollbar_http_read(
         // SAFETY: by the caller's promise.
         let seen = Seen::read(unsafe { bytes(text, length)? }, utc_ns);
         let number = |value: Option<u64>| value.unwrap_or(u64::MAX);
-        let told = tollbar_http_seen {
+        let value = tollbar_http_seen {
             struct_size: 0,
             reserved: 0,
             limit: number(seen.limit),
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn tollbar_http_read(
             retry_after_ns: number(seen.retry_after),
         };
         // SAFETY: size_at has inspected it; writable by the caller's promise.
-        unsafe { write(out, &told) }?;
+        unsafe { write(out, &value) }?;
         Ok(if seen == Seen::default() { TOLLBAR_NO } else { TOLLBAR_YES })
     })
 }

@@ -120,12 +120,12 @@ pub unsafe extern "C" fn tollbar_table_next_override(
             size_at(spec)?;
         }
         let Some((found, next)) = table.next_override(from) else { return Ok(TOLLBAR_NO) };
-        let told = tollbar_table_override { struct_size: 0, policy: found.policy.number(), hash: found.hash, next };
+        let value = tollbar_table_override { struct_size: 0, policy: found.policy.number(), hash: found.hash, next };
         if !spec.is_null() {
             // SAFETY: by the caller's promise; size_at has checked it.
             unsafe { write(spec, &describe(&found.of)) }?;
         }
         // SAFETY: by the caller's promise; size_at has checked it.
-        unsafe { write(out, &told) }.map(|()| TOLLBAR_YES)
+        unsafe { write(out, &value) }.map(|()| TOLLBAR_YES)
     })
 }

@@ -184,10 +184,10 @@ unsafe fn answer_all(
     size: usize,
     out: *mut tollbar_taken,
 ) -> Result<i32, i32> {
-    let mut told = [BLANK; LIMITS_MOST];
-    let taken = several.take(Some(&mut told)).map_err(many_code)?;
+    let mut all = [BLANK; LIMITS_MOST];
+    let taken = several.take(Some(&mut all)).map_err(many_code)?;
     if !decisions.is_null() {
-        for (n, decision) in told.iter().enumerate().take(count) {
+        for (n, decision) in all.iter().enumerate().take(count) {
             // SAFETY: `count` structs of `size` bytes, which is a multiple of their alignment, by the caller's promise.
             unsafe { put(decisions.byte_add(n * size), size, decision) }?;
         }

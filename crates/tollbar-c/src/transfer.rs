@@ -58,9 +58,9 @@ pub unsafe extern "C" fn tollbar_table_copy(
         }
         let Copied { copied, lost } = table.table.copy_from(&from.table, now_ns).map_err(table_code)?;
         if !out.is_null() {
-            let told = tollbar_table_copy_result { struct_size: 0, reserved: 0, copied, lost };
+            let value = tollbar_table_copy_result { struct_size: 0, reserved: 0, copied, lost };
             // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { write(out, &told) }?;
+            unsafe { write(out, &value) }?;
         }
         Ok(TOLLBAR_ALLOWED)
     })

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return told(&error),
+        Err(error) => return print_help_or_error(&error),
     };
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 }
 
 /// Help and the version go to standard output, which may be full; wrong usage goes to standard error.
-fn told(error: &clap::Error) -> ExitCode {
+fn print_help_or_error(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         let _ = error.print();
         return ExitCode::from(2);

@@ -23,7 +23,7 @@ pub struct tollbar_lease_client {
     /// The process whose thread drives the client; 0 if no thread does.
     running: AtomicU64,
     /// The circuit that the listener was last called with.
-    told: AtomicU32,
+    reported: AtomicU32,
     listener: UnsafeCell<Listener>,
     /// 1 while the driving thread is in the listener.
     listening: AtomicU32,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
             lease,
             stop: AtomicU32::new(0),
             running: AtomicU64::new(0),
-            told: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
+            reported: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
             listening: AtomicU32::new(0),
             listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
             error: UnsafeCell::new([0; 256]),
@@ -256,10 +256,10 @@ pub unsafe extern "C" fn tollbar_lease_client_close(client: *mut tollbar_lease_c
             return Err(TOLLBAR_E_RUNNING);
         }
         // SAFETY: nobody drives it any more; the lease outlives the client.
-        let told = unsafe { (*handle.client.get()).close(&reference(handle.lease)?.node, timeout_ms) };
+        let confirmed = unsafe { (*handle.client.get()).close(&reference(handle.lease)?.node, timeout_ms) };
         // SAFETY: by the caller's promise.
         unsafe { unboxed(client) };
-        if told {
+        if confirmed {
             Ok(TOLLBAR_ALLOWED)
         } else {
             Err(TOLLBAR_E_UNREPORTED)
@@ -288,7 +288,7 @@ impl tollbar_lease_client {
         let (node, client) = unsafe { (&reference(self.lease)?.node, &mut *self.client.get()) };
         let wait = client.tick(node);
         let circuit = circuit_number(node.circuit(node.now()));
-        if self.told.swap(circuit, Ordering::Relaxed) != circuit {
+        if self.reported.swap(circuit, Ordering::Relaxed) != circuit {
             // SAFETY: other threads write `listener` only while no thread drives the client. The caller owns the function and its argument.
             unsafe {
                 let Listener { call, argument } = self.listener.get().read();

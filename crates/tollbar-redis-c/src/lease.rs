@@ -297,7 +297,7 @@ pub unsafe extern "C" fn tollbar_lease_get_stats(lease: *const tollbar_lease, ou
         let node = &unsafe { reference(lease) }?.node;
         size_at(out)?;
         let stats = node.stats();
-        let told = tollbar_lease_stats {
+        let value = tollbar_lease_stats {
             struct_size: 0,
             circuit: circuit_number(node.circuit(node.now())),
             granted: stats.granted,
@@ -311,7 +311,7 @@ pub unsafe extern "C" fn tollbar_lease_get_stats(lease: *const tollbar_lease, ou
             owed: stats.owed,
         };
         // SAFETY: by the caller's promise; size_at has checked it.
-        unsafe { write(out, &told) }?;
+        unsafe { write(out, &value) }?;
         Ok(TOLLBAR_ALLOWED)
     })
 }

@@ -49,7 +49,7 @@ fn used() -> (Memory, Vec<u64>) {
 
 /// Damages some words. Most new values are plausible: other words of the node, and values near the old one.
 fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
-    let mut told = String::new();
+    let mut context = String::new();
     // Mostly one word, so that one damage does not hide another.
     let words = rng.pick(&[1, 1, 1, 2, 3, 10, 100, 2000]);
     let area = rng.below(8);
@@ -77,10 +77,10 @@ fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
         };
         memory.word(at).store(new, Ordering::Relaxed);
         if n < 4 {
-            told += &format!(" {at}: {old:#x} -> {new:#x};");
+            context += &format!(" {at}: {old:#x} -> {new:#x};");
         }
     }
-    format!("{words} words:{told}")
+    format!("{words} words:{context}")
 }
 
 /// Makes every call of callers and of the driver, at random times and with random answers.
@@ -139,8 +139,8 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
         memory.restore(&image);
         let node = attach(&memory).unwrap();
         let mut driver = Driver::new(256, round).unwrap();
-        let told = scribble(&memory, &image, &mut rng);
-        dog.round(round, &told);
+        let context = scribble(&memory, &image, &mut rng);
+        dog.round(round, &context);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             every_call(&node, &mut driver, &mut rng, 40);
             ticks(&node);
@@ -153,8 +153,8 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
                 Err(_) => refused += 1,
             }
         }));
-        assert!(caught.is_ok(), "round {round}: a call panicked after {told}");
-        assert!(memory.guards_are_whole(), "round {round}: written beyond the node's memory after {told}");
+        assert!(caught.is_ok(), "round {round}: a call panicked after {context}");
+        assert!(memory.guards_are_whole(), "round {round}: written beyond the node's memory after {context}");
     }
     println!("{attached} attached again, {refused} refused");
     assert!(attached > 0 && refused > 0);

@@ -21,9 +21,9 @@ fn refused(text: &str, nodes: u32, gap: u64) -> ([u64; 6], u64) {
         // Long enough for the client to tick slowly again; the request comes at a random time between two ticks.
         site.pass(200 * MS + rng.below(4 * MS));
         for refused in &mut refused {
-            let told = site.check(key);
-            *refused += u64::from(!told.is_allowed());
-            otherwise += u64::from(!told.is_allowed() && told.reason != Reason::Pending);
+            let decision = site.check(key);
+            *refused += u64::from(!decision.is_allowed());
+            otherwise += u64::from(!decision.is_allowed() && decision.reason != Reason::Pending);
             site.pass(gap);
         }
     }
@@ -53,21 +53,21 @@ fn an_idle_key_waits_for_one_answer_at_most() {
 
 /// A caller that waits for `retry_after` is allowed then. The wait is one round trip, and not the policy's time.
 #[test]
-fn waiting_as_told_is_enough() {
+fn waiting_for_retry_after_is_enough() {
     let mut site = Site::new(&policy("100/min burst 100"), &Options::new(10));
     let (mut waits, mut longest) = (0, 0);
     for key in 0..KEYS {
         site.pass(200 * MS);
         for request in 0..6 {
-            let mut told = site.check(key);
-            if !told.is_allowed() {
-                assert_eq!(told.reason, Reason::Pending, "request {request}");
-                longest = longest.max(told.retry_after);
+            let mut decision = site.check(key);
+            if !decision.is_allowed() {
+                assert_eq!(decision.reason, Reason::Pending, "request {request}");
+                longest = longest.max(decision.retry_after);
                 waits += 1;
-                site.pass(told.retry_after);
-                told = site.check(key);
+                site.pass(decision.retry_after);
+                decision = site.check(key);
             }
-            assert!(told.is_allowed(), "request {request} after a wait: {told:?}");
+            assert!(decision.is_allowed(), "request {request} after a wait: {decision:?}");
         }
     }
     println!("{waits} waits, {:.1} ms at most; a permit takes 600 ms", longest as f64 / 1e6);

@@ -174,8 +174,8 @@ fn without_the_correction_the_greater_bound_holds() {
         for (policy, options) in kinds {
             let kind = (*policy, Options { exact: false, ..*options });
             let terms = Terms::new(policy, &kind.1).expect("terms");
-            let untold = if terms.overdraft == 0 { 0 } else { 2 * terms.patience() };
-            let carried = terms.fitting((terms.life + untold) / 1000 + 1) + 1 + 2 * terms.nodes * terms.overdraft;
+            let unreported = if terms.overdraft == 0 { 0 } else { 2 * terms.patience() };
+            let carried = terms.fitting((terms.life + unreported) / 1000 + 1) + 1 + 2 * terms.nodes * terms.overdraft;
             let most = (policy.burst + carried) as f64;
             let found = search(&[kind], USUAL, schedules(5_000) / 5, &|_| most, 3);
             if let Some(violation) = found.violation {

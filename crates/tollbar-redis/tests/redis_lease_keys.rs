@@ -295,18 +295,18 @@ fn one_that_is_displaced_lets_go() {
 
 /// A server that refuses is reported as refusing, and not as gone.
 #[test]
-fn a_refusal_is_told() {
+fn a_refusal_is_reported() {
     let server = Server::with(&["--requirepass", "secret"]);
     let options = Options::new(2);
     // Waits for the client's thread, at most ten seconds.
-    let told = (0..100).find_map(|_| {
+    let message = (0..100).find_map(|_| {
         let mut machine = Machine::new(&server.unix(), "refused", "10/s burst 20", &options);
         std::thread::sleep(Duration::from_millis(100));
         let client = machine.client();
         assert_ne!(machine.node.circuit(machine.node.now()), Circuit::Closed);
         client.fault().is_some().then(|| client.fault_text().to_string())
     });
-    assert!(told.as_ref().is_some_and(|told| told.contains("NOAUTH")), "{told:?}");
+    assert!(message.as_ref().is_some_and(|message| message.contains("NOAUTH")), "{message:?}");
     let machine = Machine::new(&format!("{}?password=secret", server.unix()), "refused", "10/s burst 20", &options);
     machine.until(Circuit::Closed);
 }

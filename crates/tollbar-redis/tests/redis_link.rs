@@ -64,12 +64,12 @@ impl Talk {
         }
     }
 
-    /// Waits for the next reply and gives it to `look`.
-    fn answer<T>(&mut self, look: impl Fn(Result<Answer<'_>, Fault>) -> T) -> T {
+    /// Waits for the next reply and gives it to `read`.
+    fn answer<T>(&mut self, read: impl Fn(Result<Answer<'_>, Fault>) -> T) -> T {
         let start = Instant::now();
         loop {
-            if let Some(told) = self.session.next() {
-                return look(told);
+            if let Some(result) = self.session.next() {
+                return read(result);
             }
             assert!(start.elapsed() < Duration::from_secs(10));
             self.turn().unwrap();

@@ -44,7 +44,7 @@ suite!(
     a_cost_of_nothing_asks,
     a_peek_takes_nothing,
     up_to_takes_what_there_is,
-    keys_and_limits_are_apart,
+    keys_and_limits_are_separate,
     a_reset_key_is_new,
     a_limit_of_nothing_refuses,
     what_is_used_comes_back,
@@ -62,18 +62,22 @@ fn the_burst_and_no_more(mut store: impl Store) {
         let limit = store.limit("test", &policy(text)).unwrap();
         let key = text.as_bytes();
         for left in [3, 1] {
-            let told = store.check(&limit, key, 2).unwrap();
-            assert_eq!((told.verdict, told.remaining, told.retry_after), (Verdict::Allowed, left, 0), "{text}");
-            assert!(told.reset_after > 0 && told.reset_after <= 2 * DAY, "{text}: {told:?}");
+            let decision = store.check(&limit, key, 2).unwrap();
+            assert_eq!(
+                (decision.verdict, decision.remaining, decision.retry_after),
+                (Verdict::Allowed, left, 0),
+                "{text}"
+            );
+            assert!(decision.reset_after > 0 && decision.reset_after <= 2 * DAY, "{text}: {decision:?}");
         }
-        let told = store.check(&limit, key, 2).unwrap();
-        assert_eq!((told.verdict, told.remaining), (Verdict::Denied, 1), "{text}");
+        let decision = store.check(&limit, key, 2).unwrap();
+        assert_eq!((decision.verdict, decision.remaining), (Verdict::Denied, 1), "{text}");
         // A weighted window's count weighs on the next window, too, so early in the day the wait is longer than a day.
         let most = if text.contains("weighted") { 2 * DAY } else { DAY };
-        assert!(told.retry_after > 0 && told.retry_after <= most, "{text}: {told:?}");
+        assert!(decision.retry_after > 0 && decision.retry_after <= most, "{text}: {decision:?}");
         assert!(store.check(&limit, key, 1).unwrap().is_allowed(), "{text}");
-        let told = store.check(&limit, key, 1).unwrap();
-        assert_eq!((told.verdict, told.remaining), (Verdict::Denied, 0), "{text}");
+        let decision = store.check(&limit, key, 1).unwrap();
+        assert_eq!((decision.verdict, decision.remaining), (Verdict::Denied, 0), "{text}");
     }
 }
 
@@ -81,8 +85,12 @@ fn more_than_the_burst_is_never(mut store: impl Store) {
     for text in POLICIES {
         let limit = store.limit("test", &policy(text)).unwrap();
         for cost in [6, 1 << 40, 1 << 53, u64::MAX] {
-            let told = store.check(&limit, text.as_bytes(), cost).unwrap();
-            assert_eq!((told.verdict, told.remaining, told.retry_after), (Verdict::Never, 5, NEVER), "{text} {cost}");
+            let decision = store.check(&limit, text.as_bytes(), cost).unwrap();
+            assert_eq!(
+                (decision.verdict, decision.remaining, decision.retry_after),
+                (Verdict::Never, 5, NEVER),
+                "{text} {cost}"
+            );
         }
         assert!(store.check(&limit, text.as_bytes(), 5).unwrap().is_allowed(), "{text}");
     }
@@ -92,12 +100,16 @@ fn a_cost_of_nothing_asks(mut store: impl Store) {
     for text in POLICIES {
         let limit = store.limit("test", &policy(text)).unwrap();
         for _ in 0..10 {
-            let told = store.check(&limit, text.as_bytes(), 0).unwrap();
-            assert_eq!((told.verdict, told.remaining, told.reset_after), (Verdict::Allowed, 5, 0), "{text}");
+            let decision = store.check(&limit, text.as_bytes(), 0).unwrap();
+            assert_eq!(
+                (decision.verdict, decision.remaining, decision.reset_after),
+                (Verdict::Allowed, 5, 0),
+                "{text}"
+            );
         }
         assert!(store.check(&limit, text.as_bytes(), 5).unwrap().is_allowed());
-        let told = store.check(&limit, text.as_bytes(), 0).unwrap();
-        assert_eq!((told.verdict, told.remaining), (Verdict::Allowed, 0), "{text}");
+        let decision = store.check(&limit, text.as_bytes(), 0).unwrap();
+        assert_eq!((decision.verdict, decision.remaining), (Verdict::Allowed, 0), "{text}");
     }
 }
 
@@ -106,15 +118,19 @@ fn a_peek_takes_nothing(mut store: impl Store) {
         let limit = store.limit("test", &policy(text)).unwrap();
         let key = text.as_bytes();
         for _ in 0..10 {
-            let told = store.peek(&limit, key, 5).unwrap();
-            assert_eq!((told.verdict, told.remaining, told.reset_after), (Verdict::Allowed, 5, 0), "{text}");
+            let decision = store.peek(&limit, key, 5).unwrap();
+            assert_eq!(
+                (decision.verdict, decision.remaining, decision.reset_after),
+                (Verdict::Allowed, 5, 0),
+                "{text}"
+            );
         }
         assert_eq!(store.peek(&limit, key, 6).unwrap().verdict, Verdict::Never);
         assert!(store.check(&limit, key, 4).unwrap().is_allowed());
         for _ in 0..10 {
-            let told = store.peek(&limit, key, 2).unwrap();
-            assert_eq!((told.verdict, told.remaining), (Verdict::Denied, 1), "{text}");
-            assert!(told.retry_after > 0, "{text}");
+            let decision = store.peek(&limit, key, 2).unwrap();
+            assert_eq!((decision.verdict, decision.remaining), (Verdict::Denied, 1), "{text}");
+            assert!(decision.retry_after > 0, "{text}");
         }
         assert!(store.check(&limit, key, 1).unwrap().is_allowed(), "{text}");
     }
@@ -132,7 +148,7 @@ fn up_to_takes_what_there_is(mut store: impl Store) {
     }
 }
 
-fn keys_and_limits_are_apart(mut store: impl Store) {
+fn keys_and_limits_are_separate(mut store: impl Store) {
     for text in POLICIES {
         let (one, other) = (store.limit("one", &policy(text)).unwrap(), store.limit("other", &policy(text)).unwrap());
         let most = [b'k'; KEY_MOST];
@@ -159,8 +175,8 @@ fn a_reset_key_is_new(mut store: impl Store) {
             assert!(store.check(&limit, key, 5).unwrap().is_allowed(), "{text}");
             assert!(!store.check(&limit, key, 1).unwrap().is_allowed(), "{text}");
             store.reset(&limit, key).unwrap();
-            let told = store.peek(&limit, key, 1).unwrap();
-            assert_eq!((told.remaining, told.reset_after), (5, 0), "{text}");
+            let decision = store.peek(&limit, key, 1).unwrap();
+            assert_eq!((decision.remaining, decision.reset_after), (5, 0), "{text}");
         }
     }
 }
@@ -168,8 +184,8 @@ fn a_reset_key_is_new(mut store: impl Store) {
 fn a_limit_of_nothing_refuses(mut store: impl Store) {
     for kind in ["gcra", "interval", "fixed-window", "weighted-window", "sliding-log"] {
         let limit = store.limit("test", &policy(&format!("0/s algo {kind}"))).unwrap();
-        let told = store.check(&limit, b"key", 1).unwrap();
-        assert_eq!((told.verdict, told.remaining, told.retry_after), (Verdict::Never, 0, NEVER), "{kind}");
+        let decision = store.check(&limit, b"key", 1).unwrap();
+        assert_eq!((decision.verdict, decision.remaining, decision.retry_after), (Verdict::Never, 0, NEVER), "{kind}");
         assert_eq!(store.peek(&limit, b"key", 0).unwrap().verdict, Verdict::Allowed);
         assert_eq!(store.take_up_to(&limit, b"key", 7), Ok(0));
         store.reset(&limit, b"key").unwrap();
@@ -192,9 +208,9 @@ fn what_is_used_comes_back(mut store: impl Store) {
         // Repeats until the five are taken within one window, because the machine may be slow.
         let refused = loop {
             assert!(store.check(&limit, key, 5).is_ok());
-            let told = store.check(&limit, key, 5).unwrap();
-            if !told.is_allowed() {
-                break told;
+            let decision = store.check(&limit, key, 5).unwrap();
+            if !decision.is_allowed() {
+                break decision;
             }
         };
         assert!(refused.retry_after > 0 && refused.retry_after <= 200_000_000, "{text}: {refused:?}");
@@ -210,8 +226,8 @@ fn refused_requests_may_count(mut store: impl Store) {
         let key = text.as_bytes();
         assert!(store.check(&limit, key, 3).unwrap().is_allowed());
         assert_eq!(store.peek(&limit, key, 3).unwrap().remaining, 2, "{text}");
-        let told = store.check(&limit, key, 3).unwrap();
-        assert_eq!((told.verdict, told.remaining), (Verdict::Denied, 0), "{text}");
+        let decision = store.check(&limit, key, 3).unwrap();
+        assert_eq!((decision.verdict, decision.remaining), (Verdict::Denied, 0), "{text}");
         assert_eq!(store.check(&limit, key, 1).unwrap().verdict, Verdict::Denied, "{text}");
     }
 }

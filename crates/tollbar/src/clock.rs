@@ -363,8 +363,8 @@ mod tests {
     #[test]
     fn every_source_tells_the_same_utc() {
         for source in [Source::Tsc, Source::Monotonic, Source::Coarse] {
-            let told = Utc::new(source).now() + TIME_ZERO;
-            assert!(told.abs_diff(Wall.now()) < 5_000_000_000, "{source:?}");
+            let time = Utc::new(source).now() + TIME_ZERO;
+            assert!(time.abs_diff(Wall.now()) < 5_000_000_000, "{source:?}");
         }
         assert!(Utc::new(Source::Wall).now().abs_diff(Wall.now()) < 5_000_000_000);
     }

@@ -33,19 +33,23 @@ fn the_nth_refusal_bans() {
         let rule = rule(text);
         let word = emptied(&rule, 5, NOW);
         for n in 1..after {
-            let told = cell::check(&word, &rule, NOW + n, 1);
+            let decision = cell::check(&word, &rule, NOW + n, 1);
             let wanted = (Verdict::Denied, Reason::Rate, 12 * SEC - n);
-            assert_eq!((told.verdict, told.reason, told.retry_after), wanted, "{text}: refusal {n}");
+            assert_eq!((decision.verdict, decision.reason, decision.retry_after), wanted, "{text}: refusal {n}");
         }
         let peeked = cell::peek(&word, &rule, NOW + after, 1);
-        let told = cell::check(&word, &rule, NOW + after, 1);
-        assert_eq!(peeked, told, "{text}: a peek answers as the check");
+        let decision = cell::check(&word, &rule, NOW + after, 1);
+        assert_eq!(peeked, decision, "{text}: a peek answers as the check");
         let wanted = (Verdict::Denied, Reason::Banned, 0, HOUR);
-        assert_eq!((told.verdict, told.reason, told.remaining, told.retry_after), wanted, "{text}");
+        assert_eq!((decision.verdict, decision.reason, decision.remaining, decision.retry_after), wanted, "{text}");
         // Refusals during the ban leave it as it is.
         for later in [1, SEC, HOUR - 1] {
-            let told = cell::check(&word, &rule, NOW + after + later, 1);
-            assert_eq!((told.reason, told.retry_after), (Reason::Banned, HOUR - later), "{text} after {later} ns");
+            let decision = cell::check(&word, &rule, NOW + after + later, 1);
+            assert_eq!(
+                (decision.reason, decision.retry_after),
+                (Reason::Banned, HOUR - later),
+                "{text} after {later} ns"
+            );
         }
         // One permit at the end, and one more every 12 s.
         let end = NOW + after + HOUR;
@@ -71,11 +75,11 @@ fn a_ban_ends_on_time() {
             for _ in 0..policy.ban_after {
                 assert_eq!(cell::check(&word, &rule, now, 1).verdict, Verdict::Denied, "{text} at {now}");
             }
-            let told = cell::peek(&word, &rule, now, 1);
-            let late = told.retry_after - policy.ban;
-            assert!(told.reason == Reason::Banned && late <= unit, "{text} at {now}: {late} ns late");
-            assert_eq!(cell::peek(&word, &rule, now + told.retry_after - 1, 1).reason, Reason::Banned, "{text}");
-            assert!(cell::peek(&word, &rule, now + told.retry_after, 1).is_allowed(), "{text} at {now}");
+            let decision = cell::peek(&word, &rule, now, 1);
+            let late = decision.retry_after - policy.ban;
+            assert!(decision.reason == Reason::Banned && late <= unit, "{text} at {now}: {late} ns late");
+            assert_eq!(cell::peek(&word, &rule, now + decision.retry_after - 1, 1).reason, Reason::Banned, "{text}");
+            assert!(cell::peek(&word, &rule, now + decision.retry_after, 1).is_allowed(), "{text} at {now}");
         }
     }
 }
@@ -91,8 +95,8 @@ fn refusals_are_forgotten_when_the_bucket_is_full() {
         }
         while cell::check(&word, &rule, NOW + pause, 1).is_allowed() {}
         assert_eq!(cell::peek(&word, &rule, NOW + pause, 0).retry_after, 0);
-        let told = cell::check(&word, &rule, NOW + pause, 1);
-        assert_eq!(told.reason == Reason::Banned, banned, "{pause}");
+        let decision = cell::check(&word, &rule, NOW + pause, 1);
+        assert_eq!(decision.reason == Reason::Banned, banned, "{pause}");
     }
     // After a ban they are counted from the first again.
     let word = emptied(&rule, 5, NOW);
@@ -179,11 +183,11 @@ fn a_ban_survives_a_restart() {
     let table = open();
     let start = table.now();
     let asked = |table: &Table| table.check_at(PolicyId::FIRST, b"192.0.2.1", start, 1);
-    let told: Vec<_> = (0..4).map(|_| asked(&table).reason).collect();
-    assert_eq!(told, [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Banned]);
+    let reasons: Vec<_> = (0..4).map(|_| asked(&table).reason).collect();
+    assert_eq!(reasons, [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Banned]);
     drop(table);
-    let told = asked(&open());
-    assert_eq!((told.reason, told.retry_after), (Reason::Banned, HOUR));
+    let reasons = asked(&open());
+    assert_eq!((reasons.reason, reasons.retry_after), (Reason::Banned, HOUR));
     std::fs::remove_file(&path).expect("the file");
 }
 
@@ -192,14 +196,14 @@ fn a_ban_survives_a_restart() {
 fn a_ban_survives_a_change_of_the_policy() {
     let table = Table::private(&Options::new(1000), &[policy("2/min ban 1h after 2")]).expect("a table");
     let check = |now| table.check_at(PolicyId::FIRST, b"192.0.2.1", now, 1);
-    let told: Vec<_> = (0..4).map(|_| check(NOW).reason).collect();
-    assert_eq!(told, [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Banned]);
+    let decision: Vec<_> = (0..4).map(|_| check(NOW).reason).collect();
+    assert_eq!(decision, [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Banned]);
     table.set_policy(PolicyId::FIRST, &policy("3/min ban 2h after 7")).expect("a policy");
     for later in [0, SEC, HOUR - 1] {
-        let told = check(NOW + later);
+        let decision = check(NOW + later);
         // A change of the grid rounds up, by some nanoseconds.
-        let late = told.retry_after - (HOUR - later);
-        assert!(told.reason == Reason::Banned && late <= 8, "{told:?}");
+        let late = decision.retry_after - (HOUR - later);
+        assert!(decision.reason == Reason::Banned && late <= 8, "{decision:?}");
     }
     assert!(check(NOW + HOUR + 8).is_allowed());
 }
@@ -244,8 +248,8 @@ fn each_refusal_is_counted_once() {
                 scope.spawn(|| {
                     start.wait();
                     for _ in 0..124 {
-                        let told = cell::check(&word, &rule, NOW, 1);
-                        banned.fetch_add(u64::from(told.reason == Reason::Banned), Ordering::Relaxed);
+                        let decision = cell::check(&word, &rule, NOW, 1);
+                        banned.fetch_add(u64::from(decision.reason == Reason::Banned), Ordering::Relaxed);
                     }
                 });
             }
@@ -253,8 +257,8 @@ fn each_refusal_is_counted_once() {
         // 992 refusals; 8 more, of which the last bans.
         assert_eq!(banned.load(Ordering::Relaxed), 0, "round {round}");
         for n in 993..=1000 {
-            let told = cell::check(&word, &rule, NOW, 1);
-            assert_eq!(told.reason == Reason::Banned, n == 1000, "round {round}: refusal {n}");
+            let decision = cell::check(&word, &rule, NOW, 1);
+            assert_eq!(decision.reason == Reason::Banned, n == 1000, "round {round}: refusal {n}");
         }
     }
 }
@@ -279,9 +283,9 @@ fn several_limits_in_one_call_ban_too() {
     for (limits, bound) in [(&by_limiter, 1), (&by_key, 0)] {
         let before = all.shared().peek_at(NOW, 1).remaining;
         for reason in wanted {
-            let told = take_many_at(limits, NOW).expect("two limits");
-            assert_eq!(told.decision.reason, reason, "limit {bound}");
-            assert!(reason == Reason::Admitted || told.bound == bound);
+            let taken = take_many_at(limits, NOW).expect("two limits");
+            assert_eq!(taken.decision.reason, reason, "limit {bound}");
+            assert!(reason == Reason::Admitted || taken.bound == bound);
         }
         assert_eq!(take_many_at(limits, NOW + 1).expect("two limits").decision.retry_after, HOUR - 1);
         assert_eq!(all.shared().peek_at(NOW, 1).remaining, before - 2);

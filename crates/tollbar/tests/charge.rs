@@ -37,11 +37,11 @@ fn each_algorithm_charges_as_far_as_it_can() {
     ] {
         let limiter = limiter(text);
         assert_eq!(limiter.charge_at(NOW, 1000), 1000 - charged, "{text}");
-        let told = limiter.shared().peek_at(NOW, 1);
-        assert_eq!(told.verdict, Verdict::Denied, "{text}");
-        let late = told.retry_after.abs_diff(passes);
+        let decision = limiter.shared().peek_at(NOW, 1);
+        assert_eq!(decision.verdict, Verdict::Denied, "{text}");
+        let late = decision.retry_after.abs_diff(passes);
         // A unit of the warm-up's clock is longer than a nanosecond.
-        assert!(late < MS / 10, "{text}: {} ns", told.retry_after);
+        assert!(late < MS / 10, "{text}: {} ns", decision.retry_after);
         assert_eq!(limiter.counts().allowed + limiter.counts().denied, 0, "{text}: a charge is no decision");
     }
     assert_eq!(limiter("0/s").charge(3), 3);
@@ -161,10 +161,10 @@ fn new_keys_of_a_full_table() {
             for key in 0u64..40_000 {
                 table.admit_at(PolicyId::FIRST, &key.to_le_bytes(), NOW, 2);
             }
-            let told = table.charge_at(PolicyId::FIRST, b"new", NOW, 2);
+            let left = table.charge_at(PolicyId::FIRST, b"new", NOW, 2);
             // A log that inherits a debt has no permits left.
             let rest = if on_full == OnFull::Inherit && text.contains("log") { 2 } else { rest };
-            assert_eq!(told, rest, "{text}, {on_full:?}");
+            assert_eq!(left, rest, "{text}, {on_full:?}");
         }
     }
 }

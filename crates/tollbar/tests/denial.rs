@@ -148,8 +148,8 @@ fn invariant_4_a_limiter_with_credit_stores_nothing_but_the_count_of_a_denial() 
         let (before, counted) = (shared(), limiter.counts());
         assert_eq!(limiter.admit_at(SEC, 1), Verdict::Denied, "{text}");
         assert_eq!(limiter.admit_at(SEC + 1, 1), Verdict::Denied, "{text}");
-        let told = limiter.check_at(SEC, 1);
-        assert_eq!((told.verdict, told.remaining), (Verdict::Denied, 0), "{text}");
+        let decision = limiter.check_at(SEC, 1);
+        assert_eq!((decision.verdict, decision.remaining), (Verdict::Denied, 0), "{text}");
         assert_eq!(limiter.admit_at(SEC, u64::MAX), Verdict::Never, "{text}");
         assert_eq!(limiter.shared().peek_at(SEC, 0).remaining, 0, "{text}");
         std::thread::scope(|scope| {

@@ -76,8 +76,8 @@ fn refuses(text: &str, state: &State, now: u64) {
     for cost in [1, 2, 3] {
         assert_eq!(state.admit_at(now, cost), Verdict::Denied, "{text}: {cost} at {now}");
         for answer in [state.check_at(now, cost), state.peek_at(now, cost)] {
-            let told = (answer.verdict, answer.remaining, answer.retry_after);
-            assert_eq!(told, (Verdict::Denied, 0, NEVER), "{text}: {cost} at {now}");
+            let fields = (answer.verdict, answer.remaining, answer.retry_after);
+            assert_eq!(fields, (Verdict::Denied, 0, NEVER), "{text}: {cost} at {now}");
             // A fresh state is as good as fresh.
             assert!([0, NEVER].contains(&answer.reset_after), "{text}: {answer:?} at {now}");
         }
@@ -197,8 +197,8 @@ fn a_wait_may_end_at_the_last_time() {
         for late in [0, 1] {
             let (state, now) = (state(text), LAST - wait + late);
             assert_eq!(state.admit_at(now, 1), Verdict::Allowed, "{text}");
-            let told = state.check_at(now, 1).retry_after;
-            assert_eq!(told, if late == 0 { wait } else { NEVER }, "{text}");
+            let decision = state.check_at(now, 1).retry_after;
+            assert_eq!(decision, if late == 0 { wait } else { NEVER }, "{text}");
             if state.books_ahead() {
                 assert_eq!(state.reserve_at(now, 1, NEVER), (late == 0).then_some(LAST), "{text}");
             }
@@ -219,8 +219,8 @@ fn a_bucket_with_credit_admits_nothing_after_the_last_time() {
         for now in times(last).into_iter().filter(|now| *now > last) {
             assert_eq!(limiter.admit_at(now, 1), Verdict::Denied, "{text} at {now}");
             let answer = limiter.check_at(now, 1);
-            let told = (answer.verdict, answer.remaining, answer.retry_after, answer.reset_after);
-            assert_eq!(told, (Verdict::Denied, 0, NEVER, NEVER), "{text} at {now}");
+            let fields = (answer.verdict, answer.remaining, answer.retry_after, answer.reset_after);
+            assert_eq!(fields, (Verdict::Denied, 0, NEVER, NEVER), "{text} at {now}");
             assert_eq!(limiter.shared().peek_at(now, 0).remaining, 0, "{text} at {now}");
         }
         assert_eq!(limiter.admit_at(last, 1), Verdict::Allowed, "{text}");
@@ -244,19 +244,19 @@ const ON_FULL: [OnFull; 4] = [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFu
 /// Every call of a table for `key` at `now` refuses.
 fn table_refuses(text: &str, table: &Table, hot: &Table, key: &[u8], now: u64) {
     let id = PolicyId::FIRST;
-    let told = || format!("{text}: {:?} at {now}", String::from_utf8_lossy(key));
-    assert_eq!(table.admit_at(id, key, now, 1), Verdict::Denied, "{}", told());
-    assert_eq!(hot.admit_at(id, key, now, 1), Verdict::Denied, "hot, {}", told());
-    assert_eq!(table.check_at(id, key, now, 1).verdict, Verdict::Denied, "{}", told());
-    assert_eq!(table.peek_at(id, key, now, 1).verdict, Verdict::Denied, "peek, {}", told());
-    assert_eq!(table.take_up_to_at(id, key, now, 5), 0, "{}", told());
+    let context = || format!("{text}: {:?} at {now}", String::from_utf8_lossy(key));
+    assert_eq!(table.admit_at(id, key, now, 1), Verdict::Denied, "{}", context());
+    assert_eq!(hot.admit_at(id, key, now, 1), Verdict::Denied, "hot, {}", context());
+    assert_eq!(table.check_at(id, key, now, 1).verdict, Verdict::Denied, "{}", context());
+    assert_eq!(table.peek_at(id, key, now, 1).verdict, Verdict::Denied, "peek, {}", context());
+    assert_eq!(table.take_up_to_at(id, key, now, 5), 0, "{}", context());
     let request = Request { policy: id, key, cost: 1 };
     let mut verdicts = [Verdict::Allowed; 3];
     table.admit_many_at(now, &[request; 3], &mut verdicts);
-    assert_eq!(verdicts, [Verdict::Denied; 3], "{}", told());
+    assert_eq!(verdicts, [Verdict::Denied; 3], "{}", context());
 }
 
-/// In a table with room and in a full one, for known keys and for newcomers.
+/// In a table with room and in a full one, for known keys and for new keys.
 #[test]
 fn a_table_admits_nothing_after_the_last_time() {
     for text in TEXTS {

@@ -460,10 +460,10 @@ fn the_edges_of_what_owes() {
 fn adopts(new: (&Policy, &Rule), old: (&Policy, &Rule), rng: &mut Rng) {
     let (state, now) = used(old.0, old.1, 12, rng);
     let (word, expires) = (new.1.adopt(old.1, state), old.1.expires_at(state));
-    let told = || format!("{} to {}, {state:#x} to {word:#x}", old.0, new.0);
-    assert_eq!(word == 0, state == 0, "{}", told());
+    let context = || format!("{} to {}, {state:#x} to {word:#x}", old.0, new.0);
+    assert_eq!(word == 0, state == 0, "{}", context());
     let at = new.1.expires_at(word);
-    assert!(at >= expires, "{}: {expires} to {at}", told());
+    assert!(at >= expires, "{}: {expires} to {at}", context());
     if state == 0 {
         return;
     }
@@ -475,7 +475,7 @@ fn adopts(new: (&Policy, &Rule), old: (&Policy, &Rule), rng: &mut Rng) {
     }
     if expires < END / 2 && new.0.limit != 0 && new.0.period <= HORIZON && another {
         let most = expires.max(new.0.period) + 2 * new.0.period + slop(new.0).unwrap_or(0) * 2;
-        assert!(at <= most, "{}: {expires} to {at}", told());
+        assert!(at <= most, "{}: {expires} to {at}", context());
     }
     // Before that it gives no more than a fresh one: together both gave at most the sum of their bounds.
     if another && now <= at && (!idle_is_better(new.0) || now <= expires) {

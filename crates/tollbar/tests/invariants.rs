@@ -226,16 +226,16 @@ fn invariant_3_retry_after_is_exact() {
                 let answer = limiter.check_at(now, cost);
                 if let Some(wait) = answer.retry() {
                     *seen += 1;
-                    let told = || format!("{text}: cost {cost} at {now}: {answer:?}");
-                    assert_ne!(wait, 0, "{}", told());
-                    assert!(limiter.peek_at(now + wait, cost).is_allowed(), "refused then: {}", told());
+                    let context = || format!("{text}: cost {cost} at {now}: {answer:?}");
+                    assert_ne!(wait, 0, "{}", context());
+                    assert!(limiter.peek_at(now + wait, cost).is_allowed(), "refused then: {}", context());
                     let earlier = limiter.peek_at(now + wait - 1, cost);
-                    assert_eq!((earlier.verdict, earlier.retry_after), (Verdict::Denied, 1), "{}", told());
+                    assert_eq!((earlier.verdict, earlier.retry_after), (Verdict::Denied, 1), "{}", context());
                     // A booking is for the same instant.
                     if limiter.books_ahead() {
-                        assert_eq!(limiter.reserve_at(now, cost, now + wait - 1), None, "{}", told());
+                        assert_eq!(limiter.reserve_at(now, cost, now + wait - 1), None, "{}", context());
                         if rng.one_in(8) {
-                            assert_eq!(limiter.reserve_at(now, cost, now + wait), Some(now + wait), "{}", told());
+                            assert_eq!(limiter.reserve_at(now, cost, now + wait), Some(now + wait), "{}", context());
                         }
                     }
                 }

@@ -27,8 +27,8 @@ fn what_is_kept() {
         assert!(limiter.check(4).is_allowed());
         limiter.set_policy(&policy("100/min"), keep).unwrap();
         assert_eq!(limiter.changed_policy(), Some(&policy("100/min")));
-        let told = limiter.peek(1);
-        assert_eq!((told.remaining, told.retry_after), (remaining, retry), "{keep:?}");
+        let decision = limiter.peek(1);
+        assert_eq!((decision.remaining, decision.retry_after), (remaining, retry), "{keep:?}");
         // The quick way, the slow way and `take_up_to` all decide by the new policy.
         assert_eq!(limiter.admit(1), Verdict::Allowed);
         assert_eq!(limiter.admit_at(HOUR, 2), Verdict::Allowed);
@@ -83,8 +83,8 @@ fn a_limiter_keeps_what_a_key_keeps() {
                 limiter.set_policy_at(now, &policy(new), keep).unwrap();
                 table.set_policy_keeping(FIRST, &policy(new), keep).unwrap();
                 for _ in 0..3 {
-                    let told = (limiter.check_at(now, 1), table.check_at(FIRST, b"key", now, 1));
-                    assert_eq!(told.0, told.1, "{old} to {new}, {keep:?}");
+                    let decision = (limiter.check_at(now, 1), table.check_at(FIRST, b"key", now, 1));
+                    assert_eq!(decision.0, decision.1, "{old} to {new}, {keep:?}");
                     now += rng.below(200 * MS);
                 }
             }

@@ -38,7 +38,7 @@ fn each_call_counts_once_by_its_answer() {
     for text in POLICIES {
         let limiter = limiter(text);
         assert_eq!(limiter.counts(), Counts::default(), "{text}");
-        let mut told = Counts::default();
+        let mut expected = Counts::default();
         let taken = |permits: u64| if permits == 0 { Verdict::Denied } else { Verdict::Allowed };
         for round in 0..400u64 {
             // Times that go back, too.
@@ -54,16 +54,16 @@ fn each_call_counts_once_by_its_answer() {
                 6 => limiter.reserve_at(now, cost, now + SEC).err().unwrap_or(Verdict::Allowed),
                 _ => limiter.admit_at(now, cost),
             };
-            told = plus(told, verdict);
+            expected = plus(expected, verdict);
             limiter.peek(cost);
-            assert_eq!(limiter.counts(), told, "{text}, round {round}");
+            assert_eq!(limiter.counts(), expected, "{text}, round {round}");
             limiter.clock().advance(SEC / 20);
         }
         limiter.reset();
-        assert_eq!((limiter.counts(), limiter.snapshot().decisions), (told, told), "{text}");
-        assert!(told.denied > 0 && (told.allowed > 0 || text == "0/s"), "{text}: {told:?}");
+        assert_eq!((limiter.counts(), limiter.snapshot().decisions), (expected, expected), "{text}");
+        assert!(expected.denied > 0 && (expected.allowed > 0 || text == "0/s"), "{text}: {expected:?}");
         // An algorithm that lends admits any cost, and a limit of 0 has no burst, so neither returns `Never`.
-        assert!(told.never > 0 || text == "0/s" || text.ends_with("borrow"), "{text}: {told:?}");
+        assert!(expected.never > 0 || text == "0/s" || text.ends_with("borrow"), "{text}: {expected:?}");
     }
 }
 
@@ -73,14 +73,14 @@ fn together(call: impl Fn(u64) -> Verdict + Sync) -> Counts {
     let barrier = Barrier::new(THREADS);
     let each = || {
         barrier.wait();
-        (0..10_000).fold(Counts::default(), |told, n| plus(told, call(n)))
+        (0..10_000).fold(Counts::default(), |expected, n| plus(expected, call(n)))
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(each)).collect();
-        threads.into_iter().map(|thread| thread.join().expect("ends")).fold(Counts::default(), |all, told| Counts {
-            allowed: all.allowed + told.allowed,
-            denied: all.denied + told.denied,
-            never: all.never + told.never,
+        threads.into_iter().map(|thread| thread.join().expect("ends")).fold(Counts::default(), |all, expected| Counts {
+            allowed: all.allowed + expected.allowed,
+            denied: all.denied + expected.denied,
+            never: all.never + expected.never,
         })
     })
 }
@@ -106,16 +106,16 @@ fn a_limiter_with_credit_counts_exactly() {
         let policy: Policy = text.parse().expect("a policy");
         let limiter = Limiter::with(State::with_credit(&policy).expect("compiles"), Manual::new(SEC));
         let never = policy.burst + 1;
-        let told = together(|n| match n % 100 {
+        let expected = together(|n| match n % 100 {
             99 => limiter.admit(never),
             98 => limiter.check(1).verdict,
             // Slices of time end in between, so that stripes change hands.
             97 => limiter.admit_at(SEC + n * SEC, 1),
             _ => limiter.admit(1),
         });
-        assert_eq!(limiter.counts(), told, "{text}");
+        assert_eq!(limiter.counts(), expected, "{text}");
         limiter.reset();
-        assert_eq!(limiter.counts(), told, "{text}");
-        assert!(told.allowed > 0 && told.never == 4_000, "{text}: {told:?}");
+        assert_eq!(limiter.counts(), expected, "{text}");
+        assert!(expected.allowed > 0 && expected.never == 4_000, "{text}: {expected:?}");
     }
 }

@@ -500,11 +500,14 @@ fn ring_and_log_show_no_phantom_room() {
 fn refusals_are_counted_once_each() {
     explore("ban 2×2", 4, || {
         let state = state("2/20ns ban 100ns after 3");
-        let told = |state: &State| [5, 5].map(|now| state.check_at(now, 1).reason);
-        let (one, other) = beside(&state, told, told);
-        let mut told: Vec<_> = one.into_iter().chain(other).map(|reason| reason as u32).collect();
-        told.sort_unstable();
-        assert_eq!(told, [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Rate].map(|reason| reason as u32));
+        let decision = |state: &State| [5, 5].map(|now| state.check_at(now, 1).reason);
+        let (one, other) = beside(&state, decision, decision);
+        let mut decision: Vec<_> = one.into_iter().chain(other).map(|reason| reason as u32).collect();
+        decision.sort_unstable();
+        assert_eq!(
+            decision,
+            [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Rate].map(|reason| reason as u32)
+        );
         let third = state.check_at(5, 1);
         assert_eq!((third.reason, third.retry_after), (Reason::Banned, 100));
     });

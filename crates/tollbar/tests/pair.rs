@@ -69,8 +69,8 @@ fn a_pair_admits_no_more_than_two_exact_buckets_and_lags_by_less_than_a_step() {
             let mut state = 0;
             for _ in 0..shape.length * 2 {
                 let (now, cost) = (shape.now / nanos * nanos, shape.cost(&mut rng).max(1));
-                let told = pair.step(state, now, cost);
-                let passed = told.verdict == Verdict::Allowed;
+                let done = pair.step(state, now, cost);
+                let passed = done.verdict == Verdict::Allowed;
                 if cost <= exact.most() {
                     let fits = exact.fits(now, cost, Side::Exact);
                     assert!(fits || !passed, "{list}: {cost} at {now}");
@@ -80,7 +80,7 @@ fn a_pair_admits_no_more_than_two_exact_buckets_and_lags_by_less_than_a_step() {
                 }
                 exact.settle(now, cost, passed);
                 rounded.settle(now, cost, passed);
-                state = told.next.unwrap_or(state);
+                state = done.next.unwrap_or(state);
                 for (at, late) in exact.full().iter().zip(rounded.full()) {
                     assert!(at <= late && late - at < step, "{list}: full at {at}, and {late}");
                 }
@@ -110,11 +110,15 @@ fn the_answer_says_which_of_the_two_bound() {
             let mut shape = shape(&policy, &mut rng);
             for _ in 0..shape.length {
                 let (now, cost) = (shape.now, shape.cost(&mut rng).max(1));
-                let told = state.check_at(now, cost);
-                model.settle(now, cost, told.is_allowed());
-                assert_eq!(told.bound, model.bound(told.verdict, now, cost), "{list}: {cost} at {now}, {told:?}");
-                seen[told.verdict as usize][told.bound as usize] += 1;
-                shape.advance(&mut rng, told.retry_after);
+                let decision = state.check_at(now, cost);
+                model.settle(now, cost, decision.is_allowed());
+                assert_eq!(
+                    decision.bound,
+                    model.bound(decision.verdict, now, cost),
+                    "{list}: {cost} at {now}, {decision:?}"
+                );
+                seen[decision.verdict as usize][decision.bound as usize] += 1;
+                shape.advance(&mut rng, decision.retry_after);
             }
         }
         assert!(seen[0] != [0, 0] && seen[1] != [0, 0] && seen[2] != [0, 0], "{list}: {seen:?}");
@@ -134,10 +138,10 @@ fn bookings_keep_both_bounds() {
             for _ in 0..shape.length {
                 let (now, cost) = (shape.now.max(departed), shape.cost(&mut rng).max(1));
                 let next = if rng.one_in(2) {
-                    pair.reserve(state, now, cost).map(|told| (told.next, told.at))
+                    pair.reserve(state, now, cost).map(|booked| (booked.next, booked.at))
                 } else {
-                    let told = pair.step(state, now, cost);
-                    told.next.map(|next| (next, now))
+                    let booked = pair.step(state, now, cost);
+                    booked.next.map(|next| (next, now))
                 };
                 if let Some((next, at)) = next {
                     assert!(exact.fits(at, cost, Side::Exact), "{list}: {cost} departs at {at}");
@@ -163,15 +167,15 @@ fn the_edges_of_the_clock_and_of_costs() {
         let edges = (0..64).flat_map(|n| [(1_u64 << n) - 1, 1 << n, (1 << n) + 1]).chain([0, u64::MAX - 1, u64::MAX]);
         for now in edges.clone() {
             for cost in edges.clone() {
-                let told = pair.step(0, now, cost);
+                let step = pair.step(0, now, cost);
                 let want = match cost {
                     0 => Verdict::Allowed,
                     _ if cost > most => Verdict::Never,
                     _ if now > pair.last_time() => Verdict::Denied,
                     _ => Verdict::Allowed,
                 };
-                assert_eq!(told.verdict, want, "{list}: {cost} at {now}");
-                let Some(next) = told.next else { continue };
+                assert_eq!(step.verdict, want, "{list}: {cost} at {now}");
+                let Some(next) = step.next else { continue };
                 // Between two steps the TAT is up to a step late.
                 let left = pair.available(next, now);
                 assert!(left == most - cost || left + 1 == most - cost, "{list}: {cost} at {now}");
@@ -187,9 +191,9 @@ fn the_edges_of_the_clock_and_of_costs() {
         for _ in 0..rounds(20_000) {
             let (word, now, cost) =
                 (rng.next() >> rng.below(64), rng.next() >> rng.below(64), rng.next() >> rng.below(64));
-            let told = pair.step(word, now, cost);
-            assert!(told.verdict != Verdict::Allowed || cost <= most, "{list}: {cost} of {word:#x} at {now}");
-            let _ = (pair.describe(told.verdict, word, now, cost), pair.charge(word, now, cost), pair.expires_at(word));
+            let step = pair.step(word, now, cost);
+            assert!(step.verdict != Verdict::Allowed || cost <= most, "{list}: {cost} of {word:#x} at {now}");
+            let _ = (pair.describe(step.verdict, word, now, cost), pair.charge(word, now, cost), pair.expires_at(word));
             let _ = (pair.reserve(word, now, cost), pair.owing(now), pair.available(word, now));
         }
     }
@@ -210,9 +214,9 @@ fn a_change_keeps_what_each_bucket_lacks() {
     let kept = new.convert(&old, state, now);
     let mut state = kept;
     let taken = (0..200).filter(|n| {
-        let told = new.step(state, now + n * SEC, 10);
-        state = told.next.unwrap_or(state);
-        told.verdict == Verdict::Allowed
+        let step = new.step(state, now + n * SEC, 10);
+        state = step.next.unwrap_or(state);
+        step.verdict == Verdict::Allowed
     });
     // 2000 - 500, and what comes back in 200 s: 4.6 permits.
     assert_eq!(taken.count(), 150);
@@ -258,9 +262,9 @@ fn texts_of_lists() {
     assert_eq!(policy("10/s; 1000/day").last_time(), Ok(tollbar::units::LAST));
     let state = State::new(&policy("10/s; 1000/day")).expect("a pair");
     assert!((0..100).all(|n| state.check_at(DAY + n * SEC, 10).is_allowed()));
-    let told = state.check_at(DAY + 100 * SEC, 10);
-    assert_eq!((told.verdict, told.bound), (Verdict::Denied, 1));
-    assert!(told.retry_after < DAY && told.retry_after != NEVER);
+    let decision = state.check_at(DAY + 100 * SEC, 10);
+    assert_eq!((decision.verdict, decision.bound), (Verdict::Denied, 1));
+    assert!(decision.retry_after < DAY && decision.retry_after != NEVER);
 }
 
 /// The steps that docs/algorithms.md names.

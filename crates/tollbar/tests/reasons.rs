@@ -20,16 +20,16 @@ fn full(text: &str, on_full: OnFull) -> Table {
 }
 
 /// Keys that have no slot in a full table: the reasons that a peek and then a check give for each.
-fn newcomers(table: &Table) -> Vec<(Verdict, Reason)> {
-    let mut told = Vec::new();
+fn new_keys(table: &Table) -> Vec<(Verdict, Reason)> {
+    let mut decisions = Vec::new();
     for key in 100_000u64..100_050 {
         let key = key.to_le_bytes();
         let peeked = table.peek_at(PolicyId::FIRST, &key, NOW, 1);
         let checked = table.check_at(PolicyId::FIRST, &key, NOW, 1);
         assert_eq!((peeked.verdict, peeked.reason), (checked.verdict, checked.reason));
-        told.push((checked.verdict, checked.reason));
+        decisions.push((checked.verdict, checked.reason));
     }
-    told
+    decisions
 }
 
 #[test]
@@ -69,28 +69,34 @@ fn too_many_asleep() {
 #[test]
 fn a_full_table() {
     for text in ["2/h", "2/h algo fixed-window", "2/h algo sliding-window", "2/h algo sliding-log"] {
-        let all = |on_full| newcomers(&full(text, on_full));
-        assert!(all(OnFull::Deny).iter().all(|told| *told == (Verdict::Denied, Reason::TableFull)), "{text}");
-        assert!(all(OnFull::Allow).iter().all(|told| *told == (Verdict::Allowed, Reason::TableFull)), "{text}");
-        assert!(all(OnFull::Inherit).iter().all(|told| *told == (Verdict::Denied, Reason::InheritedDebt)), "{text}");
-        assert!(all(OnFull::EvictNearest).iter().all(|told| *told == (Verdict::Allowed, Reason::Admitted)), "{text}");
+        let all = |on_full| new_keys(&full(text, on_full));
+        assert!(all(OnFull::Deny).iter().all(|decision| *decision == (Verdict::Denied, Reason::TableFull)), "{text}");
+        assert!(all(OnFull::Allow).iter().all(|decision| *decision == (Verdict::Allowed, Reason::TableFull)), "{text}");
+        assert!(
+            all(OnFull::Inherit).iter().all(|decision| *decision == (Verdict::Denied, Reason::InheritedDebt)),
+            "{text}"
+        );
+        assert!(
+            all(OnFull::EvictNearest).iter().all(|decision| *decision == (Verdict::Allowed, Reason::Admitted)),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn keys_that_are_not_charged() {
     let table = |missing| Table::private(&Options { missing, ..Options::new(100) }, &[policy("1/h")]).expect("a table");
-    let told = table(Missing::Deny).check_at(PolicyId::FIRST, b"", NOW, 1);
-    assert_eq!((told.verdict, told.reason), (Verdict::Denied, Reason::MissingKey));
-    let told = table(Missing::Allow).check_at(PolicyId::FIRST, b"", NOW, 1);
-    assert_eq!((told.verdict, told.reason), (Verdict::Allowed, Reason::MissingKey));
+    let decision = table(Missing::Deny).check_at(PolicyId::FIRST, b"", NOW, 1);
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Denied, Reason::MissingKey));
+    let decision = table(Missing::Allow).check_at(PolicyId::FIRST, b"", NOW, 1);
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Allowed, Reason::MissingKey));
 
     let table = table(Missing::Deny);
     table.exempt(PolicyId::FIRST, b"us").expect("room");
     for _ in 0..3 {
-        let told = table.check_at(PolicyId::FIRST, b"us", NOW, 1);
-        assert_eq!((told.verdict, told.reason), (Verdict::Allowed, Reason::Exempt));
+        let decision = table.check_at(PolicyId::FIRST, b"us", NOW, 1);
+        assert_eq!((decision.verdict, decision.reason), (Verdict::Allowed, Reason::Exempt));
     }
-    let told = table.check_at(PolicyId::new(7), b"them", NOW, 1);
-    assert_eq!((told.verdict, told.reason), (Verdict::Denied, Reason::Fault));
+    let decision = table.check_at(PolicyId::new(7), b"them", NOW, 1);
+    assert_eq!((decision.verdict, decision.reason), (Verdict::Denied, Reason::Fault));
 }

@@ -129,8 +129,8 @@ fn an_estimate_of_nothing_is_settled_too() {
     options.on_full = tollbar::table::OnFull::Allow;
     let full = Table::private(&options, &["1/h burst 10".parse().unwrap()]).unwrap();
     let keys = (0..100_000_u64).map(u64::to_le_bytes);
-    let untold = keys.map(|key| take(&full, &key, NOW, 9).unwrap()).find(|receipt| receipt.charged() == 0).unwrap();
-    assert_eq!(full.settle_at(&untold, NOW, 50, Refund::Safe).unwrap().rest, 50);
+    let unreported = keys.map(|key| take(&full, &key, NOW, 9).unwrap()).find(|receipt| receipt.charged() == 0).unwrap();
+    assert_eq!(full.settle_at(&unreported, NOW, 50, Refund::Safe).unwrap().rest, 50);
 }
 
 /// A policy that comes back after 255 changes, in the same record, is another version.

@@ -181,10 +181,10 @@ fn credit_is_spent_without_the_clock() {
     }
     assert_eq!(without, credit_each(&limiter));
     clock.set(HOUR);
-    let told = limiter.check(1);
-    assert!(told.is_allowed());
-    assert_eq!(told.remaining, burst(&limiter, TEXT) - 2 - without);
-    assert_eq!(limiter.peek(0).remaining, told.remaining);
+    let decision = limiter.check(1);
+    assert!(decision.is_allowed());
+    assert_eq!(decision.remaining, burst(&limiter, TEXT) - 2 - without);
+    assert_eq!(limiter.peek(0).remaining, decision.remaining);
     limiter.reset();
     assert!(limiter.peek(0).remaining >= burst(&limiter, TEXT));
     assert_eq!(limiter.snapshot().backward_steps, 0);

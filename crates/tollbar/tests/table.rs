@@ -42,14 +42,18 @@ fn every_call_means_the_same_key() {
             for length in 1..70 {
                 let key = &[7; 70][..length];
                 let request = Request { policy: FIRST, key, cost: 1 };
-                let (mut verdicts, mut told) = ([Verdict::Never], [table.peek(FIRST, key, 0)]);
+                let (mut verdicts, mut decision) = ([Verdict::Never], [table.peek(FIRST, key, 0)]);
                 let most = if text.contains("init") { 4 } else { 5 };
                 assert_eq!(table.admit(FIRST, key, 1), Verdict::Allowed);
                 assert_eq!(table.admit_at(FIRST, key, table.now(), 1), Verdict::Allowed);
                 assert_eq!(table.peek(FIRST, key, 1).remaining, most - 2, "{text}, {length} bytes");
                 table.admit_many(&[request], &mut verdicts);
-                table.check_many_at(table.now(), &[request], &mut told);
-                assert_eq!((verdicts[0], told[0].remaining), (Verdict::Allowed, most - 4), "{text}, {length} bytes");
+                table.check_many_at(table.now(), &[request], &mut decision);
+                assert_eq!(
+                    (verdicts[0], decision[0].remaining),
+                    (Verdict::Allowed, most - 4),
+                    "{text}, {length} bytes"
+                );
                 assert_eq!(table.take_up_to(FIRST, key, 9), most - 4);
                 let (last, at) = (table.check(FIRST, key, 1), table.check_at(FIRST, key, table.now(), 1));
                 assert_eq!((last.verdict, at.verdict), (Verdict::Denied, Verdict::Denied), "{text}, {length} bytes");
@@ -76,7 +80,7 @@ fn a_batch_is_its_requests_in_turn() {
 }
 
 #[test]
-fn a_full_table_that_denies_refuses_newcomers_and_forgets_nobody() {
+fn a_full_table_that_denies_refuses_new_keys_and_evicts_none() {
     let options = Options::new(1).with_seed(1).with_on_full(OnFull::Deny);
     let table = Table::private(&options, &[policy("1/min")]).unwrap();
     let mut refused = 0;

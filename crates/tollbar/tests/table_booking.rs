@@ -62,13 +62,13 @@ fn a_key_books_as_a_limiter_does() {
         for _ in 0..rounds(2_000) {
             now += rng.below(300 * MS);
             let (cost, until) = (1 + rng.below(4), now + rng.below(2 * SEC));
-            let told = format!("{text}: {cost} at {now} until {until}");
+            let context = format!("{text}: {cost} at {now} until {until}");
             if rng.below(3) == 0 {
                 let (here, there) = (table.admit_at(FIRST, b"key", now, cost), limiter.admit_at(now, cost));
-                assert_eq!(here, there, "{told}");
+                assert_eq!(here, there, "{context}");
             } else {
                 let here = table.reserve_at(FIRST, b"key", now, cost, until);
-                assert_eq!(here.ok().map(|charge| charge.at), limiter.reserve_at(now, cost, until), "{told}");
+                assert_eq!(here.ok().map(|charge| charge.at), limiter.reserve_at(now, cost, until), "{context}");
             }
         }
     }

@@ -30,9 +30,9 @@ fn a_raised_rate_shortens_the_wait() {
     drain(&table, b"k", NOW);
     assert_eq!(table.peek_at(FIRST, b"k", NOW, 1).retry_after, 20 * SEC);
     table.set_policy(FIRST, &policy("1000/s burst 1000")).unwrap();
-    let told = table.check_at(FIRST, b"k", NOW, 1);
-    assert_eq!((told.verdict, told.remaining, told.retry_after), (Verdict::Denied, 0, SEC / 1000));
-    assert_eq!(told.reset_after, SEC);
+    let decision = table.check_at(FIRST, b"k", NOW, 1);
+    assert_eq!((decision.verdict, decision.remaining, decision.retry_after), (Verdict::Denied, 0, SEC / 1000));
+    assert_eq!(decision.reset_after, SEC);
     assert_eq!(table.peek_at(FIRST, b"k", NOW + SEC / 10, 1).remaining, 100);
     // One key in the statistics, though its former slot stays taken until its debt would have been paid.
     assert_eq!((table.stats().keys, table.entries(NOW).count()), (1, 1));
@@ -57,8 +57,11 @@ fn the_time_is_kept_by_choice() {
     let raised = policy("1000/s burst 1000");
     table.set_policy_keeping(FIRST, &raised, Keep::Time).unwrap();
     // The bucket would have been full in a minute, and it is full then.
-    let told = table.check_at(FIRST, b"k", NOW, 1);
-    assert!(told.retry_after > 59 * SEC - SEC / 500 && told.retry_after <= 59 * SEC + SEC / 500, "{told:?}");
+    let decision = table.check_at(FIRST, b"k", NOW, 1);
+    assert!(
+        decision.retry_after > 59 * SEC - SEC / 500 && decision.retry_after <= 59 * SEC + SEC / 500,
+        "{decision:?}"
+    );
     assert_eq!(table.policy(FIRST), Ok(raised));
 }
 
@@ -105,13 +108,13 @@ fn no_wait_is_longer_than_the_new_policy_refills() {
             let (table, new) = (table(from), policy(to));
             drain(&table, b"k", NOW);
             table.set_policy(FIRST, &new).unwrap();
-            let told = table.check_at(FIRST, b"k", NOW, 1);
+            let decision = table.check_at(FIRST, b"k", NOW, 1);
             // A window that ends at this instant, or counts of one kind.
             let alike = from.split_once("algo").map(|(_, algo)| algo) == to.split_once("algo").map(|(_, algo)| algo);
-            assert!(alike || told.verdict == Verdict::Denied, "{from} to {to}: {told:?}");
+            assert!(alike || decision.verdict == Verdict::Denied, "{from} to {to}: {decision:?}");
             let most = if to.contains("weighted") { 2 * new.period } else { refill(&new).max(new.period) };
             let cold = if to.contains("warm") { 10 * SEC } else { 0 };
-            assert!(told.retry_after <= most + cold, "{from} to {to}: {told:?}");
+            assert!(decision.retry_after <= most + cold, "{from} to {to}: {decision:?}");
         }
     }
 }

@@ -100,14 +100,14 @@ fn a_batch_counts_each_of_its_requests_under_its_policy() {
             let mut verdicts = [Verdict::Allowed; 100];
             table.admit_many_at(SEC, &requests, &mut verdicts);
             for (id, before) in [FIRST, SECOND].into_iter().zip(before) {
-                let told = |verdict| {
-                    let one = |(asked, told): &(&Request, &Verdict)| asked.policy == id && **told == verdict;
+                let count_of = |verdict| {
+                    let one = |(request, got): &(&Request, &Verdict)| request.policy == id && **got == verdict;
                     requests.iter().zip(&verdicts).filter(one).count() as u64
                 };
                 let after = table.counts(id).unwrap();
-                assert_eq!(after.allowed - before.allowed, told(Verdict::Allowed));
-                assert_eq!(after.denied - before.denied, told(Verdict::Denied));
-                assert_eq!(after.never - before.never, told(Verdict::Never));
+                assert_eq!(after.allowed - before.allowed, count_of(Verdict::Allowed));
+                assert_eq!(after.denied - before.denied, count_of(Verdict::Denied));
+                assert_eq!(after.never - before.never, count_of(Verdict::Never));
             }
         }
     }
@@ -115,7 +115,7 @@ fn a_batch_counts_each_of_its_requests_under_its_policy() {
 }
 
 #[test]
-fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_told() {
+fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_answered() {
     let table = |missing| Table::private(&Options { missing, ..options() }, &[policy("3/min"), policy("5/s")]).unwrap();
     let missing = |table: &Table| {
         let mut verdict = [Verdict::Allowed];
@@ -124,11 +124,11 @@ fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_told() {
         table.admit_many_at(SEC, &[Request { policy: FIRST, key: b"", cost: 1 }], &mut verdict);
         table.take_up_to_at(FIRST, b"", SEC, 1);
     };
-    for (told, expected) in
+    for (answer, expected) in
         [(Missing::Deny, counts(0, 4, 0)), (Missing::Allow, counts(4, 0, 0)), (Missing::Report, counts(0, 0, 0))]
     {
-        let table = table(told);
-        assert_eq!(added(&table, || missing(&table)), expected, "{told:?}");
+        let table = table(answer);
+        assert_eq!(added(&table, || missing(&table)), expected, "{answer:?}");
     }
     let other = table(Missing::Deny);
     other.exempt(FIRST, b"ours").unwrap();
@@ -150,21 +150,21 @@ fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_told() {
 
     for on_full in [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest] {
         let full = Table::private(&options().with_on_full(on_full), &[policy("1/h"), policy("5/s")]).unwrap();
-        let mut told = counts(0, 0, 0);
+        let mut expected = counts(0, 0, 0);
         let asked = added(&full, || {
             for n in 0..4 * full.slots() {
                 match full.admit_at(FIRST, &n.to_le_bytes(), SEC, 1) {
-                    Verdict::Allowed => told.allowed += 1,
-                    Verdict::Denied => told.denied += 1,
-                    Verdict::Never => told.never += 1,
+                    Verdict::Allowed => expected.allowed += 1,
+                    Verdict::Denied => expected.denied += 1,
+                    Verdict::Never => expected.never += 1,
                 }
             }
         });
-        assert_eq!(asked, told, "{on_full:?}");
-        assert_eq!(told.allowed + told.denied, 4 * full.slots());
+        assert_eq!(asked, expected, "{on_full:?}");
+        assert_eq!(expected.allowed + expected.denied, 4 * full.slots());
         let stats = full.stats();
-        assert_eq!(told.denied, stats.refused, "{on_full:?}");
-        assert!(told.denied > full.slots() || matches!(on_full, OnFull::Allow | OnFull::EvictNearest));
+        assert_eq!(expected.denied, stats.refused, "{on_full:?}");
+        assert!(expected.denied > full.slots() || matches!(on_full, OnFull::Allow | OnFull::EvictNearest));
     }
 }
 
@@ -174,7 +174,7 @@ fn requests_that_credit_pays_are_counted() {
     let table = Table::private(&options().with_hot_keys(64), &policies).unwrap();
     for id in [SECOND, FIRST] {
         let before = table.counts(id).unwrap();
-        let told = std::sync::Mutex::new(counts(0, 0, 0));
+        let expected = std::sync::Mutex::new(counts(0, 0, 0));
         // Two threads, one after the other: the second may have the first one's block of credit.
         for _ in 0..2 {
             let ask = || {
@@ -186,11 +186,11 @@ fn requests_that_credit_pays_are_counted() {
                         1 => Verdict::Allowed,
                         _ => table.admit_at(id, &key, now, cost),
                     };
-                    let mut told = told.lock().unwrap();
+                    let mut expected = expected.lock().unwrap();
                     match verdict {
-                        Verdict::Allowed => told.allowed += 1,
-                        Verdict::Denied => told.denied += 1,
-                        Verdict::Never => told.never += 1,
+                        Verdict::Allowed => expected.allowed += 1,
+                        Verdict::Denied => expected.denied += 1,
+                        Verdict::Never => expected.never += 1,
                     }
                 }
             };
@@ -198,9 +198,9 @@ fn requests_that_credit_pays_are_counted() {
         }
         let after = table.counts(id).unwrap();
         let added = counts(after.allowed - before.allowed, after.denied - before.denied, after.never - before.never);
-        let told = told.into_inner().unwrap();
-        assert_eq!(added, told);
-        assert!(told.allowed > 1000, "{told:?}");
+        let expected = expected.into_inner().unwrap();
+        assert_eq!(added, expected);
+        assert!(expected.allowed > 1000, "{expected:?}");
     }
 }
 
@@ -240,31 +240,31 @@ fn work(table: &Table, rng: &mut Rng, policies: u32, mut step: impl FnMut(Policy
 fn threads_count_exactly(threads: u64, policies: u32, each: u64) {
     let texts: Vec<_> = (0..policies).map(|n| policy(&format!("{}/min burst 10", n + 1))).collect();
     let table = Table::private(&options(), &texts).unwrap();
-    let mut told = vec![[0; 3]; policies as usize];
+    let mut expected = vec![[0; 3]; policies as usize];
     thread::scope(|scope| {
         let work = |seed| {
             let table = &table;
             move || {
-                let mut told = vec![[0; 3]; policies as usize];
+                let mut expected = vec![[0; 3]; policies as usize];
                 let mut rng = Rng(seed);
                 (0..each).for_each(|_| {
-                    work(table, &mut rng, policies, |id, verdict| told[id.number() as usize][verdict as usize] += 1)
+                    work(table, &mut rng, policies, |id, verdict| expected[id.number() as usize][verdict as usize] += 1)
                 });
-                told
+                expected
             }
         };
         let all: Vec<_> = (0..threads).map(|seed| scope.spawn(work(seed))).collect();
         for thread in all {
-            for (sum, own) in told.iter_mut().zip(thread.join().unwrap()) {
+            for (sum, own) in expected.iter_mut().zip(thread.join().unwrap()) {
                 (0..3).for_each(|verdict| sum[verdict] += own[verdict]);
             }
         }
     });
     let mut all = [0; 3];
-    for (n, told) in told.iter().enumerate() {
+    for (n, expected) in expected.iter().enumerate() {
         let Counts { allowed, denied, never } = table.counts(PolicyId::new(n as u32)).unwrap();
-        assert_eq!([allowed, denied, never], *told, "policy {n}");
-        (0..3).for_each(|verdict| all[verdict] += told[verdict]);
+        assert_eq!([allowed, denied, never], *expected, "policy {n}");
+        (0..3).for_each(|verdict| all[verdict] += expected[verdict]);
     }
     let Counts { allowed, denied, never } = table.stats().decisions;
     assert_eq!([allowed, denied, never], all);
@@ -398,15 +398,15 @@ fn kills_lose_no_count() {
     for n in 0..POLICIES {
         let Counts { allowed, denied, never } = table.counts(PolicyId::new(n)).unwrap();
         for (verdict, count) in [allowed, denied, never].into_iter().enumerate() {
-            let told = board[n as usize * 3 + verdict].load(Ordering::SeqCst);
-            assert!(count >= told, "policy {n}, verdict {verdict}: {count} counted, {told} told");
-            above += count - told;
+            let expected = board[n as usize * 3 + verdict].load(Ordering::SeqCst);
+            assert!(count >= expected, "policy {n}, verdict {verdict}: {count} counted, {expected} expected");
+            above += count - expected;
         }
     }
     // A batch is one call and three decisions.
     let most = 3 * (kills + AT_ONCE as u64);
     let total = table.stats().decisions;
     println!("{kills} killed: {total:?}, {above} of them in calls that did not return");
-    assert!(above <= most, "{above} more than told, {kills} killed");
+    assert!(above <= most, "{above} more than expected, {kills} killed");
     assert!(total.allowed + total.denied > 1_000, "{total:?}");
 }

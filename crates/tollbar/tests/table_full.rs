@@ -21,7 +21,7 @@ struct Fate {
     sent_per_slot: u64,
 }
 
-/// `rate` invented keys a second for three times as long as one of them owes; the newcomers come in the last third.
+/// `rate` invented keys a second for three times as long as one of them owes; the new keys come in the last third.
 fn fate(on_full: OnFull, text: &str, rate: u64) -> Fate {
     let policy = policy(text);
     let table = Table::private(&Options::new(100_000).with_seed(7).with_on_full(on_full), &[policy]).unwrap();
@@ -30,7 +30,7 @@ fn fate(on_full: OnFull, text: &str, rate: u64) -> Fate {
     let admit = |key: &[u8], now| table.admit_at(first, key, now, 1) == Verdict::Allowed;
     let mut fate = Fate { shut_out: 0, above: 0, limited: 0, earned: 3, sent_per_slot: 0 };
     (0..policy.burst).for_each(|_| assert!(admit(b"limited", HOUR)));
-    let (mut newcomers, mut step) = (0, 0);
+    let (mut new_keys, mut step) = (0, 0);
     loop {
         let now = HOUR + step * SEC / rate;
         if now >= end {
@@ -40,16 +40,16 @@ fn fate(on_full: OnFull, text: &str, rate: u64) -> Fate {
         if step % 64 == 0 {
             fate.limited += u64::from(admit(b"limited", now));
         }
-        if now >= end - permit + newcomers * permit / 140 {
-            let key = format!("newcomer {newcomers}");
-            newcomers += 1;
+        if now >= end - permit + new_keys * permit / 140 {
+            let key = format!("new key {new_keys}");
+            new_keys += 1;
             let tries = (0..=policy.burst).filter(|_| admit(key.as_bytes(), now)).count() as u64;
             fate.shut_out += u64::from(tries == 0);
             fate.above += u64::from(tries > policy.burst);
         }
         step += 1;
     }
-    assert_eq!(newcomers, 140);
+    assert_eq!(new_keys, 140);
     fate.sent_per_slot = step / table.stats().slots;
     fate
 }

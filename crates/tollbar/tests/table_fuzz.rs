@@ -82,7 +82,7 @@ fn used(memory: &Memory, texts: &[&str], on_full: OnFull) {
 
 /// Damages some words. Most new values are plausible: other words of the table, and values near the old one.
 fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
-    let mut told = String::new();
+    let mut context = String::new();
     // Usually one word, so that the damage of another does not hide its effect.
     let words = rng.pick(&[1, 1, 1, 2, 3, 10, 100, 2000]);
     let area = rng.below(8);
@@ -112,10 +112,10 @@ fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
         };
         memory.word(at).store(new, Ordering::Relaxed);
         if n < 4 {
-            told += &format!(" {at}: {old:#x} -> {new:#x};");
+            context += &format!(" {at}: {old:#x} -> {new:#x};");
         }
     }
-    format!("{words} words:{told}")
+    format!("{words} words:{context}")
 }
 
 trait IntoRange {
@@ -226,8 +226,8 @@ fn damaged(kinds: &[&[&str]]) {
         for key in 0..keys {
             table.check_at(PolicyId::new(key as u32 % 9), &key.to_le_bytes(), NOW, 1);
         }
-        let told = scribble(memory, image, &mut rng);
-        dog.round(round, &told);
+        let context = scribble(memory, image, &mut rng);
+        dog.round(round, &context);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             every_call(&table, &hot, &mut rng, 40);
             // And in a view that is attached to the damaged table.
@@ -239,8 +239,8 @@ fn damaged(kinds: &[&[&str]]) {
                 Err(_) => refused += 1,
             }
         }));
-        assert!(caught.is_ok(), "round {round}: a call panicked after {told}");
-        assert!(memory.guards_are_whole(), "round {round}: written beyond the table's memory after {told}");
+        assert!(caught.is_ok(), "round {round}: a call panicked after {context}");
+        assert!(memory.guards_are_whole(), "round {round}: written beyond the table's memory after {context}");
     }
     println!("{attached} attached again, {refused} refused");
     assert!(attached > 0 && refused > 0);

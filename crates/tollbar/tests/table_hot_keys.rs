@@ -84,7 +84,7 @@ const POLICIES: [&str; 10] = [
 
 /// While the thread has room for hot keys, a key becomes one with its first request, and its credit grows.
 #[test]
-fn where_there_is_room_a_newcomer_enters() {
+fn where_there_is_room_a_new_key_enters() {
     let table = table("1000000/s burst 10000000");
     let keys = table.view(64);
     let mut charged = Vec::new();
@@ -155,9 +155,9 @@ fn no_more_passes_than_the_policy_lets() {
                         let admitted = match views.get(n) {
                             Some(keys) if rng.one_in(8) => {
                                 let peeked = keys.peek_at(FIRST, KEY, now, cost);
-                                let told = keys.check_at(FIRST, KEY, now, cost);
-                                assert_eq!(peeked.verdict, told.verdict, "{text}");
-                                told.is_allowed()
+                                let decision = keys.check_at(FIRST, KEY, now, cost);
+                                assert_eq!(peeked.verdict, decision.verdict, "{text}");
+                                decision.is_allowed()
                             }
                             Some(keys) if rng.one_in(8) => {
                                 got.push((now, keys.take_up_to_at(FIRST, KEY, now, cost)));
@@ -458,10 +458,10 @@ fn other_calls_know_of_credit() {
     assert!(had > 16, "{had}");
     // A full decision spends credit, and `remaining` counts both.
     let before = left(&table, SEC);
-    let told = keys.check_at(FIRST, KEY, SEC, 2);
-    assert_eq!((told.verdict, told.remaining), (Verdict::Allowed, before + had - 2));
+    let decision = keys.check_at(FIRST, KEY, SEC, 2);
+    assert_eq!((decision.verdict, decision.remaining), (Verdict::Allowed, before + had - 2));
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before, had - 2));
-    assert_eq!(told.reset_after, table.peek_at(FIRST, KEY, SEC, 0).reset_after);
+    assert_eq!(decision.reset_after, table.peek_at(FIRST, KEY, SEC, 0).reset_after);
     // `take_up_to` spends credit, too, and takes the rest from the table.
     assert_eq!(keys.take_up_to_at(FIRST, KEY, SEC, 3), 3);
     had -= 5;
@@ -494,8 +494,8 @@ fn other_calls_know_of_credit() {
     let peeked = keys.peek_at(FIRST, KEY, SEC, had);
     assert_eq!((peeked.verdict, peeked.remaining, peeked.retry_after), (Verdict::Allowed, had, 0));
     assert_eq!(keys.peek_at(FIRST, KEY, SEC, had + 1).verdict, Verdict::Denied);
-    let told = keys.check_at(FIRST, KEY, SEC, had + 1);
-    assert_eq!((told.verdict, told.remaining), (Verdict::Denied, had));
+    let decision = keys.check_at(FIRST, KEY, SEC, had + 1);
+    assert_eq!((decision.verdict, decision.remaining), (Verdict::Denied, had));
     // A reset voids the calling thread's credit of the key.
     assert_eq!(keys.reset_at(FIRST, KEY, SEC), Ok(true));
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (100_000, 0));
@@ -567,11 +567,11 @@ fn a_wait_spends_credit() {
     let mut spent = 0;
     for _ in 0..300 {
         let before = left(&table, table.now());
-        let told = keys.wait(FIRST, KEY, 1, SEC);
-        assert_eq!(told.verdict, Verdict::Allowed);
+        let decision = keys.wait(FIRST, KEY, 1, SEC);
+        assert_eq!(decision.verdict, Verdict::Allowed);
         // The call leaves most of the table's permits, far more than the refill since could explain.
         assert!(admits(&keys, keys.now(), 1));
-        spent += u64::from(told.remaining > before);
+        spent += u64::from(decision.remaining > before);
     }
     assert!(spent > 100, "{spent}");
     let counts = keys.counts(FIRST).unwrap();

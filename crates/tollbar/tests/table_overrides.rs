@@ -159,8 +159,8 @@ fn versions_are_used_again() {
         let key = [n as u8 % 16];
         let of = Policy::new(100 + n, HOUR);
         table.set_override(FIRST, &key, &of, Keep::Count).expect("a version");
-        let told = table.check_at(FIRST, &key, NOW + n * MIN, 1);
-        assert!(told.is_allowed(), "override {n}: {told:?}");
+        let decision = table.check_at(FIRST, &key, NOW + n * MIN, 1);
+        assert!(decision.is_allowed(), "override {n}: {decision:?}");
         if n % 3 == 0 {
             assert_eq!(table.clear_override(FIRST, &key), Ok(true));
         }
@@ -219,6 +219,6 @@ fn credit_is_void_when_an_override_changes() {
     // The fast override fills the bucket.
     assert!(table.check_at(FIRST, b"k", NOW + SEC, 1).is_allowed());
     table.clear_override(FIRST, b"k").unwrap();
-    let told = table.peek_at(FIRST, b"k", NOW + SEC, 1).remaining;
-    assert!(told <= 6400, "{told} of 6400");
+    let remaining = table.peek_at(FIRST, b"k", NOW + SEC, 1).remaining;
+    assert!(remaining <= 6400, "{remaining} of 6400");
 }

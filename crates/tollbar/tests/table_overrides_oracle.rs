@@ -130,8 +130,8 @@ fn every_answer_is_the_models() {
                 }
                 3 => {
                     let (terms, full) = model.full(key, now);
-                    let told = table.peek_at(FIRST, name, now, 1);
-                    assert_eq!(told.remaining, terms.left(full, now), "a peek in step {step} of round {round}");
+                    let decision = table.peek_at(FIRST, name, now, 1);
+                    assert_eq!(decision.remaining, terms.left(full, now), "a peek in step {step} of round {round}");
                 }
                 4 => {
                     let most = rng.within(1, 60);
@@ -145,10 +145,14 @@ fn every_answer_is_the_models() {
                 _ => {
                     let cost = rng.within(1, 4);
                     let wanted = model.check(key, now, cost);
-                    let told = table.check_at(FIRST, name, now, cost);
-                    assert_eq!((told.verdict, told.remaining), wanted, "a check in step {step} of round {round}");
-                    allowed += u64::from(told.is_allowed());
-                    denied += u64::from(!told.is_allowed());
+                    let decision = table.check_at(FIRST, name, now, cost);
+                    assert_eq!(
+                        (decision.verdict, decision.remaining),
+                        wanted,
+                        "a check in step {step} of round {round}"
+                    );
+                    allowed += u64::from(decision.is_allowed());
+                    denied += u64::from(!decision.is_allowed());
                 }
             }
             let most = rng.pick(&[2, SEC / 20, SEC, 40 * SEC, HOUR]);

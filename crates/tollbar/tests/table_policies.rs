@@ -94,7 +94,7 @@ fn ways(table: &Table, id: PolicyId, key: &[u8]) -> [bool; 7] {
 }
 
 #[test]
-fn s25_a_missing_key_is_answered_as_the_table_was_told() {
+fn s25_a_missing_key_is_answered_as_the_options_say() {
     for (missing, admitted) in [(Missing::Deny, false), (Missing::Allow, true), (Missing::Report, false)] {
         let table = table(&Options { missing, ..Options::new(10) }, &["1/h", "0/s"]);
         for id in [FIRST, PolicyId::new(1)] {
@@ -226,7 +226,7 @@ fn policies_are_added_while_the_table_is_used() {
 
 /// Threads that meet the same new policies at once give each one number, and no place is wasted.
 #[test]
-fn all_that_look_for_a_policy_get_the_same_number() {
+fn all_lookups_of_a_policy_get_the_same_number() {
     const THREADS: usize = 4;
     for round in 0..20u64 {
         let table = table(&Options::new(20), &["1/h"]);
@@ -299,7 +299,7 @@ fn changes_without_number_forgive_nothing() {
     }
 }
 
-/// Refused newcomers per thousand, as text.
+/// Refused new keys per thousand, as text.
 fn share(refused: u64, of: u64) -> String {
     format!("{:.4} %", refused as f64 * 100.0 / of as f64)
 }
@@ -316,7 +316,7 @@ fn few_new_keys_find_no_slot_at_the_capacity() {
             keys += capacity;
             assert_eq!(table.stats().keys + table.stats().refused, capacity);
         }
-        println!("{capacity}: {} of all newcomers up to the capacity", share(refused, keys));
+        println!("{capacity}: {} of all new keys up to the capacity", share(refused, keys));
         assert!(refused * 2_000 <= keys, "{capacity}: {refused} of {keys}");
     }
 }
@@ -342,7 +342,7 @@ fn how_many_new_keys_find_no_slot_where_keys_come_and_go() {
         let before = table.stats().refused;
         send(4 * table.slots(), &mut now);
         let (refused, of) = (table.stats().refused - before, 4 * table.slots());
-        println!("{live} % of the slots owed in: {} of newcomers find no place", share(refused, of));
+        println!("{live} % of the slots owed in: {} of new keys find no place", share(refused, of));
         assert!(refused * 1_000_000 <= of * per_million, "{live} %: {refused} of {of}");
     }
 }

@@ -72,29 +72,31 @@ impl Pair {
     }
 
     /// Makes one call on both. Returns the wait that the answer names.
-    fn call(&mut self, table: &Table, rng: &mut Rng, told: &str) -> u64 {
+    fn call(&mut self, table: &Table, rng: &mut Rng, context: &str) -> u64 {
         let Pair { policy, key, state, shape } = self;
         let (policy, cost) = (*policy, shape.cost(rng));
         let cost = if rng.one_in(50) { rng.pick(&[u64::MAX, u64::MAX - 1, 1 << 32, 1 << 63]) } else { cost };
         let now = shape.now;
-        let told = || format!("{told}: cost {cost} at {now}");
+        let context = || format!("{context}: cost {cost} at {now}");
         match rng.below(9) {
-            8 => assert_eq!(table.charge_at(policy, key, now, cost), state.charge_at(now, cost), "{}", told()),
-            0 => assert_eq!(table.peek_at(policy, key, now, cost), state.peek_at(now, cost), "{}", told()),
-            1 => assert_eq!(table.take_up_to_at(policy, key, now, cost), state.take_up_to_at(now, cost), "{}", told()),
-            2 => assert_eq!(table.admit_at(policy, key, now, cost), state.admit_at(now, cost), "{}", told()),
+            8 => assert_eq!(table.charge_at(policy, key, now, cost), state.charge_at(now, cost), "{}", context()),
+            0 => assert_eq!(table.peek_at(policy, key, now, cost), state.peek_at(now, cost), "{}", context()),
+            1 => {
+                assert_eq!(table.take_up_to_at(policy, key, now, cost), state.take_up_to_at(now, cost), "{}", context())
+            }
+            2 => assert_eq!(table.admit_at(policy, key, now, cost), state.admit_at(now, cost), "{}", context()),
             3 => {
                 // The same key several times in one batch: each request is decided after the one before it.
                 let requests = [Request { policy, key, cost }; 3];
                 let mut decisions = [CLOSED; 3];
                 table.check_many_at(now, &requests, &mut decisions);
-                assert_eq!(decisions, [(); 3].map(|()| state.check_at(now, cost)), "{}", told());
+                assert_eq!(decisions, [(); 3].map(|()| state.check_at(now, cost)), "{}", context());
             }
-            _ => assert_eq!(table.check_at(policy, key, now, cost), state.check_at(now, cost), "{}", told()),
+            _ => assert_eq!(table.check_at(policy, key, now, cost), state.check_at(now, cost), "{}", context()),
         }
         // A peek, after any call.
         let (a, b) = (table.peek_at(policy, key, now, 1), state.peek_at(now, 1));
-        assert_eq!(a, b, "{}", told());
+        assert_eq!(a, b, "{}", context());
         b.retry_after
     }
 }
@@ -117,8 +119,8 @@ fn every_key_is_a_limiter_of_its_own() {
             .collect();
         for call in 0..3_000 {
             let n = rng.below(pairs.len() as u64) as usize;
-            let told = format!("round {round}, call {call}, {}", POLICIES[n % POLICIES.len()]);
-            let wait = pairs[n].call(&table, &mut rng, &told);
+            let context = format!("round {round}, call {call}, {}", POLICIES[n % POLICIES.len()]);
+            let wait = pairs[n].call(&table, &mut rng, &context);
             pairs[n].shape.advance(&mut rng, wait);
         }
         let stats = table.stats();

@@ -178,12 +178,12 @@ fn mortal() {
 }
 
 /// Waits until all those processes have made a step. The wait is long because this process may run while the others do not.
-fn all_go_on(board: &Board, processes: impl Iterator<Item = usize>, told: &str) {
+fn all_go_on(board: &Board, processes: impl Iterator<Item = usize>, context: &str) {
     let start = Instant::now();
     let before: Vec<(usize, u64)> = processes.map(|n| (n, board.steps(n).load(Ordering::SeqCst))).collect();
     for (n, steps) in before {
         while board.steps(n).load(Ordering::SeqCst) == steps {
-            assert!(start.elapsed() < PATIENCE, "process {n} has stood still for {PATIENCE:?} {told}");
+            assert!(start.elapsed() < PATIENCE, "process {n} has stood still for {PATIENCE:?} {context}");
             thread::sleep(Duration::from_micros(50));
         }
     }

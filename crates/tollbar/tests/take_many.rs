@@ -179,7 +179,7 @@ fn random_requests_are_decided_as_one_by_one() {
                     _ => Limit::Limiter(&ours[text], cost),
                 })
                 .collect();
-            let apart = |charge: bool| -> Vec<Decision> {
+            let one_by_one = |charge: bool| -> Vec<Decision> {
                 let decide = |&(text, place, cost): &(usize, usize, u64)| match (place, charge) {
                     (1.., true) if text < 5 => {
                         their_table.check_at(PolicyId::new(text as u32), keys[place - 1], now, cost)
@@ -196,13 +196,13 @@ fn random_requests_are_decided_as_one_by_one() {
             if picks.iter().enumerate().any(|(n, a)| picks[..n].iter().any(|b| a.0 >= 5 && b.0 == a.0)) {
                 continue;
             }
-            let looks = apart(false);
-            let all = looks.iter().all(Decision::is_allowed);
-            let expected = if all { apart(true) } else { looks };
+            let peeks = one_by_one(false);
+            let all = peeks.iter().all(Decision::is_allowed);
+            let expected = if all { one_by_one(true) } else { peeks };
             let blank = take_many_at(&[Limit::Limiter(&limiter("1/s"), 0)], now).unwrap().decision;
-            let mut told = vec![blank; limits.len()];
-            let taken = take_all(&limits, Some(now), Some(&mut told)).unwrap();
-            assert_eq!(told, expected, "{picks:?}");
+            let mut decisions = vec![blank; limits.len()];
+            let taken = take_all(&limits, Some(now), Some(&mut decisions)).unwrap();
+            assert_eq!(decisions, expected, "{picks:?}");
             assert_eq!(taken.decision.is_allowed(), all);
             assert_eq!(taken.decision.remaining, expected.iter().map(|d| d.remaining).min().unwrap());
             assert_eq!(taken.decision.retry_after, expected.iter().map(|d| d.retry_after).max().unwrap());

@@ -30,7 +30,7 @@ fn s01_fixed_window_admits_twice_the_limit_around_an_edge() {
 }
 
 #[test]
-fn s01_fixed_window_counts_rejected_requests_if_told_to() {
+fn s01_fixed_window_counts_rejected_requests_if_the_policy_says_so() {
     // A refused request for 3 leaves 2 permits; when it counts, it leaves none.
     for (text, left) in [("10/s algo fixed-window", 2), ("10/s algo fixed-window count rejected", 0)] {
         let window = state(text);

@@ -85,14 +85,14 @@ pub fn keys(document: &Document) -> String {
 }
 
 /// Our fastest beside the fastest peer: of contenders that read a clock, or of those that are told the time.
-pub fn glance(document: &Document, told: bool) -> String {
+pub fn glance(document: &Document, given_time: bool) -> String {
     let mut table = Table::new(&["", "tollbar", "ns", "fastest peer", "ns", "times as fast"]);
     let mut works: Vec<String> = one::WORKS.map(one::title).into();
     works.extend(document.key_works());
     for work in works {
         for threads in [1, 2] {
             let Some(group) = document.book.group(&work, threads) else { continue };
-            let (own, peer) = (group.best(Side::Ours, told), group.best(Side::Peer, told));
+            let (own, peer) = (group.best(Side::Ours, given_time), group.best(Side::Peer, given_time));
             let Some((own, peer)) = own.zip(peer) else { continue };
             table.row(&[
                 &format!("{work}, {}", of_threads(threads)),

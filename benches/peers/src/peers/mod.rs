@@ -24,4 +24,4 @@ pub enum Says {
 
 /// A value on cache lines of its own.
 #[repr(align(128))]
-pub struct Apart<T>(pub T);
+pub struct Padded<T>(pub T);

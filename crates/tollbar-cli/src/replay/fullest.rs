@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_admissions_are_given_up_and_not_told_wrong() {
+    fn too_many_admissions_are_given_up_and_not_reported_wrongly() {
         let mut fullest = Fullest::new(u64::MAX);
         for n in 0..=MOST as u64 {
             fullest.add(n, (n % 7) as u32, 1);

@@ -79,7 +79,7 @@ pub struct Replay {
 }
 
 /// Bad lines that are told one by one.
-const BAD_TOLD: u64 = 5;
+const BAD_PRINTED: u64 = 5;
 
 /// All of `tollbar replay`.
 pub fn replay(options: &Options) -> Result<()> {
@@ -216,14 +216,14 @@ impl Replay {
                 Ok(None) => {}
                 Err(why) => {
                     self.input.bad += 1;
-                    if self.input.bad - bad_before <= BAD_TOLD {
+                    if self.input.bad - bad_before <= BAD_PRINTED {
                         progress.complain(&format!("{name}:{number}: {why}"));
                     }
                 }
             }
         }
         let bad = self.input.bad - bad_before;
-        if bad > BAD_TOLD {
+        if bad > BAD_PRINTED {
             progress.complain(&format!("{name}: {bad} bad lines in all"));
         }
         if bad > 0 && self.input.requests == requests_before {

@@ -63,9 +63,9 @@ impl Source {
         let is_zstd = head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         let whole = io::Cursor::new(head).chain(counted);
         let bytes: Box<dyn Read> = if is_gzip {
-            Box::new(Apart::new(move || Ok(flate2::read::MultiGzDecoder::new(whole))))
+            Box::new(Threaded::new(move || Ok(flate2::read::MultiGzDecoder::new(whole))))
         } else if is_zstd {
-            Box::new(Apart::new(move || zstd::stream::read::Decoder::new(whole)))
+            Box::new(Threaded::new(move || zstd::stream::read::Decoder::new(whole)))
         } else {
             Box::new(whole)
         };
@@ -80,7 +80,7 @@ fn stdin_as_file() -> io::Result<File> {
 }
 
 /// Decompresses on a thread of its own, so that decompression and decisions take two cores.
-struct Apart {
+struct Threaded {
     blocks: Receiver<io::Result<Vec<u8>>>,
     block: Vec<u8>,
     at: usize,
@@ -89,8 +89,8 @@ struct Apart {
 const BLOCK: usize = 1 << 18;
 const BLOCKS_AHEAD: usize = 4;
 
-impl Apart {
-    fn new<R: Read, M: FnOnce() -> io::Result<R> + Send + 'static>(make: M) -> Apart {
+impl Threaded {
+    fn new<R: Read, M: FnOnce() -> io::Result<R> + Send + 'static>(make: M) -> Threaded {
         let (send, blocks) = sync_channel(BLOCKS_AHEAD);
         std::thread::spawn(move || {
             let mut reader = match make() {
@@ -118,11 +118,11 @@ impl Apart {
                 }
             }
         });
-        Apart { blocks, block: Vec::new(), at: 0 }
+        Threaded { blocks, block: Vec::new(), at: 0 }
     }
 }
 
-impl Read for Apart {
+impl Read for Threaded {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at == self.block.len() {
             match self.blocks.recv() {

@@ -96,7 +96,7 @@ mod tests {
 
     /// A client that asks for two thousand paths once each, and for two more often: no count is more than there was.
     #[test]
-    fn no_path_is_told_more_often_than_it_was_refused() {
+    fn no_path_is_listed_more_often_than_it_was_refused() {
         let mut top = Top::default();
         for n in 0..2_000 {
             top.add(100 + n);

@@ -60,21 +60,21 @@ pub fn execute(
 /// but for the question's hint and the record's floor. A TAT beyond the farthest that debts can reach is cut to it.
 fn grant(record: &Record, stored: Option<u64>, ask: &Ask) -> Grant {
     let Record { now, cap, id, .. } = *record;
-    let furthest = now.saturating_add(record.wide);
+    let furthest = now.saturating_add(record.reach);
     let tat = stored.unwrap_or(0).max(ask.hint).max(record.floor()).max(now).min(furthest);
     let tat = tat.saturating_add(record.charge(ask.debt)).min(furthest);
     let free = now.saturating_add(cap).saturating_sub(tat);
     let room = record.fitting(free);
     let least = ask.least.max(1);
-    let told = Grant { permits: 0, retry: 0, tat, epoch: id, now, mixed: false };
+    let none = Grant { permits: 0, retry: 0, tat, epoch: id, now, mixed: false };
     if ask.want == 0 {
-        return told;
+        return none;
     }
     if room < least {
         let retry = record.charge(least).saturating_add(tat).saturating_sub(now.saturating_add(cap));
-        return Grant { retry, ..told };
+        return Grant { retry, ..none };
     }
     // At most half of what is left, unless `least` is more: the other nodes get the rest.
     let permits = ask.want.max(least).min((room - room / 2).max(least));
-    Grant { permits, tat: tat.saturating_add(record.charge(permits)), ..told }
+    Grant { permits, tat: tat.saturating_add(record.charge(permits)), ..none }
 }

@@ -147,12 +147,12 @@ impl Client {
         }
         // A connection that is begun within 0 ms would come too late.
         let may_connect = millis != 0;
-        let told = loop {
+        let confirmed = loop {
             let wait = self.turn(node, may_connect);
-            let told = self.driver.has_told();
+            let confirmed = self.driver.has_confirmed_all();
             // A client that does not lead must not ask the store.
-            if told || node.now() >= end || wait == FOLLOWER {
-                break told;
+            if confirmed || node.now() >= end || wait == FOLLOWER {
+                break confirmed;
             }
             self.wait(1);
         };
@@ -164,7 +164,7 @@ impl Client {
             self.let_go(node, node.now());
         }
         let _ = node.header().owner.compare_exchange(self.me, 0, Ordering::AcqRel, Ordering::Relaxed);
-        told
+        confirmed
     }
 
     /// Whether this client is the one that asks the store.

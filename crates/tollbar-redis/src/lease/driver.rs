@@ -163,7 +163,7 @@ impl Driver {
         };
         if let Some(entry) = self.entry(number) {
             entry.state = Phase::Asked;
-            entry.told = core::mem::take(&mut entry.debt);
+            entry.sent_debt = core::mem::take(&mut entry.debt);
             entry.asked = entry.want;
         }
         self.flight.push(number, now);
@@ -189,7 +189,7 @@ impl Driver {
             Some(_) => self.open(node, now),
         }
         let Some(entry) = self.entry(number) else { return };
-        let told = core::mem::take(&mut entry.told);
+        let sent_debt = core::mem::take(&mut entry.sent_debt);
         // A debt that remains was written after the question was sent.
         entry.owed_since = sent_at;
         entry.hint = grant.tat;
@@ -207,7 +207,7 @@ impl Driver {
             entry.want = 0;
             node.dry(entry.hash, now.saturating_add(wait));
         }
-        self.owed = self.owed.saturating_sub(told);
+        self.owed = self.owed.saturating_sub(sent_debt);
         self.requeue(number, now);
     }
 
@@ -272,7 +272,7 @@ impl Driver {
     }
 
     /// Whether the store has confirmed every debt in the messages taken in so far.
-    pub fn has_told(&self) -> bool {
+    pub fn has_confirmed_all(&self) -> bool {
         self.owed() == 0 && self.stalled.as_ref().map_or(0, |message| message.debt) == 0
     }
 
@@ -283,7 +283,7 @@ impl Driver {
         };
         let (closed, closed_at) = (self.circuit == Circuit::Closed, self.closed_at);
         let Some(entry) = self.keys.get_mut(number) else { return };
-        if entry.debt == 0 && entry.told == 0 {
+        if entry.debt == 0 && entry.sent_debt == 0 {
             entry.owed_since = now;
         }
         // Time before the circuit closed does not count: debts of an outage are outside the bound.
@@ -330,7 +330,7 @@ impl Driver {
 
     fn give_back(&mut self, node: &Node, number: u32, now: u64) {
         let Some(entry) = self.entry(number) else { return };
-        entry.debt = entry.debt.saturating_add(core::mem::take(&mut entry.told));
+        entry.debt = entry.debt.saturating_add(core::mem::take(&mut entry.sent_debt));
         entry.want = 0;
         let hash = entry.hash;
         node.unanswered(hash);

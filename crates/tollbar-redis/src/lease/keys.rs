@@ -11,7 +11,7 @@ pub(super) struct Entry {
     /// Permits that the reserve admitted and no question has carried to the store yet.
     pub(super) debt: u64,
     /// Permits of debt in the question that is in flight.
-    pub(super) told: u64,
+    pub(super) sent_debt: u64,
     /// Since when the key has had a debt that the store has not confirmed.
     pub(super) owed_since: u64,
     /// The largest cost that waits for a lease; 0: no lease is wanted.
@@ -60,7 +60,7 @@ impl Entry {
         hash: 0,
         state: Phase::Vacant,
         debt: 0,
-        told: 0,
+        sent_debt: 0,
         owed_since: 0,
         want: 0,
         asked: 0,
@@ -139,7 +139,7 @@ impl Keys {
     /// Permits of debt that the store has not confirmed.
     #[cfg(test)]
     pub(super) fn owed(&self) -> u64 {
-        self.0.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.debt).saturating_add(entry.told))
+        self.0.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.debt).saturating_add(entry.sent_debt))
     }
 }
 

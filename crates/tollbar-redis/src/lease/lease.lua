@@ -1,7 +1,7 @@
 -- Charges a debt to one key's bucket and grants a lease from it. KEYS: the limit's record, the key's TAT. record.rs and bucket.rs
 -- compute the same in Rust, line for line, and say why. Times are microseconds. All numbers stay below 2^53, up to which Lua's are
 -- exact.
-local own_num, own_den, own_cap, own_wide = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local own_num, own_den, own_cap, own_reach = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local want, least, hint, debt = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local run, seen, fresh, grace = ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
 local at, slack, hold = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
@@ -11,9 +11,9 @@ local raw = time[1] * 1000000 + time[2]
 
 -- The record: the data's name, their time, and the terms in force.
 local record = redis.pcall('GET', KEYS[1])
-local id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, wide, wide_until
+local id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, reach, reach_until
 if type(record) == 'string' then
-  id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, wide, wide_until = string.match(record,
+  id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, reach, reach_until = string.match(record,
     '^(%x+) (%x*) (%d+) (%d+) ([01]) (%d+) (%d+) (%-?%d+) (%d+) ([1-9]%d*) ([1-9]%d*) (%d+) (%d+) (%d+) (%d+) (%d+)$')
 end
 -- A question without want and debt is a probe. It writes the record, so that a server which refuses writes refuses the probe.
@@ -23,12 +23,12 @@ if not id then
   id, ran, born, empty, lost = fresh, run, now, now, seen ~= '' and '1' or '0'
   low, margin = raw - now, 1000000
   num, den, rate_until = own_num, own_den, now + hold
-  cap, cap_until, wide, wide_until = own_cap, now + hold, own_wide, now + own_wide
+  cap, cap_until, reach, reach_until = own_cap, now + hold, own_reach, now + own_reach
   write = true
 else
   born, empty, now, was, low, margin = tonumber(born), tonumber(empty), tonumber(now), tonumber(was), tonumber(low), tonumber(margin)
   num, den, rate_until = tonumber(num), tonumber(den), tonumber(rate_until)
-  cap, cap_until, wide, wide_until = tonumber(cap), tonumber(cap_until), tonumber(wide), tonumber(wide_until)
+  cap, cap_until, reach, reach_until = tonumber(cap), tonumber(cap_until), tonumber(reach), tonumber(reach_until)
   -- The data's time advances by what the server's clock advanced, never back, and no further than the asker allows.
   local before = now
   now = now + math.max(raw - was, 0)
@@ -63,10 +63,10 @@ else
     if own < agreed or now > rate_until then
       cap = math.floor(math.min(cap * agreed / own, own_cap))
       num, den, rate_until = own_num, own_den, now + hold
-      wide, wide_until = own_wide, now + own_wide
+      reach, reach_until = own_reach, now + own_reach
       empty, lost, write = now, '1', true
     else
-      own_cap, own_wide, mixed = math.floor(math.min(own_cap * own / agreed, cap)), wide, 1
+      own_cap, own_reach, mixed = math.floor(math.min(own_cap * own / agreed, cap)), reach, 1
     end
   end
   if own_cap <= cap or now > cap_until then
@@ -75,14 +75,14 @@ else
   else
     mixed = 1
   end
-  if own_wide >= wide or now > wide_until then
-    write = write or own_wide ~= wide
-    wide, wide_until = own_wide, now + own_wide
+  if own_reach >= reach or now > reach_until then
+    write = write or own_reach ~= reach
+    reach, reach_until = own_reach, now + own_reach
   end
 end
 if write then
   redis.call('SET', KEYS[1], string.format('%s %s %.0f %.0f %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f',
-    id, ran, born, empty, lost, now, raw, low, margin, num, den, rate_until, cap, cap_until, wide, wide_until))
+    id, ran, born, empty, lost, now, raw, low, margin, num, den, rate_until, cap, cap_until, reach, reach_until))
 end
 
 local function fits(micros)
@@ -103,7 +103,7 @@ if lost == '1' or now < born + grace then
   floor = empty + cap
 end
 
-local furthest = now + wide
+local furthest = now + reach
 local stored = redis.pcall('GET', KEYS[2])
 local tat = 0
 if type(stored) == 'string' then

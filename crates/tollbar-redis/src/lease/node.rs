@@ -280,8 +280,8 @@ impl Node {
             // If the ring has no room for the debt, the request is denied, and the permits drawn from the reserve are lost.
             if own.is_allowed() && self.say(hash, key, cost, want) {
                 self.count(if closed { Count::Overdrawn } else { Count::FallbackPermits }, cost);
-                let told = allowed(own.remaining);
-                return if closed { told } else { told.because(Reason::StoreDown) };
+                let admitted = allowed(own.remaining);
+                return if closed { admitted } else { admitted.because(Reason::StoreDown) };
             }
             if !own.is_allowed() {
                 retry = retry.min(own.retry_after);

@@ -46,9 +46,9 @@ pub struct Record {
     /// The cap in force stands until this time at least.
     pub cap_until: u64,
     /// How far ahead of `now` debts may have driven a key's TAT.
-    pub wide: u64,
-    /// Until when keys that `wide` was needed for may exist.
-    pub wide_until: u64,
+    pub reach: u64,
+    /// Until when keys that `reach` was needed for may exist.
+    pub reach_until: u64,
 }
 
 /// What an asker says about itself.
@@ -133,8 +133,8 @@ impl Record {
             rate_until: now.saturating_add(terms.hold()),
             cap: terms.cap,
             cap_until: now.saturating_add(terms.hold()),
-            wide: terms.debt_cap,
-            wide_until: now.saturating_add(terms.debt_cap),
+            reach: terms.debt_cap,
+            reach_until: now.saturating_add(terms.debt_cap),
         }
     }
 
@@ -184,7 +184,7 @@ impl Record {
     /// stricter than the asker's.
     fn agree(&mut self, terms: &Terms) -> (bool, bool) {
         let until = self.now.saturating_add(terms.hold());
-        let (mut cap, mut wide) = (terms.cap, terms.debt_cap);
+        let (mut cap, mut reach) = (terms.cap, terms.debt_cap);
         let (mut changed, mut mixed) = (false, false);
         if (terms.num, terms.den) == (self.num, self.den) {
             self.rate_until = until;
@@ -194,10 +194,10 @@ impl Record {
                 // A TAT counts time. At another rate it would be another number of permits, so every key counts as empty.
                 self.cap = least(self.cap as f64 * agreed / own, cap);
                 (self.num, self.den, self.rate_until) = (terms.num, terms.den, until);
-                (self.wide, self.wide_until) = (wide, self.now.saturating_add(wide));
+                (self.reach, self.reach_until) = (reach, self.now.saturating_add(reach));
                 (self.empty, self.lost, changed) = (self.now, true, true);
             } else {
-                (cap, wide, mixed) = (least(cap as f64 * own / agreed, self.cap), self.wide, true);
+                (cap, reach, mixed) = (least(cap as f64 * own / agreed, self.cap), self.reach, true);
             }
         }
         if cap <= self.cap || self.now > self.cap_until {
@@ -206,9 +206,9 @@ impl Record {
         } else {
             mixed = true;
         }
-        if wide >= self.wide || self.now > self.wide_until {
-            changed |= wide != self.wide;
-            (self.wide, self.wide_until) = (wide, self.now.saturating_add(wide));
+        if reach >= self.reach || self.now > self.reach_until {
+            changed |= reach != self.reach;
+            (self.reach, self.reach_until) = (reach, self.now.saturating_add(reach));
         }
         (changed, mixed)
     }

@@ -335,7 +335,7 @@ mod models {
 
     /// The reader skips a writer that still runs: either its message arrives or its push returns false.
     #[test]
-    fn a_writer_taken_for_dead_is_told() {
+    fn a_writer_taken_for_dead_learns_it() {
         model(|| {
             let memory = Arc::new(memory(2));
             Ring::new(&memory.0, &memory.1).begin();

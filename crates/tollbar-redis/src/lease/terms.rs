@@ -297,8 +297,8 @@ fn patience(life: u64) -> u64 {
 /// waiting debt), and twice `owed`, the overdrafts of all nodes in microseconds (once charged ahead, once not charged yet). The
 /// proof is in docs/distributed.md, "The bound".
 fn correction(life: u64, owed: u128, overdraft: u64) -> u128 {
-    let untold = if overdraft == 0 { 0 } else { 2 * patience(life) };
-    u128::from(life.saturating_add(untold) / 1000 + 1) + 2 * owed
+    let unreported = if overdraft == 0 { 0 } else { 2 * patience(life) };
+    u128::from(life.saturating_add(unreported) / 1000 + 1) + 2 * owed
 }
 
 /// `permits * den / num`, rounded up.

@@ -121,7 +121,7 @@ impl Link {
             return self.next_place();
         }
         let began = self.lookup.begin(Monotonic.now());
-        self.looked_up(began)
+        self.after_lookup(began)
     }
 
     /// Goes on with connecting, without blocking. Returns whether the connection is made.
@@ -132,7 +132,7 @@ impl Link {
                 State::Closed => return Err(LinkError::Closed),
                 State::LookingUp => {
                     let found = self.lookup.advance(Monotonic.now());
-                    self.looked_up(found)?;
+                    self.after_lookup(found)?;
                     if self.state == State::LookingUp {
                         return Ok(false);
                     }
@@ -232,7 +232,7 @@ impl Link {
     }
 
     /// Takes in the state of the lookup: addresses, not over yet (`None`), or failed. After a failure the last known addresses serve.
-    fn looked_up(&mut self, found: Result<Option<Places>, LinkError>) -> Result<(), LinkError> {
+    fn after_lookup(&mut self, found: Result<Option<Places>, LinkError>) -> Result<(), LinkError> {
         self.places = match found {
             Ok(Some(places)) => {
                 self.known = places;

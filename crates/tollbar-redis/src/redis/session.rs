@@ -63,7 +63,7 @@ pub struct Session {
     /// Why the conversation is over; `None` while it is not.
     over: Option<Fault>,
     /// Whether [`Session::next`] has returned `over`.
-    told: bool,
+    reported: bool,
     error: Text<200>,
 }
 
@@ -106,7 +106,7 @@ impl Session {
             db: url.db,
             begun: false,
             over: None,
-            told: false,
+            reported: false,
             error: Text::new(),
         })
     }
@@ -117,7 +117,7 @@ impl Session {
         self.out.clear();
         self.input.clear();
         self.expected.clear();
-        (self.calls, self.over, self.told) = (0, None, false);
+        (self.calls, self.over, self.reported) = (0, None, false);
         (self.run_id, self.error) = (Text::new(), Text::new());
         self.begun = true;
         let (user, password) = (self.user, self.password);
@@ -248,7 +248,7 @@ impl Session {
     fn step(&mut self) -> Option<Result<usize, Fault>> {
         loop {
             if let Some(fault) = self.over {
-                return (!core::mem::replace(&mut self.told, true)).then_some(Err(fault));
+                return (!core::mem::replace(&mut self.reported, true)).then_some(Err(fault));
             }
             let (reply, len) = match decode(self.input.used()) {
                 Ok(Some(found)) => found,

@@ -156,7 +156,7 @@ impl Fleet {
         let row = self.started;
         self.started += 1;
         assert!(row < ROWS, "too many processes");
-        let told = [
+        let fields = [
             self.url.clone(),
             name.into(),
             self.policy.clone(),
@@ -169,7 +169,7 @@ impl Fleet {
         ];
         Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "a_machine", "--nocapture"])
-            .env(VARIABLE, told.join("\n"))
+            .env(VARIABLE, fields.join("\n"))
             .stdout(std::process::Stdio::null())
             .spawn()
             .expect("a child")
@@ -188,16 +188,16 @@ impl Drop for Fleet {
 
 /// What a child does; nothing in the parent.
 pub fn be_a_machine() {
-    let Ok(told) = std::env::var(VARIABLE) else { return };
-    let told: Vec<&str> = told.split('\n').collect();
-    let number = |n: usize| told[n].parse::<u64>().expect("a number");
-    let policy: Policy = told[2].parse().expect("a policy");
+    let Ok(fields) = std::env::var(VARIABLE) else { return };
+    let fields: Vec<&str> = fields.split('\n').collect();
+    let number = |n: usize| fields[n].parse::<u64>().expect("a number");
+    let policy: Policy = fields[2].parse().expect("a policy");
     let (row, begin, length, rate) = (number(5) as usize, number(6), number(7), number(8));
-    let memory = Memory::open(Path::new(told[4]));
+    let memory = Memory::open(Path::new(fields[4]));
     let words = &memory.words()[row * ROW..][..ROW];
     let options = Options { capacity: 64, ..Options::new(number(3) as u32) };
-    let node = Node::private(told[1], &policy, &options).expect("a node");
-    let url = Url::parse(told[0]).expect("a URL");
+    let node = Node::private(fields[1], &policy, &options).expect("a node");
+    let url = Url::parse(fields[0]).expect("a URL");
     let stop = std::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| Client::new(&node, &url).expect("a client").run(&node, &stop));

@@ -10,7 +10,7 @@ use tollbar_redis::store::{RedisStore, Store, StoreError};
 /// Requests one permit of a key.
 fn ask(store: &mut RedisStore, key: &str) -> Result<Verdict, StoreError> {
     let limit = limit(store, "5/day");
-    store.check(&limit, key.as_bytes(), 1).map(|told| told.verdict)
+    store.check(&limit, key.as_bytes(), 1).map(|decision| decision.verdict)
 }
 
 #[test]
@@ -63,9 +63,10 @@ fn what_others_put_at_a_key_admits_nothing_and_stays() {
             server.command(&["DEL", key]);
             server.command(plant);
             let before = server.command(&["DUMP", key]);
-            for told in [store.check(&limit, b"key", 1), store.peek(&limit, b"key", 1), store.check(&limit, b"key", 0)]
+            for decision in
+                [store.check(&limit, b"key", 1), store.peek(&limit, b"key", 1), store.check(&limit, b"key", 0)]
             {
-                let Err(StoreError::Foreign(name)) = told else { panic!("{text}: {plant:?}: {told:?}") };
+                let Err(StoreError::Foreign(name)) = decision else { panic!("{text}: {plant:?}: {decision:?}") };
                 assert_eq!(name.as_str(), key);
             }
             assert!(matches!(store.take_up_to(&limit, b"key", 1), Err(StoreError::Foreign(_))));
@@ -104,9 +105,9 @@ fn planted_numbers_never_admit_more() {
                 let taken: u64 = (0..8).map(|_| store.take_up_to(&limit, b"key", 3).unwrap()).sum();
                 assert!(taken <= 5, "{text}: {value}: {taken}");
                 for cost in [1, 5] {
-                    let told = store.check(&limit, b"key", cost).unwrap();
-                    assert_eq!(told.verdict, Verdict::Denied, "{text}: {value}");
-                    assert!(told.retry_after <= 2 * crate::common::DAY, "{text}: {value}: {told:?}");
+                    let decision = store.check(&limit, b"key", cost).unwrap();
+                    assert_eq!(decision.verdict, Verdict::Denied, "{text}: {value}");
+                    assert!(decision.retry_after <= 2 * crate::common::DAY, "{text}: {value}: {decision:?}");
                 }
             }
         }
@@ -138,11 +139,11 @@ fn a_clock_set_back_waits_no_longer_than_what_is_used() {
             server.command(&["SET", key, &value]);
         }
         for _ in 0..2 {
-            let told = store.check(&limit, b"key", 4).unwrap();
-            assert_eq!(told.verdict, Verdict::Denied, "{text}");
+            let decision = store.check(&limit, b"key", 4).unwrap();
+            assert_eq!(decision.verdict, Verdict::Denied, "{text}");
             // The current window's count weighs on the next window, too, depending on the time of day.
             let most = if text.contains("weighted") { 2 * crate::common::DAY } else { crate::common::DAY };
-            assert!(told.retry_after <= most && told.remaining <= 2, "{text}: {told:?}");
+            assert!(decision.retry_after <= most && decision.remaining <= 2, "{text}: {decision:?}");
         }
     }
 }
@@ -200,8 +201,8 @@ fn a_server_that_hangs_is_waited_for_until_the_deadline() {
     let mut ready = ready.with_timeout(10_000_000_000);
     // The late answer to the last call is not taken for this call's.
     let limit = limit(&ready, "5/day");
-    let told = ready.check(&limit, b"another", 5).unwrap();
-    assert_eq!((told.verdict, told.remaining), (Verdict::Allowed, 0));
+    let decision = ready.check(&limit, b"another", 5).unwrap();
+    assert_eq!((decision.verdict, decision.remaining), (Verdict::Allowed, 0));
 }
 
 #[test]
@@ -264,7 +265,7 @@ fn users_and_what_they_may_do() {
 }
 
 #[test]
-fn databases_are_apart() {
+fn databases_are_separate() {
     let server = Server::start();
     let (mut first, mut third) = (store(&server.tcp()), store(&format!("{}?db=3", server.unix())));
     for store in [&mut first, &mut third] {
@@ -361,7 +362,7 @@ fn a_forked_process_makes_its_own_connection() {
     // SAFETY: the child makes only the calls below. None takes a lock that another thread may have held, and it ends without unwinding.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let fine = (0..200).all(|_| store.peek(&limit, b"key", 0).is_ok_and(|told| told.remaining == 4));
+        let fine = (0..200).all(|_| store.peek(&limit, b"key", 0).is_ok_and(|decision| decision.remaining == 4));
         // SAFETY: ends the child at once, without destructors and exit handlers.
         unsafe { libc::_exit(if fine { 0 } else { 1 }) };
     }

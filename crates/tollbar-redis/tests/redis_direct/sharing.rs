@@ -102,8 +102,8 @@ fn a_command_that_comes_late_is_judged_when_it_comes() {
                     if n >= 5 {
                         std::thread::sleep(Duration::from_secs(1));
                     }
-                    let told = client.check(limit, b"key", 1).unwrap();
-                    (u64::from(told.is_allowed()), client.server_time())
+                    let decision = client.check(limit, b"key", 1).unwrap();
+                    (u64::from(decision.is_allowed()), client.server_time())
                 })
             })
             .collect();
@@ -178,9 +178,9 @@ fn a_part_of_a_permit_is_not_charged() {
     let whole = (store.server_time() - empty) / 100_000_000;
     assert_eq!(taken, whole.min(5));
     // The debt is exactly what was taken: the next permit is there when one more has refilled since `empty`.
-    let told = store.peek(&limit, b"key", 1).unwrap();
-    if whole < 5 && !told.is_allowed() {
-        assert_eq!(store.server_time() + told.retry_after, empty + (whole + 1) * 100_000_000);
+    let decision = store.peek(&limit, b"key", 1).unwrap();
+    if whole < 5 && !decision.is_allowed() {
+        assert_eq!(store.server_time() + decision.retry_after, empty + (whole + 1) * 100_000_000);
     }
 }
 

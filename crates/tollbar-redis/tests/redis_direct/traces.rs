@@ -24,21 +24,25 @@ fn compare(store: &mut RedisStore, key: &str, text: &str, requests: u32, random:
         let cost = if random.below(8) == 0 { random.below(policy.burst + 2) } else { 1 + random.below(2) };
         match random.below(8) {
             0 => {
-                let told = store.peek(&limit, key.as_bytes(), cost).unwrap();
-                assert_eq!(told, coarse(local.peek_at(store.server_time(), cost)), "{text}: peek {cost}, request {n}");
+                let decision = store.peek(&limit, key.as_bytes(), cost).unwrap();
+                assert_eq!(
+                    decision,
+                    coarse(local.peek_at(store.server_time(), cost)),
+                    "{text}: peek {cost}, request {n}"
+                );
             }
             1 => {
                 let taken = store.take_up_to(&limit, key.as_bytes(), cost).unwrap();
                 assert_eq!(taken, local.take_up_to_at(store.server_time(), cost), "{text}: up to {cost}, request {n}");
             }
             _ => {
-                let told = store.check(&limit, key.as_bytes(), cost).unwrap();
+                let decision = store.check(&limit, key.as_bytes(), cost).unwrap();
                 assert_eq!(
-                    told,
+                    decision,
                     coarse(local.check_at(store.server_time(), cost)),
                     "{text}: check {cost}, request {n}"
                 );
-                *if told.is_allowed() { &mut admitted } else { &mut refused } += 1;
+                *if decision.is_allowed() { &mut admitted } else { &mut refused } += 1;
             }
         }
         // A round trip takes some 50 us. Pauses let whole periods pass now and then.
@@ -144,13 +148,13 @@ fn keys_expire_when_they_are_as_good_as_new() {
         let mut seen = 0;
         for _ in 0..40 {
             let cost = 1 + random.below(3);
-            let told = store.check(&limit, text.as_bytes(), cost).unwrap();
-            let fresh = store.server_time() + told.reset_after;
+            let decision = store.check(&limit, text.as_bytes(), cost).unwrap();
+            let fresh = store.server_time() + decision.reset_after;
             let expires = server.command(&["PEXPIRETIME", &key]).int();
             let now = server.command(&["TIME"]);
             let now =
                 now.items().iter().fold(0, |sum, part| sum * 1_000_000 + part.text().parse::<u64>().unwrap()) * 1000;
-            if !told.is_allowed() {
+            if !decision.is_allowed() {
                 continue;
             }
             seen += 1;

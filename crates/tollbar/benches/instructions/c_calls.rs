@@ -101,7 +101,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
     let [known, decided, peeked, fresh, batched, several] = [0, 1, 2, 3, 4, 5].map(|_| table(&library, check_at));
     let key: &'static [[u8; 8]; BATCH] = Box::leak(Box::new(std::array::from_fn(|index| key(index as u64))));
     let requests = key.each_ref().map(|key| Request { key: key.as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 });
-    let (mut newcomer, full, mut latecomer) = (CAPACITY, flooded(&library, check_at), 8 * CAPACITY);
+    let (mut new_key, full, mut latecomer) = (CAPACITY, flooded(&library, check_at), 8 * CAPACITY);
     let mut passer = CAPACITY;
     let beside = with_overrides(&library, check_at);
     let [hot, hot_decided] = [0, 1].map(|_| {
@@ -171,8 +171,8 @@ pub fn all(path: &OsStr) -> Vec<Call> {
             expect(0, unsafe { peek_at(black_box(peeked), 0, key.as_ptr(), 8, 1, now, null_mut()) });
         }),
         call("C tollbar_table_check_at, fresh key", 1, move |now| {
-            newcomer += 1;
-            let key = crate::rust_calls::key(newcomer);
+            new_key += 1;
+            let key = crate::rust_calls::key(new_key);
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { check_at(black_box(fresh), 0, key.as_ptr(), 8, 1, now, null_mut()) });
         }),

@@ -18,7 +18,7 @@ pub const SHUT: &str = "1/day burst 1";
 /// The requests of a batch.
 pub const BATCH: usize = 32;
 /// The capacity of a table that is neither empty nor full: half as many keys are put in, and other keys are
-/// newcomers.
+/// new keys.
 pub const CAPACITY: u64 = 8_000;
 /// The requests after which a hot key is sure to have credit.
 pub const WARM: usize = 5_000;

@@ -90,10 +90,10 @@ impl Ban {
     }
 
     /// A decision that left the state `state` at `now`, with [`Reason::Banned`] if a ban refused it.
-    pub(super) fn with_reason(&self, told: Decision, state: u64, now: u64) -> Decision {
-        match told.verdict {
-            Verdict::Denied if self.banned_until(state, now).is_some() => told.because(Reason::Banned),
-            _ => told,
+    pub(super) fn with_reason(&self, decision: Decision, state: u64, now: u64) -> Decision {
+        match decision.verdict {
+            Verdict::Denied if self.banned_until(state, now).is_some() => decision.because(Reason::Banned),
+            _ => decision,
         }
     }
 

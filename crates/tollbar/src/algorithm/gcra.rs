@@ -239,7 +239,7 @@ impl Plain {
     /// Two words that differ by at least this many units expire at different times, the greater one later: the units that the clock moves
     /// in a nanosecond.
     #[inline(always)]
-    pub(crate) fn apart(&self) -> u64 {
+    pub(crate) fn gap(&self) -> u64 {
         self.units
     }
 

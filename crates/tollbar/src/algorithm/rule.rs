@@ -282,17 +282,17 @@ impl Rule {
 
     #[inline(never)]
     fn describe_other(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
-        let told = describe(self, verdict, state, now, cost);
+        let decision = describe(self, verdict, state, now, cost);
         match self {
-            Rule::Ban(ban) => ban.with_reason(told, state, now),
-            Rule::Pair(pair) => Decision { bound: pair.bound(verdict, state, now, cost), ..told },
+            Rule::Ban(ban) => ban.with_reason(decision, state, now),
+            Rule::Pair(pair) => Decision { bound: pair.bound(verdict, state, now, cost), ..decision },
             Rule::Closed
             | Rule::Gcra(_)
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
             | Rule::Pacer(_)
-            | Rule::WarmUp(_) => told,
+            | Rule::WarmUp(_) => decision,
         }
     }
 

@@ -160,12 +160,12 @@ fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> 
         }
         let bound = u128::from(subject.limit) * u128::from(PERIOD);
         run.full |= weight == bound;
-        let told = || format!("{weight} of {bound} at {charge:?}: {calls:?}");
+        let context = || format!("{weight} of {bound} at {charge:?}: {calls:?}");
         if charge.net != 0 && weight > bound {
-            run.over = Some(told());
+            run.over = Some(context());
         }
         if subject.counts_refusals && refused.iter().any(|&(window, before)| window == charge.window && before <= n) {
-            run.over = Some(told());
+            run.over = Some(context());
         }
         // By time alone: an interval meets at most so many windows.
         let from = charge.judged;

@@ -127,20 +127,20 @@ mod tests {
 
         fn read(&mut self) {
             let past = self.tsc.wrapping_sub(self.line.base_tsc);
-            let told = if past < self.line.due {
-                let told = self.line.base_ns.wrapping_add(passed(past, self.line.mul));
-                assert_eq!(told, self.line.at(self.tsc), "`passed` and `at` differ");
-                told
+            let time = if past < self.line.due {
+                let time = self.line.base_ns.wrapping_add(passed(past, self.line.mul));
+                assert_eq!(time, self.line.at(self.tsc), "`passed` and `at` differ");
+                time
             } else {
                 // Up to 60 ns pass between the readings of the two clocks.
-                let apart = self.random() % 60;
-                self.line = self.line.again((self.tsc, self.ns + apart)).expect("a slope");
+                let off = self.random() % 60;
+                self.line = self.line.again((self.tsc, self.ns + off)).expect("a slope");
                 self.drawn += 1;
                 self.ns
             };
-            self.off = self.off.max(told.abs_diff(self.ns));
-            self.back = self.back.max(self.last.saturating_sub(told));
-            self.last = told;
+            self.off = self.off.max(time.abs_diff(self.ns));
+            self.back = self.back.max(self.last.saturating_sub(time));
+            self.last = time;
         }
 
         fn random(&mut self) -> u64 {

@@ -147,7 +147,7 @@ impl Me {
     }
 }
 
-/// What is true at the end of every play: nothing undecided and nothing left, and whoever comes alone gets the whole limit.
+/// What is true at the end of every play: nothing undecided and nothing left, and a caller that comes alone gets the whole limit.
 fn judge(world: &Arc<World>, limit: u32) {
     let last = world.process(9);
     let tickets: std::vec::Vec<Ticket> = (0..limit).map(|_| last.acquire(limit).expect("a free permit")).collect();
@@ -159,7 +159,7 @@ fn judge(world: &Arc<World>, limit: u32) {
     }
 }
 
-fn told(name: &str, executions: usize) {
+fn report(name: &str, executions: usize) {
     println!("{name}: {executions} executions");
 }
 
@@ -179,7 +179,7 @@ fn last_permit<const PROCESSES: usize>(limit: u32, held: bool, preemptions: usiz
         }
         judge(&world, limit);
     });
-    told("the last permit", executions);
+    report("the last permit", executions);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn threads_of_one_process_share_a_slot() {
             assert!(limit == 1 || passed == [true; 2]);
             judge(&world, limit);
         });
-        told("2 threads of a process", executions);
+        report("2 threads of a process", executions);
     }
 }
 
@@ -226,7 +226,7 @@ fn a_ticket_is_released_by_another_thread() {
         second.join().expect("a thread");
         judge(&world, 1);
     });
-    told("released by another thread", executions);
+    report("released by another thread", executions);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn threads_that_join_at_once_are_one_owner() {
         assert_eq!(world.records.iter().filter(live).count(), 1);
         judge(&world, 1);
     });
-    told("join", executions);
+    report("join", executions);
 }
 
 /// A process was killed with a permit, decided or not, or before it had one.
@@ -261,7 +261,7 @@ fn the_permit_of_a_dead_process_comes_back() {
             assert!(processes[0].pass(1));
             judge(&world, 1);
         });
-        told("a dead process", executions);
+        report("a dead process", executions);
     }
 }
 
@@ -281,7 +281,7 @@ fn the_dead_are_cleaned_by_one_and_the_living_stay() {
             living.release(ticket);
             judge(&world, limit);
         });
-        told("cleaning", executions);
+        report("cleaning", executions);
     }
 }
 
@@ -301,7 +301,7 @@ fn a_view_that_is_closed_leaves_nothing() {
         joining.join().expect("a thread");
         judge(&world, 1);
     });
-    told("closing", executions);
+    report("closing", executions);
 }
 
 impl Me {
@@ -335,7 +335,7 @@ fn a_send_window_among_threads() {
         let _ = threads.map(|thread| thread.join().expect("a thread"));
         assert_eq!((window.read().limit, window.read().in_flight()), (1, 0));
     });
-    told("send window", executions);
+    report("send window", executions);
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn an_acknowledgement_counts_once() {
         let end = window.read();
         assert_eq!((end.acknowledged, end.in_flight()), (2, 2));
     });
-    told("acknowledgements", executions);
+    report("acknowledgements", executions);
 }
 
 /// Two threads acquire and release beside each other: each of the two samples adds one to the limit. With windows, which under loom need two

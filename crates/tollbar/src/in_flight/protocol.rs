@@ -125,7 +125,7 @@ impl<'a, S: System> View<'a, S> {
         let limit = u64::from(limit);
         let mut attempt = 0;
         for _ in 0..SWAPS {
-            let seen = self.look(hash, Some(own));
+            let seen = self.add_up(hash, Some(own));
             let mut decided = seen.counted - seen.undecided;
             if seen.counted < limit {
                 let (at, slot, from, to) = match (seen.own, seen.free) {
@@ -134,12 +134,12 @@ impl<'a, S: System> View<'a, S> {
                     (None, None) if self.clean_seldom() => continue,
                     (None, None) => return Err(Refusal::Full),
                 };
-                // SeqCst, as the loads of `look`: E1 needs one order of all swaps that add a permit and all loads that add up. With a weaker
+                // SeqCst, as the loads of `add_up`: E1 needs one order of all swaps that add a permit and all loads that add up. With a weaker
                 // order two threads could both add up before either sees the other's permit.
                 if slot.compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::Relaxed).is_err() {
                     continue;
                 }
-                let seen = self.look(hash, Some(own));
+                let seen = self.add_up(hash, Some(own));
                 if seen.counted <= limit {
                     // Relaxed: it publishes no other data. The slot still belongs to this owner, because it counts this permit.
                     slot.fetch_sub(Slot::DECIDED, Ordering::Relaxed);
@@ -171,7 +171,7 @@ impl<'a, S: System> View<'a, S> {
 
     /// The sum of a key's permits over its live owners, without undecided ones.
     pub(super) fn count(&self, hash: u64) -> u64 {
-        let seen = self.look(hash, self.joined());
+        let seen = self.add_up(hash, self.joined());
         seen.counted - seen.undecided
     }
 
@@ -297,7 +297,7 @@ impl<'a, S: System> View<'a, S> {
 
     /// Adds up a key's permits. It reads the whole window, because slots of the key may lie behind slots that have become free.
     #[inline]
-    fn look(&self, hash: u64, own: Option<Owner>) -> Seen<'a> {
+    fn add_up(&self, hash: u64, own: Option<Owner>) -> Seen<'a> {
         // Loom treats SeqCst accesses as AcqRel. Only fences give it the one order of all.
         #[cfg(loom)]
         loom::sync::atomic::fence(Ordering::SeqCst);

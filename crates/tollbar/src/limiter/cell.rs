@@ -35,14 +35,14 @@ pub fn admit(word: &AtomicU64, rule: &Rule, now: u64, cost: u64) -> Verdict {
             Some(Some(_)) | None => {}
         }
     }
-    step_apart(word, rule, now, cost).0
+    step_out_of_line(word, rule, now, cost).0
 }
 
 /// [`step`] out of line, for callers that would otherwise each have a copy of its code.
 #[doc(hidden)]
 #[inline(never)]
-pub fn step_apart<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
-    apply(word, |state| apart(algorithm, state, now, cost), |_| ())
+pub fn step_out_of_line<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
+    apply(word, |state| step_small(algorithm, state, now, cost), |_| ())
 }
 
 /// Applies `step` to the word. Calls `changed` with the verdict if that changed the word.
@@ -65,14 +65,14 @@ fn apply(word: &AtomicU64, step: impl Fn(u64) -> Step, changed: impl FnOnce(Verd
 /// A step. It is out of line in the freestanding artefacts, to keep them small.
 #[cfg_attr(feature = "small", inline(never))]
 #[cfg_attr(not(feature = "small"), inline(always))]
-fn apart<A: Algorithm>(algorithm: &A, state: u64, now: u64, cost: u64) -> Step {
+fn step_small<A: Algorithm>(algorithm: &A, state: u64, now: u64, cost: u64) -> Step {
     algorithm.step(state, now, cost)
 }
 
 /// [`Shared::check_at`] on a bare word.
 #[inline(never)]
 pub fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
-    let (verdict, state) = step_apart(word, algorithm, now, cost);
+    let (verdict, state) = step_out_of_line(word, algorithm, now, cost);
     algorithm.describe(verdict, state, now, cost)
 }
 
@@ -80,7 +80,7 @@ pub fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64)
 #[inline]
 pub fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
     let state = word.load(Ordering::Relaxed);
-    let step = apart(algorithm, state, now, cost);
+    let step = step_small(algorithm, state, now, cost);
     algorithm.describe(step.verdict, algorithm.described(step, state), now, cost)
 }
 
@@ -95,7 +95,7 @@ pub fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most:
             // A cost of 0 changes nothing: the call returns 0 below.
             take => take,
         };
-        let Step { verdict, next: Some(next) } = apart(algorithm, state, now, take) else {
+        let Step { verdict, next: Some(next) } = step_small(algorithm, state, now, take) else {
             return 0;
         };
         match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
@@ -238,7 +238,7 @@ impl<A: Algorithm> Cell<A> {
 
     #[inline(always)]
     fn watched(&self, now: u64, step: impl Fn(u64) -> Step) -> (Verdict, u64) {
-        self.line.watch.look(now);
+        self.line.watch.note(now);
         apply(&self.line.word, step, |verdict| {
             if verdict == Verdict::Allowed {
                 self.line.watch.admitted(now);
@@ -291,7 +291,7 @@ impl<A: Algorithm> Shared for Cell<A> {
 
     #[inline]
     fn check_at(&self, now: u64, cost: u64) -> Decision {
-        let (verdict, state) = self.watched(now, |state| apart(&self.algorithm, state, now, cost));
+        let (verdict, state) = self.watched(now, |state| step_small(&self.algorithm, state, now, cost));
         self.algorithm.describe(verdict, state, now, cost)
     }
 
@@ -302,7 +302,7 @@ impl<A: Algorithm> Shared for Cell<A> {
 
     #[inline]
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
-        self.line.watch.look(now);
+        self.line.watch.note(now);
         let taken = take_up_to(&self.line.word, &self.algorithm, now, most);
         if taken != 0 {
             self.line.watch.admitted(now);
@@ -315,7 +315,7 @@ impl<A: Algorithm> Shared for Cell<A> {
     }
 
     fn charge_at(&self, now: u64, cost: u64) -> u64 {
-        self.line.watch.look(now);
+        self.line.watch.note(now);
         charge(&self.line.word, &self.algorithm, now, cost)
     }
 

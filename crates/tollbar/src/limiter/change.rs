@@ -231,20 +231,20 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
     }
     new.reset();
     let now = now();
-    let told = old.peek_at(now, 1);
+    let decision = old.peek_at(now, 1);
     match keep {
         Keep::Reset => {}
         Keep::Count => {
             let full = new.peek_at(now, 1).remaining;
-            new.take_up_to_at(now, full.saturating_sub(told.remaining));
+            new.take_up_to_at(now, full.saturating_sub(decision.remaining));
         }
         Keep::Time => match new {
-            State::Cell(new) if told.reset_after == NEVER => new.set_word(new.algorithm().owing(NEVER)),
-            State::Cell(new) if told.reset_after != 0 => {
-                new.set_word(new.algorithm().owing(now.saturating_add(told.reset_after)));
+            State::Cell(new) if decision.reset_after == NEVER => new.set_word(new.algorithm().owing(NEVER)),
+            State::Cell(new) if decision.reset_after != 0 => {
+                new.set_word(new.algorithm().owing(now.saturating_add(decision.reset_after)));
             }
             // A ring or a log cannot hold a debt for longer than its own window.
-            _ if told.reset_after != 0 => drop(new.take_up_to_at(now, u64::MAX)),
+            _ if decision.reset_after != 0 => drop(new.take_up_to_at(now, u64::MAX)),
             _ => {}
         },
     }

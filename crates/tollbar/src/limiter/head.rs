@@ -6,14 +6,14 @@
 //!
 //! # A slot outlives its key
 //!
-//! No code clears the words of a former key. **The ring, or the log, lives on, and the key is a label on it.** A newcomer that takes an
+//! No code clears the words of a former key. **The ring, or the log, lives on, and the key is a label on it.** A new key that takes an
 //! expired slot makes an ordinary admission in the ring or log that it finds, by the swap (old key, word) → (own key, next word), and the
 //! running count goes on. So the protocol needs no second proof: it sees one history of admissions under changing labels, and a thread of
 //! the old key is one of the threads that sleep while others are admitted. Three properties have to be shown.
 //!
 //! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was. That holds for a caller, too, that read
 //!   its key before the change and the word after it. A caller whose swap fails for that reason learns it, and has taken nothing.
-//! - *A newcomer finds a fresh state.* The word alone says when its state has expired (`expires_at` of
+//! - *A new key finds a fresh state.* The word alone says when its state has expired (`expires_at` of
 //!   [`crate::algorithm::sliding_window::SlidingWindow`] and of [`crate::algorithm::sliding_log::KeyedLog`]).
 //!   That time covers all permits in the word, those of a killed thread included. From then on the answers are
 //!   those of a fresh state.
@@ -95,16 +95,16 @@ pub(crate) trait Slot {
 
 /// A slot as the caller of one key sees it.
 ///
-/// A caller that found its own `key` in the slot owns the slot until another key's first swap. A newcomer found
+/// A caller that found its own `key` in the slot owns the slot until another key's first swap. A new key found
 /// another key there: its first swap puts its own key in the slot, and from then on it owns the slot. It also
-/// owns the slot if another caller of its key has been faster. Any other change takes the slot from a newcomer,
+/// owns the slot if another caller of its key has been faster. Any other change takes the slot from a new key,
 /// even an admission of the key that it would have replaced, because the state to be replaced is gone.
 pub(crate) struct Owner<'a, S> {
     pub(crate) slot: &'a S,
     pub(crate) key: u64,
-    /// The (key, state) that a newcomer found. `None` for a caller that found its own key.
+    /// The (key, state) that a new key found. `None` for a caller that found its own key.
     found: Option<(u64, u64)>,
-    /// Whether a newcomer has put its key in the slot.
+    /// Whether a new key has put its key in the slot.
     labelled: Cell<bool>,
 }
 
@@ -117,16 +117,16 @@ impl<'a, S: Slot> Owner<'a, S> {
 
     /// A slot with `found` (key, state) in it, for `key`.
     #[inline(always)]
-    pub(crate) fn newcomer(slot: &'a S, found: (u64, u64), key: u64) -> Self {
+    pub(crate) fn of_new_key(slot: &'a S, found: (u64, u64), key: u64) -> Self {
         Owner { slot, key, found: Some(found), labelled: Cell::new(false) }
     }
 
-    /// Whether a newcomer has put its key in the slot.
+    /// Whether a new key has put its key in the slot.
     pub(crate) fn labelled(&self) -> bool {
         self.labelled.get()
     }
 
-    /// Puts a newcomer's key in the slot and leaves the state. `None` if the slot is no longer as found.
+    /// Puts a new key's key in the slot and leaves the state. `None` if the slot is no longer as found.
     pub(crate) fn relabel(&self) -> Option<()> {
         let (_, state) = self.found?;
         self.swap(state, state).ok()

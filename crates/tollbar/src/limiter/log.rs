@@ -38,14 +38,14 @@
 //!
 //! - *The state has expired when the word says so*, whichever thread was killed where. The time in the word covers all permits in `head`,
 //!   entered or pending, and no entry ever gets a later time: a thread settles a pending entry with the end of the word's grain, if that is
-//!   earlier than the time at which its request is decided. A newcomer settles all pending entries before its first swap, while the word
+//!   earlier than the time at which its request is decided. A new key settles all pending entries before its first swap, while the word
 //!   still holds the old time. It reads every entry once, and after that no entry of the old key is pending. (`time` proves less: a thread
 //!   that was killed between raising it and the swap may have left a later time. The next request is then decided at that time, as after
 //!   any step back of the clock.)
 //! - *A straggler's entry is written only while it is the newest of its place.* A head that is known modulo a number cannot show that
 //!   alone. So the straggler also reads the time in the word: within a period fewer permits are admitted than `head` tells apart. After a
 //!   period the straggler gives up, and a thread that needs its entry settles it, as if the straggler had been killed. It also gives up if
-//!   the slot is another key's, because that key's newcomer has settled the entry.
+//!   the slot is another key's, because that key's new key has settled the entry.
 //! - *A word that has not moved is still the one that was read*, because within a grain fewer permits are
 //!   admitted than `head` tells apart.
 //!
@@ -171,7 +171,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
 
     /// The word, and the time at which a request that reads it is decided: `now`, or the newest time if the clock went back.
     #[inline(always)]
-    fn look(&self, now: u64) -> Option<(u64, u64)> {
+    fn read(&self, now: u64) -> Option<(u64, u64)> {
         // Acquire: the times of the word's permits are visible, and so are the entries written before it.
         let word = self.head.load()?;
         // Only damage puts a later time there than the last that is ever entered.
@@ -216,7 +216,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
             return Some(0);
         }
         for _ in 0..TRIES {
-            let (word, judged) = self.look(now)?;
+            let (word, judged) = self.read(now)?;
             if self.head.takes_over(word) && self.settle(word, judged).is_none() {
                 continue;
             }
@@ -228,7 +228,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         None
     }
 
-    /// Writes all pending entries before a newcomer's first permit, because a later word would allow later
+    /// Writes all pending entries before a new key's first permit, because a later word would allow later
     /// times. `None` if `word` is old.
     fn settle(&self, word: u64, now: u64) -> Option<()> {
         // A fresh log has no pending entries.
@@ -278,7 +278,7 @@ impl<H: Head, P: Packing> Protocol for LogView<'_, H, P> {
     fn weigh(&self, now: u64, cost: u64) -> Option<Verdict> {
         let fits = || {
             for _ in 0..TRIES {
-                let (word, judged) = self.look(now)?;
+                let (word, judged) = self.read(now)?;
                 if let Some(fits) = self.fits(word, judged, cost) {
                     return Some(fits && now <= SlidingLog::LAST);
                 }
@@ -311,7 +311,7 @@ impl<H: Head, P: Packing> Protocol for LogView<'_, H, P> {
             });
         }
         for _ in 0..TRIES {
-            let (word, judged) = self.look(now)?;
+            let (word, judged) = self.read(now)?;
             let Some(remaining) = self.left(word, judged) else { continue };
             let at = |permits: u64| match self.packing.head(word).checked_add(permits).and_then(|k| k.checked_sub(1)) {
                 // A request is decided at the newest time: an entry that has left by then has left now.

@@ -166,7 +166,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         let Some(now) = self.clock.at_once() else { return self.admit_late(cost) };
         match quick.admit_at(now, cost) {
             Some(verdict) => self.tally.count(verdict),
-            None => self.admit_slowly_at(now, cost),
+            None => self.admit_slow_at(now, cost),
         }
     }
 
@@ -182,7 +182,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     #[inline(never)]
     fn admit_without_quick_credit(&self, cost: u64) -> Verdict {
-        match self.shared.spend_elsewhere(cost) {
+        match self.shared.spend_in_other_places(cost) {
             true => Verdict::Allowed,
             false => self.tally.count(self.shared().admit_without_credit_at(self.clock.now(), cost)),
         }
@@ -190,14 +190,14 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     #[inline(never)]
     fn admit_late(&self, cost: u64) -> Verdict {
-        self.admit_slowly_at(self.clock.now(), cost)
+        self.admit_slow_at(self.clock.now(), cost)
     }
 
     #[inline(never)]
     fn admit_with_credit_at(&self, now: u64, cost: u64) -> Verdict {
         match self.shared.spend_quickly_at(now, cost) {
             true => Verdict::Allowed,
-            false => self.admit_slowly_at(now, cost),
+            false => self.admit_slow_at(now, cost),
         }
     }
 
@@ -219,20 +219,20 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         };
         match quick.admit_at(now, cost) {
             Some(verdict) => self.tally.count(verdict),
-            None => self.admit_slowly_at(now, cost),
+            None => self.admit_slow_at(now, cost),
         }
     }
 
     #[inline(never)]
-    fn admit_slowly_at(&self, now: u64, cost: u64) -> Verdict {
+    fn admit_slow_at(&self, now: u64, cost: u64) -> Verdict {
         match self.shared.admit_pair_at(now, cost) {
             Some(verdict) => self.tally.count(verdict),
-            None => self.admit_rarely_at(now, cost),
+            None => self.admit_any_at(now, cost),
         }
     }
 
     #[inline(never)]
-    fn admit_rarely_at(&self, now: u64, cost: u64) -> Verdict {
+    fn admit_any_at(&self, now: u64, cost: u64) -> Verdict {
         self.tally.count(self.shared().admit_at(now, cost))
     }
 

@@ -24,7 +24,7 @@
 //! nothing.
 //!
 //! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a key for as long as its state
-//! matters, and the places beside it belong to the slot ([`super::head`]). To the protocol that is one ring with one history: a newcomer's
+//! matters, and the places beside it belong to the slot ([`super::head`]). To the protocol that is one ring with one history: a new key's
 //! admission is the admission that follows an idle time. Starts may then be from another key's time. As always, their segment and the word
 //! tell them from new ones.
 

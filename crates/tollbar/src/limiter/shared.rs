@@ -17,7 +17,7 @@ pub trait Shared: Sync {
     }
 
     /// Takes `cost` permits of the calling thread's credit, without the clock, if a few instructions suffice. The state counts the request
-    /// ([`Shared::spent`]). `false`: nothing has been taken, and the caller calls [`Shared::spend_elsewhere`].
+    /// ([`Shared::spent`]). `false`: nothing has been taken, and the caller calls [`Shared::spend_in_other_places`].
     #[inline(always)]
     fn spend_quickly(&self, cost: u64) -> bool {
         let _ = cost;
@@ -40,7 +40,7 @@ pub trait Shared: Sync {
 
     /// [`Shared::spend_quickly`] from the places of credit that it does not read.
     #[inline(always)]
-    fn spend_elsewhere(&self, cost: u64) -> bool {
+    fn spend_in_other_places(&self, cost: u64) -> bool {
         let _ = cost;
         false
     }
@@ -51,7 +51,7 @@ pub trait Shared: Sync {
         self.admit_at(now, cost)
     }
 
-    /// Requests that [`Shared::spend_quickly`] and [`Shared::spend_elsewhere`] have admitted.
+    /// Requests that [`Shared::spend_quickly`] and [`Shared::spend_in_other_places`] have admitted.
     fn spent(&self) -> u64 {
         0
     }

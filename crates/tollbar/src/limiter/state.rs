@@ -117,7 +117,7 @@ impl State {
     }
 
     #[inline(never)]
-    fn admit_apart(&self, now: u64, cost: u64) -> Verdict {
+    fn admit_slow(&self, now: u64, cost: u64) -> Verdict {
         each!(self, s => s.admit_at(now, cost))
     }
 }
@@ -132,7 +132,7 @@ impl Shared for State {
             }
         }
         // Out of line, so that a token bucket's request does not save the registers of the others.
-        self.admit_apart(now, cost)
+        self.admit_slow(now, cost)
     }
     #[cfg(not(loom))]
     #[inline(always)]
@@ -151,10 +151,10 @@ impl Shared for State {
         }
     }
     #[inline]
-    fn spend_elsewhere(&self, cost: u64) -> bool {
+    fn spend_in_other_places(&self, cost: u64) -> bool {
         match self {
             #[cfg(unix)]
-            State::Striped(striped) => striped.spend_elsewhere(cost),
+            State::Striped(striped) => striped.spend_in_other_places(cost),
             _ => false,
         }
     }

@@ -99,9 +99,9 @@ impl<S: Shared, C: Clock> Permits for Limiter<S, C> {
 
     fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Infallible> {
         if self.shared().counts_refusals() {
-            let told = self.shared().peek_at(now, cost);
-            if told.verdict == Verdict::Denied && in_time(&told, now, deadline) {
-                return Ok(told);
+            let decision = self.shared().peek_at(now, cost);
+            if decision.verdict == Verdict::Denied && in_time(&decision, now, deadline) {
+                return Ok(decision);
             }
         }
         Ok(self.shared().check_at(now, cost))

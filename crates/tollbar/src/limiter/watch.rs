@@ -19,7 +19,7 @@ impl Watch {
 
     // Relaxed throughout: a statistic; no decision depends on it.
     #[inline(always)]
-    pub(crate) fn look(&self, now: u64) {
+    pub(crate) fn note(&self, now: u64) {
         if self.is_newer_than(now) {
             self.step_back();
         }

@@ -64,7 +64,7 @@ impl<S: SeveralWords> Shared for S {
         let view = self.view();
         let takes = cost != 0 && cost <= view.limit();
         if takes {
-            SeveralWords::watch(self).look(now);
+            SeveralWords::watch(self).note(now);
         }
         let verdict = insist(|| view.admit(now, cost));
         if takes && verdict == Verdict::Allowed {
@@ -82,7 +82,7 @@ impl<S: SeveralWords> Shared for S {
     }
 
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
-        SeveralWords::watch(self).look(now);
+        SeveralWords::watch(self).note(now);
         let taken = insist(|| self.view().take_up_to(now, most));
         if taken != 0 {
             SeveralWords::watch(self).admitted(now);

@@ -62,5 +62,5 @@ pub use self::{
 #[cfg(not(loom))]
 pub(crate) use decide::{
     hash_long,
-    several::{KeyLimit, Look},
+    several::{KeyLimit, Prepared},
 };

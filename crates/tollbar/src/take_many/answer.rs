@@ -10,17 +10,17 @@ pub(super) fn admitted(parts: &[Part<'_>], decisions: Option<&mut [Decision]>) -
     parts.iter().for_each(Part::admit);
     match decisions {
         None => Taken { decision: UNLIMITED, bound: 0 },
-        Some(decisions) => told(parts, decisions),
+        Some(decisions) => combined(parts, decisions),
     }
 }
 
 /// Combines the limits' decisions on an admitted request.
 #[inline(never)]
-fn told(parts: &[Part<'_>], decisions: &mut [Decision]) -> Taken {
+fn combined(parts: &[Part<'_>], decisions: &mut [Decision]) -> Taken {
     decisions.fill(UNLIMITED);
     let mut all: Option<Taken> = None;
     for part in parts {
-        let Some(decision) = part.told() else { continue };
+        let Some(decision) = part.decided() else { continue };
         part.tell(decision, decisions);
         let part = Taken { decision, bound: part.index };
         all = Some(all.map_or(part, |all| sum(all, part, decision.remaining < all.decision.remaining)));

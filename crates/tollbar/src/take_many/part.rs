@@ -6,7 +6,7 @@ use crate::algorithm::Charge;
 use crate::decision::{Decision, Verdict};
 use crate::in_flight::Ticket;
 #[cfg(not(loom))]
-use crate::table::{KeyLimit, Look};
+use crate::table::{KeyLimit, Prepared};
 
 /// A limit of the request, with the sum of its costs if the caller named it several times.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ pub(super) struct Part<'a> {
     given: bool,
     pub(super) refill: u64,
     #[cfg(not(loom))]
-    look: Option<Look<'a>>,
+    prepared: Option<Prepared<'a>>,
     /// The permit in flight that the part has acquired.
     ticket: Ticket,
     /// The limit's last decision.
@@ -109,7 +109,7 @@ impl<'a> Part<'a> {
             given,
             refill: u64::MAX,
             #[cfg(not(loom))]
-            look: None,
+            prepared: None,
             ticket: Ticket::default(),
             decision: None,
         }
@@ -117,7 +117,7 @@ impl<'a> Part<'a> {
 
     /// Peeks at the limit. Returns whether it admits the cost.
     #[inline]
-    pub(super) fn look(&mut self) -> Result<bool, ManyError> {
+    pub(super) fn prepare(&mut self) -> Result<bool, ManyError> {
         Ok(match &self.target {
             Target::None => true,
             Target::Limiter(limiter) => {
@@ -126,9 +126,9 @@ impl<'a> Part<'a> {
             }
             #[cfg(not(loom))]
             Target::Key(key) => {
-                let look = key.look(self.now, self.cost).map_err(|error| ManyError::Table(self.index, error))?;
-                (self.refill, self.look) = (look.refill, Some(look));
-                look.verdict == Verdict::Allowed
+                let prepared = key.prepare(self.now, self.cost).map_err(|error| ManyError::Table(self.index, error))?;
+                (self.refill, self.prepared) = (prepared.refill, Some(prepared));
+                prepared.verdict == Verdict::Allowed
             }
             // A permit in flight is acquired before any rate is charged, because its release is exact.
             Target::InFlight(seat) => {
@@ -157,10 +157,10 @@ impl<'a> Part<'a> {
             Target::Limiter(limiter) => limiter.charge_at(self.now, self.cost),
             #[cfg(not(loom))]
             Target::Key(key) => {
-                if self.look.is_some_and(|look| key.charge_looked(&look, self.now).is_some()) {
+                if self.prepared.is_some_and(|prepared| key.charge_prepared(&prepared, self.now).is_some()) {
                     return Ok(true);
                 }
-                self.look = None;
+                self.prepared = None;
                 key.charge(self.now, self.cost).map_err(|error| ManyError::Table(self.index, error))?
             }
             Target::InFlight(seat) => {
@@ -189,11 +189,11 @@ impl<'a> Part<'a> {
     }
 
     /// The limit's decision on the request that it has admitted.
-    pub(super) fn told(&self) -> Option<Decision> {
+    pub(super) fn decided(&self) -> Option<Decision> {
         match (&self.target, self.decision) {
             (_, Some(decision)) => Some(decision),
             #[cfg(not(loom))]
-            (Target::Key(key), None) => key.describe_looked(self.look.as_ref()?, self.now, self.cost),
+            (Target::Key(key), None) => key.describe_prepared(self.prepared.as_ref()?, self.now, self.cost),
             (Target::InFlight(seat), None) => Some(seat.held()),
             _ => None,
         }
@@ -201,9 +201,9 @@ impl<'a> Part<'a> {
 
     /// Writes `decision` for each of the caller's limits that this part stands for.
     pub(super) fn tell(&self, decision: Decision, decisions: &mut [Decision]) {
-        for (index, told) in decisions.iter_mut().enumerate().take(LIMITS_MOST) {
+        for (index, place) in decisions.iter_mut().enumerate().take(LIMITS_MOST) {
             if self.limits >> index & 1 != 0 {
-                *told = decision;
+                *place = decision;
             }
         }
     }

@@ -56,7 +56,7 @@ impl<'a> Several<'a> {
         }
         let parts = self.parts.all_mut();
         for part in parts.iter_mut() {
-            if !part.look()? {
+            if !part.prepare()? {
                 part.refuse();
                 return Ok(refused(parts, decisions));
             }

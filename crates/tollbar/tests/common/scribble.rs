@@ -23,9 +23,9 @@ impl Watchdog {
         thread::spawn(move || {
             let mut last = None;
             while let Some(watched) = watched.upgrade() {
-                let (round, told) = watched.lock().unwrap().clone();
+                let (round, context) = watched.lock().unwrap().clone();
                 if last.replace(round) == Some(round) {
-                    eprintln!("a call has not returned for {PATIENCE:?}: round {round}, after {told}");
+                    eprintln!("a call has not returned for {PATIENCE:?}: round {round}, after {context}");
                     std::process::abort();
                 }
                 drop(watched);
@@ -35,8 +35,8 @@ impl Watchdog {
         dog
     }
 
-    pub fn round(&self, round: u64, told: &str) {
-        *self.0.lock().unwrap() = (round, told.into());
+    pub fn round(&self, round: u64, context: &str) {
+        *self.0.lock().unwrap() = (round, context.into());
     }
 }
 

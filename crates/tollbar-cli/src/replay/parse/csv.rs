@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_told_from_a_log_line() {
+    fn a_header_differs_from_a_log_line() {
         assert!(is_header(b"time,client,path"));
         assert!(!is_header(b"192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET /time,client HTTP/1.1\" 200 1"));
         let mut named = Named::default();

@@ -35,7 +35,7 @@ fn what_is_owed() {
         most = most.max(driver.owed());
     }
     assert!(most > 8, "{most}");
-    assert_eq!((driver.owed(), driver.has_told()), (0, true));
+    assert_eq!((driver.owed(), driver.has_confirmed_all()), (0, true));
 }
 
 /// A node whose leases live for ten minutes, with a driver whose first question has been answered.

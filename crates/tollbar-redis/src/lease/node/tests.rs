@@ -64,8 +64,8 @@ fn a_dry_key_has_no_reserve() {
     heat(&node, b"hot", now);
     let (hash, dry) = (node.hash(b"hot"), now + 3_000_000);
     node.dry(hash, dry);
-    let told = node.check_at(b"hot", now, 1);
-    assert_eq!((told.reason, told.retry_after / 2), (Reason::StoreDenied, 1_500_000));
+    let decision = node.check_at(b"hot", now, 1);
+    assert_eq!((decision.reason, decision.retry_after / 2), (Reason::StoreDenied, 1_500_000));
     assert_eq!(passed(&node, b"hot", dry + 2), 0);
     assert_eq!(passed(&node, b"other", dry + 2), OVERDRAFT as usize / 2);
     node.unanswered(hash);
@@ -78,9 +78,9 @@ fn a_dry_key_has_no_reserve() {
 fn a_full_ring_is_not_tried_again_at_once() {
     let (node, now) = node();
     while node.say(1, b"another", 1, 0) {}
-    let told = node.check_at(b"cold", now, 1);
-    assert!(!told.is_allowed());
-    assert!(told.retry_after >= node.answer_takes() / 2, "{told:?}");
+    let decision = node.check_at(b"cold", now, 1);
+    assert!(!decision.is_allowed());
+    assert!(decision.retry_after >= node.answer_takes() / 2, "{decision:?}");
     while node.pop() != Found::Empty {}
     assert!(node.check_at(b"cold", now, 1).is_allowed());
 }

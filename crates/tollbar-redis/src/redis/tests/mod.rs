@@ -9,7 +9,7 @@ use super::fault::{Fault, Why};
 use super::text::Text;
 
 #[test]
-fn error_replies_are_told_apart() {
+fn error_replies_are_distinguished() {
     let cases: [(&str, Fault); 24] = [
         ("NOSCRIPT No matching script. Please use EVAL.", Fault::NoScript),
         ("READONLY You can't write against a read only replica.", Fault::Unavailable(Why::ReadOnly)),

@@ -89,14 +89,14 @@ proptest! {
             Just(b'-'), Just(b'+'), b'0'..=b'9', any::<u8>()], 0..60)) {
         let mut settled = None;
         for len in 0..=bytes.len() {
-            let told = decode(&bytes[..len]).map(|found| found.map(|(reply, len)| (owned(reply), len)));
-            if let Ok(Some((_, used))) = &told {
+            let decoded = decode(&bytes[..len]).map(|found| found.map(|(reply, len)| (owned(reply), len)));
+            if let Ok(Some((_, used))) = &decoded {
                 prop_assert!(*used <= len && *used > 0);
             }
             if let Some(before) = &settled {
-                prop_assert_eq!(before, &told);
-            } else if told != Ok(None) {
-                settled = Some(told);
+                prop_assert_eq!(before, &decoded);
+            } else if decoded != Ok(None) {
+                settled = Some(decoded);
             }
         }
     }

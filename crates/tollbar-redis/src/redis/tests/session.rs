@@ -82,7 +82,7 @@ fn without_leave_to_ask_there_is_no_run_id() {
 }
 
 #[test]
-fn a_refused_handshake_is_told_once() {
+fn a_refused_handshake_is_reported_once() {
     for (replies, fault) in [
         ("-WRONGPASS invalid username-password pair\r\n", Fault::Refused),
         ("+OK\r\n+OK\r\n$1\r\nx\r\n-LOADING Redis is loading\r\n", Fault::Unavailable(Why::Loading)),
@@ -188,7 +188,7 @@ fn a_reply_that_does_not_fit_ends_it() {
     while !session.input().is_empty() {
         let n = session.input().len();
         session.read(n);
-        assert!(session.next().is_none_or(|told| told == Err(Fault::Protocol)));
+        assert!(session.next().is_none_or(|result| result == Err(Fault::Protocol)));
     }
     assert_eq!(session.next(), None);
     assert_eq!(session.fault(), Some(Fault::Protocol));

@@ -130,14 +130,14 @@ proptest! {
         prop_assert_eq!(bucket.ending_at(u64::MAX), bucket);
     }
 
-    /// Of two words of a plain bucket that differ by `apart`, the greater one expires later.
+    /// Of two words of a plain bucket that differ by `gap`, the greater one expires later.
     #[test]
-    fn words_that_are_apart_expire_in_turn((bucket, state, now, _) in cases()) {
+    fn words_with_a_gap_expire_in_turn((bucket, state, now, _) in cases()) {
         let first = bucket.expires_at(state);
         if bucket.plain.end != 0 && state <= TAT_MOST {
-            let apart = bucket.plain.apart();
-            prop_assert_eq!(apart, bucket.grid.units_up(1));
-            let second = bucket.expires_at(state.saturating_add(apart).min(TAT_MOST));
+            let gap = bucket.plain.gap();
+            prop_assert_eq!(gap, bucket.grid.units_up(1));
+            let second = bucket.expires_at(state.saturating_add(gap).min(TAT_MOST));
             prop_assert!(state == 0 || first == NEVER || first < second, "{first} {second}");
         }
         if bucket.plain.end != 0 && state <= TAT_MOST && state != 0 && now <= bucket.last {

@@ -133,10 +133,10 @@ impl Place {
         Owner::new(&self.pair, key)
     }
 
-    /// The slot for a newcomer; `None` if the slot has not expired.
-    pub(super) fn newcomer(&self, key: u64, now: u64) -> Option<Owner<'_, Pair>> {
+    /// The slot for a new key; `None` if the slot has not expired.
+    pub(super) fn new_owner(&self, key: u64, now: u64) -> Option<Owner<'_, Pair>> {
         let found = self.pair.both();
-        (self.rule.expires_at(found.1) <= now).then_some(Owner::newcomer(&self.pair, found, key))
+        (self.rule.expires_at(found.1) <= now).then_some(Owner::of_new_key(&self.pair, found, key))
     }
 
     pub(super) fn admit(&self, head: &impl Head, now: u64, cost: u64) -> Option<Verdict> {

@@ -86,17 +86,17 @@ where
     }
 }
 
-/// Takes the slot for a newcomer. `None`: another key has taken it.
+/// Takes the slot for a new key. `None`: another key has taken it.
 fn move_in(place: &Place, key: u64) -> Option<()> {
-    let newcomer = place.newcomer(key, LATER)?;
-    let verdict = place.admit(&newcomer, LATER, 1)?;
-    // The old key's permits do not count for a newcomer.
+    let new_key = place.new_owner(key, LATER)?;
+    let verdict = place.admit(&new_key, LATER, 1)?;
+    // The old key's permits do not count for a new key.
     assert_eq!(verdict, Verdict::Allowed);
     assert_eq!(place.pair.both().0, key);
     Some(())
 }
 
-/// The old key's caller asks again when the newcomer asks: one of the two is admitted, and the other has no slot.
+/// The old key's caller asks again when the new key asks: one of the two is admitted, and the other has no slot.
 #[test]
 fn revival() {
     race(
@@ -123,11 +123,11 @@ fn straggler() {
             let old = place.admit(&Torn(place.owner(OLD)), 15, 1);
             old.map(|_| ())
         },
-        // The newcomer tries again if the old key's admission came between: by 65 a permit of 15 has left, too.
+        // The new key tries again if the old key's admission came between: by 65 a permit of 15 has left, too.
         |place| move_in(place, NEW).or_else(|| move_in(place, NEW)),
         |place, old, new| match new {
             Some(()) => as_if_fresh(place, NEW),
-            // What the newcomer had written by then made the straggler's request one of a later segment.
+            // What the new key had written by then made the straggler's request one of a later segment.
             None => {
                 assert!(old.is_some());
                 assert_eq!(place.take_up_to(&place.owner(OLD), LATER, 9), Some(LIMIT - 1));
@@ -136,7 +136,7 @@ fn straggler() {
     );
 }
 
-/// Of two newcomers one gets the slot, and the other is not charged to it.
+/// Of two new keys one gets the slot, and the other is not charged to it.
 #[test]
 fn rivals() {
     race(
@@ -155,8 +155,8 @@ fn rivals() {
 fn twins() {
     race(
         "twins",
-        |place| place.take_up_to(&place.newcomer(NEW, LATER)?, LATER, 1),
-        |place| place.take_up_to(&place.newcomer(NEW, LATER)?, LATER, 1),
+        |place| place.take_up_to(&place.new_owner(NEW, LATER)?, LATER, 1),
+        |place| place.take_up_to(&place.new_owner(NEW, LATER)?, LATER, 1),
         |place, one, two| {
             // A caller that chooses too late finds the slot in use. In a table it would find its own key there.
             let given = one.unwrap_or(0) + two.unwrap_or(0);

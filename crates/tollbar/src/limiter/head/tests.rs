@@ -95,9 +95,9 @@ fn answers_are_those_of_a_state_of_its_own() {
                 let (key, cost) = (dice.below(3), dice.below(7));
                 if place.pair.both().0 == key {
                     both(&place, &place.owner(key), &own, &mut dice, now, cost);
-                } else if let Some(newcomer) = place.newcomer(key, now) {
+                } else if let Some(new_key) = place.new_owner(key, now) {
                     let state = fresh(policy);
-                    both(&place, &newcomer, &state, &mut dice, now, cost);
+                    both(&place, &new_key, &state, &mut dice, now, cost);
                     if place.pair.both().0 == key {
                         (own, moves) = (state, moves + 1);
                     }
@@ -159,8 +159,8 @@ const STEPS: u32 = 40;
 const OLD: u64 = 1;
 const NEW: u64 = 2;
 
-/// An old key's admission is stopped between any two of its steps, and the slot goes to a newcomer. The
-/// admission goes on when the newcomer has made `laps` admissions, or is killed. The newcomer gets the answers
+/// An old key's admission is stopped between any two of its steps, and the slot goes to a new key. The
+/// admission goes on when the new key has made `laps` admissions, or is killed. The new key gets the answers
 /// of a state of its own.
 #[test]
 fn stragglers_of_an_old_key_are_harmless() {
@@ -170,7 +170,7 @@ fn stragglers_of_an_old_key_are_harmless() {
             let (place, own, period) = (Place::new(policy, OLD), fresh(policy), period(policy));
             let limit = policy.parse::<Policy>().unwrap().limit;
             // The old key takes all permits long ago. The stopped admission comes late enough for them to have
-            // left, and early enough for the slot to expire before the newcomer.
+            // left, and early enough for the slot to expire before the new key.
             assert_eq!(place.admit(&place.owner(OLD), 3 * period, limit), Some(Verdict::Allowed));
             let (late, mut now) = (7 * period + 3, 10 * period);
             let (before, stopped, charged) = (place.pair.both(), Cell::new(false), Cell::new(false));
@@ -180,8 +180,8 @@ fn stragglers_of_an_old_key_are_harmless() {
                 for lap in 0..laps {
                     let cost = if lap == 0 { 1 } else { limit };
                     let at = 10 * period + 2 * period * lap;
-                    let verdict = match place.newcomer(NEW, at) {
-                        Some(newcomer) if lap == 0 => place.check(&newcomer, at, cost),
+                    let verdict = match place.new_owner(NEW, at) {
+                        Some(new_key) if lap == 0 => place.check(&new_key, at, cost),
                         _ => place.check(&place.owner(NEW), at, cost),
                     };
                     assert_eq!(verdict, Some(own.check_at(at, cost)), "{text}");
@@ -199,7 +199,7 @@ fn stragglers_of_an_old_key_are_harmless() {
             // The old key's caller was admitted before it lost the slot, or was told that it had lost it.
             if !killed {
                 let expected = if charged.get() { Some(Verdict::Allowed) } else { None };
-                assert_eq!(given.unwrap().map(|told| told.verdict), expected, "{text}");
+                assert_eq!(given.unwrap().map(|decision| decision.verdict), expected, "{text}");
             }
             assert_eq!(place.pair.both().0, NEW);
             now += 2 * period * (laps - 1);
@@ -239,8 +239,8 @@ fn a_turn_of_the_head_is_noticed() {
         let _ = place.admit(&first, 7, 1);
         if place.rule.expires_at(place.pair.both().1) >= 410 {
             seen += 1;
-            let told = place.peek(&place.owner(OLD), 409, 1).map(|told| told.verdict);
-            assert_eq!(told, Some(Verdict::Denied), "{asleep}, {killed}");
+            let decision = place.peek(&place.owner(OLD), 409, 1).map(|decision| decision.verdict);
+            assert_eq!(decision, Some(Verdict::Denied), "{asleep}, {killed}");
         }
     }
     assert!(seen > 0);

@@ -174,7 +174,7 @@ impl Striped {
     fn ask(&self, who: u64, now: u64, cost: u64) -> Verdict {
         // A refusal is decided here, by loads and arithmetic only.
         if self.gcra.step(self.line.word.load(Ordering::Relaxed), now, cost) == Step::deny() {
-            self.line.watch.look(now);
+            self.line.watch.note(now);
             return Verdict::Denied;
         }
         self.lease(who, now, cost).0
@@ -200,15 +200,15 @@ impl Striped {
     /// The full decision. `remaining` is the number of permits that this thread could take one by one: those of the shared bucket and its
     /// own credit.
     fn describe(&self, who: u64, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
-        let told = self.gcra.describe(verdict, state, now, cost);
-        Decision { remaining: told.remaining.saturating_add(self.stripes.credit(who)), ..told }
+        let decision = self.gcra.describe(verdict, state, now, cost);
+        Decision { remaining: decision.remaining.saturating_add(self.stripes.credit(who)), ..decision }
     }
 
     fn take_up_to_as(&self, who: u64, now: u64, most: u64) -> u64 {
         let credit = self.stripes.credit(who).min(most);
         // A thread's credit grows by its own calls only. It may expire meanwhile: then there is none.
         let paid = if credit != 0 && self.stripes.spend_uncounted(who, credit) { credit } else { 0 };
-        self.line.watch.look(now);
+        self.line.watch.note(now);
         let charged = cell::take_up_to(&self.line.word, &self.gcra, now, most.saturating_sub(paid));
         if charged != 0 {
             self.line.watch.admitted(now);
@@ -228,7 +228,7 @@ impl Striped {
     /// Relaxed as in [`super::cell`]: the word is the whole state of all charges.
     #[inline(never)]
     fn lease(&self, who: u64, now: u64, cost: u64) -> (Verdict, u64) {
-        self.line.watch.look(now);
+        self.line.watch.note(now);
         let mut state = self.line.word.load(Ordering::Relaxed);
         let mut stripe = None;
         loop {
@@ -294,7 +294,7 @@ impl Shared for Striped {
     }
 
     #[inline]
-    fn spend_elsewhere(&self, cost: u64) -> bool {
+    fn spend_in_other_places(&self, cost: u64) -> bool {
         self.stripes.spend_second(thread::current(), cost)
     }
 
@@ -334,7 +334,7 @@ impl Shared for Striped {
 
     /// Charges the shared word. Threads keep their credit, which was charged to it before.
     fn charge_at(&self, now: u64, cost: u64) -> u64 {
-        self.line.watch.look(now);
+        self.line.watch.note(now);
         cell::charge(&self.line.word, &self.gcra, now, cost)
     }
 

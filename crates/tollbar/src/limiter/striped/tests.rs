@@ -254,9 +254,9 @@ fn near_the_limit_it_is_the_plain_limiter_of_its_own_burst() {
             let rest = plain.peek_at(now, 1).remaining - 10;
             assert_eq!(limiter.check_as(who, now, rest), plain.check_at(now, rest));
         }
-        let told = limiter.check_as(who, now, cost);
-        assert_eq!(told, plain.check_at(now, cost));
-        if told.is_allowed() {
+        let decision = limiter.check_as(who, now, cost);
+        assert_eq!(decision, plain.check_at(now, cost));
+        if decision.is_allowed() {
             allowed += 1;
         } else {
             denied += 1;
@@ -334,9 +334,11 @@ fn costs_and_times_at_the_edge() {
     assert_eq!(limiter.admit_as(1, most, || DAY), Verdict::Allowed);
     assert_eq!(limiter.admit_as(1, 0, || DAY), Verdict::Allowed);
     // One nanosecond before `retry_after` the request is refused, and then admitted.
-    let told = limiter.check_as(1, DAY, 20);
-    assert_eq!(told.verdict, Verdict::Denied);
-    assert!(!admit(&limiter, 1, DAY + told.retry_after - 1, 20) && admit(&limiter, 1, DAY + told.retry_after, 20));
+    let decision = limiter.check_as(1, DAY, 20);
+    assert_eq!(decision.verdict, Verdict::Denied);
+    assert!(
+        !admit(&limiter, 1, DAY + decision.retry_after - 1, 20) && admit(&limiter, 1, DAY + decision.retry_after, 20)
+    );
     for text in ["10/s algo pacer", "10/s burst 7 borrow", "0/s", "10/s algo sliding-log"] {
         assert!(Striped::new(&text.parse().unwrap()).is_err(), "{text}");
     }
@@ -364,7 +366,7 @@ fn a_reset_leaves_credit_within_the_bound() {
 fn each_decision_is_counted_once() {
     for policy in [policy("1000/s burst 1000"), policy("5/s burst 5")] {
         let (mut rng, limiter) = (Rng(7), striped(&policy));
-        let mut told = crate::decision::Counts::default();
+        let mut expected = crate::decision::Counts::default();
         for n in 0..100_000u64 {
             let (who, now, cost) = (rng.below(20), n * SEC / 3_000, rng.pick(&[1, 1, 1, 1, 1, 1, 2, 0, 5_000]));
             let verdict = match rng.below(8) {
@@ -372,16 +374,16 @@ fn each_decision_is_counted_once() {
                 _ => limiter.admit_as(who, cost, || now),
             };
             match verdict {
-                Verdict::Allowed => told.allowed += 1,
-                Verdict::Denied => told.denied += 1,
-                Verdict::Never => told.never += 1,
+                Verdict::Allowed => expected.allowed += 1,
+                Verdict::Denied => expected.denied += 1,
+                Verdict::Never => expected.never += 1,
             }
             if n == 50_000 {
                 limiter.reset();
             }
         }
-        assert_eq!(limiter.counts(), told);
-        assert!(told.allowed > 100 && told.denied > 100 && told.never > 100, "{told:?}");
+        assert_eq!(limiter.counts(), expected);
+        assert!(expected.allowed > 100 && expected.denied > 100 && expected.never > 100, "{expected:?}");
         assert!(limiter.credit() == 0 || limiter.stripes.paid() > 100);
     }
 }

@@ -50,7 +50,7 @@ impl Table {
                 (0, _) if expired => &mut health.vacant,
                 (0, _) => &mut health.waiting,
                 (_, false) => &mut health.unknown,
-                _ if self.is_elsewhere(pair, slot, bucket, &mut scratch) => &mut health.duplicate,
+                _ if self.is_duplicate(pair, slot, bucket, &mut scratch) => &mut health.duplicate,
                 _ if expired => &mut health.expired,
                 _ => &mut health.live,
             };
@@ -78,7 +78,7 @@ impl Table {
             if !records::is_known(self.policies.memory.records(), pair.key) {
                 // The time at which such a slot expires is unknown.
                 let _ = slot.swap(pair, Pair { key: 0, state: 0 });
-            } else if self.is_elsewhere(pair, slot, bucket, &mut scratch) {
+            } else if self.is_duplicate(pair, slot, bucket, &mut scratch) {
                 let _ = slot.swap(pair, self.policies.vacant(pair, self.policies.expires_at(pair)));
             }
         }
@@ -87,7 +87,7 @@ impl Table {
 
     /// Whether another slot holds the same key and is the slot to keep: it expires later, or at the same time and comes first in the
     /// key's order.
-    fn is_elsewhere<'t>(&'t self, pair: Pair, slot: &Slot, bucket: u64, scratch: &mut Scratch<'t>) -> bool {
+    fn is_duplicate<'t>(&'t self, pair: Pair, slot: &Slot, bucket: u64, scratch: &mut Scratch<'t>) -> bool {
         let named = self.policies.named(pair.key, scratch);
         let (Some(version), Some(hash)) = (named, self.slots.hash_in_bucket(pair.key, bucket)) else {
             return false;

@@ -56,7 +56,7 @@ impl Table {
     /// Puts `key` back under its policy. Returns whether it had an override.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`], and [`TableError::MissingKey`] for a key of no bytes.
+    /// [`TableError::NoSuchPolicy`], and [`TableError::MissingKey`] for an empty key.
     pub fn clear_override(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
         Ok(self.policies.clear_override(self.hash_with_bytes(policy, key)?))
     }

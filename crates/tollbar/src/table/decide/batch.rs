@@ -101,10 +101,10 @@ impl Table {
         places: &mut [T],
         put: impl Fn(&mut T, A) + Copy,
     ) {
-        let mut looked_up = [None::<Lookup<'_>>; AT_ONCE];
+        let mut lookups = [None::<Lookup<'_>>; AT_ONCE];
         // Most batches are under one policy.
         let mut last = Last { policy: PolicyId::new(u32::MAX), version: None, changes: 0 };
-        for ((to, request), _) in looked_up.iter_mut().zip(requests).zip(&*places) {
+        for ((to, request), _) in lookups.iter_mut().zip(requests).zip(&*places) {
             let Request { policy, key, .. } = request.view();
             if policy != last.policy {
                 last.change(self, policy);
@@ -120,12 +120,12 @@ impl Table {
         let now = *now.get_or_insert_with(|| self.now());
         self.policies.memory.note_time(now);
         if last.changes > 1 {
-            return self.decide_under_several(now, requests, places, &looked_up, put);
+            return self.decide_under_several(now, requests, places, &lookups, put);
         }
         // Under one policy both counts are in one register: decisions in the lower half, denials in the upper. In the common case no
         // verdict is `Never`, so a verdict is 0 or 1.
         let mut counts = 0;
-        self.decide_each(now, requests, places, &looked_up, put, |_, verdict| counts += 1 | (verdict as u64) << 32);
+        self.decide_each(now, requests, places, &lookups, put, |_, verdict| counts += 1 | (verdict as u64) << 32);
         if let Some(version) = last.version {
             let denied = counts >> 32;
             self.policies.memory.count_many(version.number, (counts & u64::from(u32::MAX)) - denied, denied);
@@ -139,11 +139,11 @@ impl Table {
         now: u64,
         requests: &[R],
         places: &mut [T],
-        looked_up: &[Option<Lookup<'_>>; AT_ONCE],
+        lookups: &[Option<Lookup<'_>>; AT_ONCE],
         put: impl Fn(&mut T, A) + Copy,
     ) {
         let count = |version: &Version, verdict| self.policies.memory.count_decision(version.number, verdict);
-        self.decide_each(now, requests, places, looked_up, put, count);
+        self.decide_each(now, requests, places, lookups, put, count);
     }
 
     /// Decides on each request of a piece, and calls `count` with each verdict of the common case. The slow paths count their decisions
@@ -155,11 +155,11 @@ impl Table {
         now: u64,
         requests: &[R],
         places: &mut [T],
-        looked_up: &[Option<Lookup<'_>>; AT_ONCE],
+        lookups: &[Option<Lookup<'_>>; AT_ONCE],
         put: impl Fn(&mut T, A) + Copy,
         mut count: impl FnMut(&Version, Verdict),
     ) {
-        for ((place, request), lookup) in places.iter_mut().zip(requests).zip(looked_up) {
+        for ((place, request), lookup) in places.iter_mut().zip(requests).zip(lookups) {
             let answer = match lookup {
                 Some(lookup) => self.step(lookup, now, request.view().cost, |verdict| count(lookup.version, verdict)),
                 None => {

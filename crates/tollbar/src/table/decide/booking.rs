@@ -207,7 +207,7 @@ impl Permits for KeyPermits<'_> {
                 self.table.policies.memory.note_time(now);
                 match self.table.decide_by_credit(version, hash, now, cost) {
                     Some(decision) => Ok(decision),
-                    None => self.table.ask(version, hash, now, cost),
+                    None => self.table.slow_uncounted(version, hash, now, cost),
                 }
             }
             Err(decided) => decided,
@@ -217,9 +217,9 @@ impl Permits for KeyPermits<'_> {
     fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, TableError> {
         let mut scratch = Scratch::new();
         if self.version(&mut scratch)?.rule.counts_refusals() {
-            let told = self.table.try_peek(self.policy, self.key, Some(now), cost)?;
-            if told.verdict == Verdict::Denied && waiting::in_time(&told, now, deadline) {
-                return Ok(told);
+            let decision = self.table.try_peek(self.policy, self.key, Some(now), cost)?;
+            if decision.verdict == Verdict::Denied && waiting::in_time(&decision, now, deadline) {
+                return Ok(decision);
             }
         }
         self.check(now, cost)

@@ -308,10 +308,10 @@ impl Table {
         Ok(match self.on_full {
             OnFull::Deny if fresh.is_allowed() => full(first.expires, now),
             OnFull::Inherit => {
-                let told = about(self.policies.adopt(key, first.pair));
-                match told.verdict {
-                    Verdict::Denied => told.because(Reason::InheritedDebt),
-                    _ => told,
+                let decision = about(self.policies.adopt(key, first.pair));
+                match decision.verdict {
+                    Verdict::Denied => decision.because(Reason::InheritedDebt),
+                    _ => decision,
                 }
             }
             OnFull::Allow if fresh.is_allowed() => fresh.because(Reason::TableFull),

@@ -251,12 +251,12 @@ impl Table {
         // load the next key's cache lines while it waits for those of this key.
         if let Some(Some(fresh)) = version.plain.step(0, now, cost) {
             let expired = |state| version.plain.expired_before(state, now);
-            if let Some(event) = protocol::insert_among_own(&candidates, key, fresh, version.plain.apart(), expired) {
+            if let Some(event) = protocol::insert_among_own(&candidates, key, fresh, version.plain.gap(), expired) {
                 let counter = match event {
                     Event::Inserted => LineCounter::Inserted,
                     _ => LineCounter::Reclaimed,
                 };
-                self.policies.memory.count_newcomer(version.number, counter);
+                self.policies.memory.count_insertion(version.number, counter);
                 return A::of_step(&version.rule, Verdict::Allowed, fresh, now, cost);
             }
         }
@@ -291,25 +291,25 @@ impl Table {
     /// Any request, by the protocol. It counts the decision.
     #[inline(never)]
     fn slow(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, TableError> {
-        let decision = self.ask(version, hash, now, cost)?;
+        let decision = self.slow_uncounted(version, hash, now, cost)?;
         self.policies.memory.count_decision(version.number, decision.verdict);
         Ok(decision)
     }
 
     /// Any request, by the protocol. The caller counts the decision.
     #[inline]
-    fn ask(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, TableError> {
+    fn slow_uncounted(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, TableError> {
         if self.policies.memory.fixed.side != 0 {
             return Ok(self.decide_multi_word(version, hash, now, multi_word::Op::Check(cost))?.decision);
         }
         let mut decision = closed(Reason::Fault);
         self.request(version, hash, now, &mut |rule, state| rule.step(state, now, cost), &mut |rule, outcome| {
-            let told = describe(rule, outcome.verdict, outcome.state, now, cost);
+            let described = describe(rule, outcome.verdict, outcome.state, now, cost);
             decision = match outcome.event {
                 Event::Refused => full(outcome.until, now),
-                Event::Unremembered => told.because(Reason::TableFull),
-                Event::RefusedByDebt => told.because(Reason::InheritedDebt),
-                _ => told,
+                Event::Unremembered => described.because(Reason::TableFull),
+                Event::RefusedByDebt => described.because(Reason::InheritedDebt),
+                _ => described,
             };
         })?;
         Ok(decision)

@@ -62,7 +62,7 @@ impl Table {
         // A request that charges nothing takes no slot.
         let charges = matches!(op, Op::Check(1..) | Op::TakeUpTo(1..)) && fresh.decision.is_allowed();
         let wants = charges || matches!(op, Op::Peek(1..)) && fresh.decision.is_allowed();
-        let head = Owner::newcomer(first.slot, (first.pair.key, first.pair.state), key);
+        let head = Owner::of_new_key(first.slot, (first.pair.key, first.pair.state), key);
         let side = self.side(first.slot);
         let (decided, event) = if first.expires <= now {
             let event = if first.pair.key == 0 { Event::Inserted } else { Event::Reclaimed };

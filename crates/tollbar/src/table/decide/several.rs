@@ -1,4 +1,4 @@
-//! A key as one limit of several: a look, which writes nothing, and the charge that the look prepares. [`crate::take_many`] decides over
+//! A key as one limit of several: a preparation, which writes nothing, and the charge that it prepares. [`crate::take_many`] decides over
 //! several limits and counts the decision.
 
 use super::answer::describe;
@@ -20,9 +20,9 @@ pub(crate) struct KeyLimit<'a> {
     pub(crate) key: &'a [u8],
 }
 
-/// The result of a look at a key.
+/// A prepared charge of a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look<'a> {
+pub(crate) struct Prepared<'a> {
     pub(crate) verdict: Verdict,
     /// The nanoseconds of one permit's refill, or `u64::MAX` if the key takes no permits back.
     pub(crate) refill: u64,
@@ -38,7 +38,7 @@ struct Known<'a> {
     state: u64,
     next: u64,
     cost: u64,
-    /// As in [`Look`].
+    /// As in [`Prepared`].
     refill: u64,
     /// The hash of the key's bytes, without the policy's salt.
     hash: u64,
@@ -54,11 +54,11 @@ impl Table {
     #[inline(always)]
     pub fn take_both(&self, one: KeyCost<'_>, other: KeyCost<'_>, now: Option<u64>) -> bool {
         let time = self.time(now);
-        let Some(one) = (KeyLimit { table: self, policy: one.0, key: one.1 }).look_known(time, one.2) else {
+        let Some(one) = (KeyLimit { table: self, policy: one.0, key: one.1 }).prepare_known(time, one.2) else {
             return false;
         };
         let other_key = KeyLimit { table: self, policy: other.0, key: other.1 };
-        let Some(other) = other_key.look_known(time, other.2) else { return false };
+        let Some(other) = other_key.prepare_known(time, other.2) else { return false };
         // Both requests are for one key. The general call adds their costs.
         if core::ptr::eq(one.slot, other.slot) {
             return false;
@@ -89,7 +89,7 @@ impl Table {
 }
 
 impl Known<'_> {
-    /// Charges the key if its slot has not changed since the look.
+    /// Charges the key if its slot has not changed since the preparation.
     #[inline(always)]
     fn charge(&self) -> bool {
         self.slot.commit(self.key, self.state, Some(self.next))
@@ -97,9 +97,9 @@ impl Known<'_> {
 }
 
 impl<'a> KeyLimit<'a> {
-    /// A look in the common case; `None` in all others.
+    /// A preparation in the common case; `None` in all others.
     #[inline(always)]
-    fn look_known(&self, now: u64, cost: u64) -> Option<Known<'a>> {
+    fn prepare_known(&self, now: u64, cost: u64) -> Option<Known<'a>> {
         let KeyLimit { table, policy, key } = *self;
         let (version, _) = table.policies.current_compiled(policy)?;
         if key.is_empty() {
@@ -120,20 +120,20 @@ impl<'a> KeyLimit<'a> {
 
     /// The verdict that a request for `cost` would get at `now`. It changes nothing.
     #[inline]
-    pub(crate) fn look(&self, now: u64, cost: u64) -> Result<Look<'a>, TableError> {
-        if let Some(known) = self.look_known(now, cost) {
-            return Ok(Look { verdict: Verdict::Allowed, refill: known.refill, known: Some(known) });
+    pub(crate) fn prepare(&self, now: u64, cost: u64) -> Result<Prepared<'a>, TableError> {
+        if let Some(known) = self.prepare_known(now, cost) {
+            return Ok(Prepared { verdict: Verdict::Allowed, refill: known.refill, known: Some(known) });
         }
-        self.look_slow(now, cost)
+        self.prepare_slow(now, cost)
     }
 
     #[inline(never)]
-    fn look_slow(&self, now: u64, cost: u64) -> Result<Look<'a>, TableError> {
+    fn prepare_slow(&self, now: u64, cost: u64) -> Result<Prepared<'a>, TableError> {
         let mut scratch = Scratch::new();
         let hash = self.table.hash_bytes(self.key) ^ salt(self.policy.number());
         let version = self.table.policies.current(self.policy, hash, &mut scratch);
         let refill = version.map_or(u64::MAX, |version| self.refill(version));
-        Ok(Look { verdict: self.peek(now, cost)?.verdict, refill, known: None })
+        Ok(Prepared { verdict: self.peek(now, cost)?.verdict, refill, known: None })
     }
 
     /// [`Table::peek_at`].
@@ -141,16 +141,16 @@ impl<'a> KeyLimit<'a> {
         self.table.peek_for(self.policy, self.key, Some(now), cost)
     }
 
-    /// Charges by one swap the request of `look`, if the slot has not changed since. `None`: nothing has been charged, and the caller must call
+    /// Charges by one swap the request of `prepare`, if the slot has not changed since. `None`: nothing has been charged, and the caller must call
     /// [`KeyLimit::charge`].
     #[inline]
-    pub(crate) fn charge_looked(&self, look: &Look<'a>, now: u64) -> Option<()> {
-        look.known?.charge().then(|| self.table.policies.memory.note_time(now))
+    pub(crate) fn charge_prepared(&self, prepared: &Prepared<'a>, now: u64) -> Option<()> {
+        prepared.known?.charge().then(|| self.table.policies.memory.note_time(now))
     }
 
-    /// The full decision on a request that [`KeyLimit::charge_looked`] has charged.
-    pub(crate) fn describe_looked(&self, look: &Look<'a>, now: u64, cost: u64) -> Option<Decision> {
-        let known = look.known?;
+    /// The full decision on a request that [`KeyLimit::charge_prepared`] has charged.
+    pub(crate) fn describe_prepared(&self, prepared: &Prepared<'a>, now: u64, cost: u64) -> Option<Decision> {
+        let known = prepared.known?;
         Some(describe(&known.version.rule, Verdict::Allowed, known.next, now, cost))
     }
 
@@ -161,10 +161,10 @@ impl<'a> KeyLimit<'a> {
         match self.table.prepare(self.policy, self.key, &mut scratch) {
             Ok((version, hash)) => {
                 self.table.policies.memory.note_time(now);
-                // The calling thread's credit pays first; the look has included it.
+                // The calling thread's credit pays first; the preparation has included it.
                 match self.table.decide_by_credit(version, hash, now, cost) {
                     Some(decision) => Ok(decision),
-                    None => self.table.ask(version, hash, now, cost),
+                    None => self.table.slow_uncounted(version, hash, now, cost),
                 }
             }
             Err(decided) => decided,

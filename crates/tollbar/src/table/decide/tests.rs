@@ -65,14 +65,14 @@ fn the_protocol_chooses_the_same() {
                 assert!(core::ptr::eq(first.slot, slot) && first.pair == Pair::EMPTY, "{:?}", first.pair);
                 unused += 1;
             }
-            let apart = gcra.grid().units_up(1);
-            let lowest = probe::lowest_state(&candidates, key, apart);
-            let in_turn = scalar::lowest_state(&candidates, key, apart);
+            let gap = gcra.grid().units_up(1);
+            let lowest = probe::lowest_state(&candidates, key, gap);
+            let in_turn = scalar::lowest_state(&candidates, key, gap);
             let place = |(slot, state): (&Slot, u64)| (core::ptr::from_ref(slot), state);
             assert_eq!(lowest.map(place), in_turn.map(place));
             // Only plain policies use `lowest_state`.
             if let (Some((slot, state)), true) = (lowest, is_plain) {
-                assert_eq!(plain.apart(), apart);
+                assert_eq!(plain.gap(), gap);
                 let Ok(Some(first)) = first_to_expire(&states, &candidates, key, 1 << 40) else {
                     panic!("a slot holds the key, and the probe chose a slot")
                 };

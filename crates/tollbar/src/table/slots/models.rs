@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread::{self, ThreadId};
-use rules::{adopted, akin, converted, expires, full_at, named, By, FAST, FINE, PERMIT, SLOW};
+use rules::{adopted, converted, expires, full_at, named, related, By, FAST, FINE, PERMIT, SLOW};
 use std::println;
 
 /// A key: its tag, its policy, and the numbers of its buckets.
@@ -105,7 +105,7 @@ impl States for World {
     }
 
     fn relation(&self, found: u64, key: u64) -> Relation {
-        if !akin(found, key) {
+        if !related(found, key) {
             return Relation::Other;
         }
         match found != key && self.current(named(key).0) == key >> TAG_BITS {
@@ -164,7 +164,7 @@ impl World {
             Ask(key, now, cost) => (done.key, done.outcome) = self.ask(key, now, cost),
             Short(key, now, cost) => {
                 done.act = Ask(key, now, cost);
-                (done.key, done.outcome) = self.ask_short(key, now, cost);
+                (done.key, done.outcome) = self.ask_fast(key, now, cost);
             }
             Reset(key, now) => (done.key, done.reset) = self.reset(key, now),
             // Generations of a policy only grow.
@@ -204,7 +204,7 @@ impl World {
     }
 
     /// Tries each fast path once and then the slow path, like `Table::decide`.
-    fn ask_short(&self, key: Key, now: u64, cost: u64) -> (u64, Option<Outcome>) {
+    fn ask_fast(&self, key: Key, now: u64, cost: u64) -> (u64, Option<Outcome>) {
         let (word, candidates) = (self.word(key), self.candidates(key));
         let rule = named(word).1;
         if let Some(slot) = candidates.find(word) {
@@ -214,9 +214,9 @@ impl World {
                 let state = next.unwrap_or(state);
                 return (word, Some(Outcome { verdict, state, event: Event::Known, until: 0, retries: 0 }));
             }
-        } else if let (Some(apart), Some(fresh)) = (rule.apart(), rule.step(0, now, cost).next) {
+        } else if let (Some(gap), Some(fresh)) = (rule.gap(), rule.step(0, now, cost).next) {
             let expired = |state| expires(Pair { key: word, state }) <= now;
-            if let Some(event) = protocol::insert_among_own(&candidates, word, fresh, apart, expired) {
+            if let Some(event) = protocol::insert_among_own(&candidates, word, fresh, gap, expired) {
                 let verdict = Verdict::Allowed;
                 return (word, Some(Outcome { verdict, state: fresh, event, until: 0, retries: 0 }));
             }
@@ -288,7 +288,7 @@ fn open(receipts: &Receipts, version: u64, key: Key, at: u64, cost: u64) -> Pape
     Paper { key, at, cost, check, number: receipts.open(check) }
 }
 
-/// What tells receipts with one place apart.
+/// What distinguishes receipts with one place.
 fn check(version: u64, Key(tag, ..): Key, at: u64) -> u64 {
     version << 24 | tag << 16 | at
 }

@@ -36,10 +36,10 @@ pub(crate) mod scalar {
         first
     }
 
-    /// The slot whose state is lower than every other candidate's by at least `apart`, and that state. `None` if there is none, if some slot
+    /// The slot whose state is lower than every other candidate's by at least `gap`, and that state. `None` if there is none, if some slot
     /// is empty or under another version than `key`, if some state has its highest bit set, or if some slot may already hold the key. The
     /// probe compares only the lower half of the tag, so it sends one new key in 2^32 / 12 to the slow path without need.
-    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, apart: u64) -> Option<(&'a Slot, u64)> {
+    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, gap: u64) -> Option<(&'a Slot, u64)> {
         let mut lowest: Option<(&Slot, i64)> = None;
         let mut second = i64::MAX;
         for slot in candidates.slots() {
@@ -57,7 +57,7 @@ pub(crate) mod scalar {
             }
         }
         let (slot, state) = lowest?;
-        let bound = state.wrapping_add(apart as i64);
+        let bound = state.wrapping_add(gap as i64);
         (state < bound && second >= bound).then_some((slot, state as u64))
     }
 }
@@ -92,7 +92,7 @@ mod vectors {
     /// Instructions that load a bucket. They put its states into two registers, the bits in which its keys' upper halves differ from `{ku}`
     /// into a third, and ones for the keys whose lower half equals `{k}` into a fourth.
     #[rustfmt::skip]
-    macro_rules! apart {
+    macro_rules! differ {
         ($bucket:literal => $states:literal $more:literal $upper:literal $lower:literal) => {
             concat!(
                 "vmovdqa {a}, xmmword ptr [{", $bucket, "}]\n",
@@ -150,7 +150,7 @@ mod vectors {
     /// As in `scalar`. Each new key calls it in a full table. It is short, so that the processor's window reaches the next request's cache
     /// lines: docs/decisions/0017-a-flood-in-the-window.md.
     #[inline(always)]
-    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, apart: u64) -> Option<(&'a Slot, u64)> {
+    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, gap: u64) -> Option<(&'a Slot, u64)> {
         let Candidates { first, second, spare, .. } = *candidates;
         let (mask, state): (u32, u64);
         // SAFETY: three buckets of 64 readable bytes, aligned to 64, shared only through atomics. Each load reads one slot by one access, as
@@ -161,11 +161,11 @@ mod vectors {
                 // The version is in the upper half of a key word.
                 "vpshufd {ku}, {k}, 0x55",
                 "vpshufd {k}, {k}, 0x00",
-                apart!("first" => "s0" "s1" "u" "l"),
-                apart!("second" => "s2" "s3" "b" "d"),
+                differ!("first" => "s0" "s1" "u" "l"),
+                differ!("second" => "s2" "s3" "b" "d"),
                 "vpor {u}, {u}, {b}",
                 "vpor {l}, {l}, {d}",
-                apart!("spare" => "s4" "s5" "b" "d"),
+                differ!("spare" => "s4" "s5" "b" "d"),
                 "vpor {u}, {u}, {b}",
                 "vpor {l}, {l}, {d}",
                 "vpsrld {u}, {u}, 24",
@@ -185,8 +185,8 @@ mod vectors {
                 "vpcmpgtq {d}, {a}, {b}",
                 "vblendvpd {a}, {a}, {b}, {d}",
                 "vmovq {key}, {a}",
-                // The states that are below the least one plus `apart`.
-                "vmovq {b}, {apart}",
+                // The states that are below the least one plus `gap`.
+                "vmovq {b}, {gap}",
                 "vpunpcklqdq {b}, {b}, {b}",
                 "vpaddq {a}, {a}, {b}",
                 "vpcmpgtq {s0}, {a}, {s0}",
@@ -201,20 +201,20 @@ mod vectors {
                 "vpacksswb {s0}, {s0}, {s2}",
                 "vpacksswb {s4}, {s4}, {s4}",
                 "vpmovmskb {mask:e}, {s0}",
-                "vpmovmskb {apart:e}, {s4}",
-                "shl {apart:e}, 16",
-                "or {mask:e}, {apart:e}",
+                "vpmovmskb {gap:e}, {s4}",
+                "shl {gap:e}, 16",
+                "or {mask:e}, {gap:e}",
                 "and {mask:e}, 0x555555",
-                "xor {apart:e}, {apart:e}",
+                "xor {gap:e}, {gap:e}",
                 "vptest {u}, {u}",
-                "cmovnz {mask:e}, {apart:e}",
+                "cmovnz {mask:e}, {gap:e}",
                 "test {key}, {key}",
-                "cmovs {mask:e}, {apart:e}",
+                "cmovs {mask:e}, {gap:e}",
                 first = in(reg) core::ptr::from_ref(first),
                 second = in(reg) core::ptr::from_ref(second),
                 spare = in(reg) core::ptr::from_ref(spare),
                 key = inout(reg) key => state,
-                apart = inout(reg) apart => _,
+                gap = inout(reg) gap => _,
                 mask = out(reg) mask,
                 k = out(xmm_reg) _, ku = out(xmm_reg) _, u = out(xmm_reg) _, l = out(xmm_reg) _,
                 a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,

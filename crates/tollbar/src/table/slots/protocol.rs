@@ -232,7 +232,7 @@ pub(crate) fn insert(
 }
 
 /// Step 2 for the two common cases: some candidates have never held a key, or all are under the key's own version. States of that version
-/// must be times that differ by `apart` or more if they expire at different times. It chooses the same slot as [`first_to_expire`] by a
+/// must be times that differ by `gap` or more if they expire at different times. It chooses the same slot as [`first_to_expire`] by a
 /// comparison of the words. `expired` says whether a state of the key's version has expired. `fresh` is the state of the new key, which
 /// must expire later than every state that has expired. `None`: no slot has changed, some slot may hold the key, and the caller must call
 /// [`request`].
@@ -241,14 +241,14 @@ pub(crate) fn insert_among_own(
     candidates: &Candidates<'_>,
     key: u64,
     fresh: u64,
-    apart: u64,
+    gap: u64,
     expired: impl FnOnce(u64) -> bool,
 ) -> Option<Event> {
     // In a table that holds no more keys than its capacity, the last candidate is mostly empty.
     let (slot, found) = if candidates.last()?.key() == 0 {
         (first_unused(candidates, key)?, Pair { key: 0, state: 0 })
     } else {
-        let (slot, state) = lowest_state(candidates, key, apart)?;
+        let (slot, state) = lowest_state(candidates, key, gap)?;
         // The key that the slot holds now may not be the one that `lowest_state` saw. With the same version and state it has expired, too.
         let found = slot.key();
         let is_own = (found ^ key).wrapping_sub(1) >> TAG_BITS == 0;

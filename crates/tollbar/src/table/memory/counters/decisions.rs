@@ -11,7 +11,7 @@ use crate::table::memory::layout::{Shard, PARTS, POLICIES_MOST};
 use crate::table::memory::Memory;
 
 /// A thread without a line tries again to claim one after this many decisions under its policy of all threads without a line.
-const LOOKS_AGAIN: u64 = 1 << 16;
+const CLAIM_INTERVAL: u64 = 1 << 16;
 
 impl Memory {
     /// The decisions of all threads and processes under the policies that `includes` chooses.
@@ -65,18 +65,18 @@ impl Memory {
 
     /// Counts a key that was put into a slot and allowed.
     #[inline(always)]
-    pub(crate) fn count_newcomer(&self, policy: u32, counter: LineCounter) {
+    pub(crate) fn count_insertion(&self, policy: u32, counter: LineCounter) {
         match self.line(policy) {
             Some(line) => {
                 line.add(counter);
                 line.count(Verdict::Allowed);
             }
-            None => self.count_newcomer_slow(policy, counter),
+            None => self.count_insertion_slow(policy, counter),
         }
     }
 
     #[inline(never)]
-    fn count_newcomer_slow(&self, policy: u32, counter: LineCounter) {
+    fn count_insertion_slow(&self, policy: u32, counter: LineCounter) {
         self.count(if counter == LineCounter::Inserted { ShardCounter::Inserted } else { ShardCounter::Reclaimed });
         self.count_slow(policy, Verdict::Allowed);
     }
@@ -121,8 +121,8 @@ impl Memory {
         let Some(count) = counts.and_then(|counts| counts.get(verdict as usize)) else { return };
         // A process may have ended meanwhile, whose lines this thread can claim.
         let before = count.fetch_add(n, Ordering::Relaxed);
-        if before / LOOKS_AGAIN != before.wrapping_add(n) / LOOKS_AGAIN {
-            self.thread_lines.look_again(policy);
+        if before / CLAIM_INTERVAL != before.wrapping_add(n) / CLAIM_INTERVAL {
+            self.thread_lines.retry_claim(policy);
         }
     }
 

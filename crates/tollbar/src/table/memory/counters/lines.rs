@@ -4,10 +4,10 @@
 //!  line, one cache line
 //! ┌───────────────────────────────────┬─────────┬────────┬───────┬────────┬──────────┬───────────┐
 //! │ owner 128                         │ allowed │ denied │ never │ newest │ inserted │ reclaimed │
-//! │ process 64 │ claims, asker, policy│         │        │       │        │          │           │
+//! │ process 64 │ claims, claimant, policy│         │        │       │        │          │           │
 //! └────────────┴──────────────────────┴─────────┴────────┴───────┴────────┴──────────┴───────────┘
 //!   process = PID namespace 32, process number 32; 0: free
-//!   asker   = the thread pointer without its last 3 bits
+//!   claimant   = the thread pointer without its last 3 bits
 //!   claims  = the number of claims of the line, modulo 2^13; 0: no thread has ever owned it
 //! ```
 //!
@@ -65,7 +65,7 @@ impl LineCounter {
 pub(crate) const WORDS: usize = 6;
 /// Bits of a policy's number in an owner's state.
 const POLICY: u32 = 7;
-/// Bits of an asker in an owner's state.
+/// Bits of an claimant in an owner's state.
 const ASKER: u32 = if cfg!(loom) { 8 } else { 44 };
 const CLAIMS: u32 = POLICY + ASKER;
 
@@ -162,19 +162,19 @@ fn policy_of(state: u64) -> u32 {
 
 /// What identifies the owner of a line within its process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct Claimant {
     /// A thread pointer, or the address of another object that one thread uses at a time.
     pub(crate) pointer: u64,
     pub(crate) policy: u32,
 }
 
-impl Asker {
-    /// Whether `state`, the state of an owner, names this asker.
+impl Claimant {
+    /// Whether `state`, the state of an owner, names this claimant.
     fn has(&self, state: u64) -> bool {
         state >> CLAIMS != 0 && self.after(0) << (64 - CLAIMS) == state << (64 - CLAIMS)
     }
 
-    /// The state of an owner after this asker's claim of a line whose owner had `state`.
+    /// The state of an owner after this claimant's claim of a line whose owner had `state`.
     fn after(&self, state: u64) -> u64 {
         let claims = match (state >> CLAIMS).wrapping_add(1) << CLAIMS {
             0 => 1 << CLAIMS,
@@ -183,7 +183,7 @@ impl Asker {
         claims | self.pointer >> 3 << POLICY | u64::from(self.policy)
     }
 
-    /// Whether this asker fits into an owner's state. Addresses of 47 bits do. The system gives longer ones only to programs that ask for them.
+    /// Whether this claimant fits into an owner's state. Addresses of 47 bits do. The system gives longer ones only to programs that ask for them.
     fn fits(&self) -> bool {
         self.pointer >> (ASKER + 3) == 0 && self.pointer >> 3 != 0 && self.policy >> POLICY == 0
     }
@@ -201,29 +201,34 @@ fn put(word: &AtomicU64, value: u64) {
     word.swap(value, Ordering::Relaxed);
 }
 
-/// A line for `asker` of `process`: the one that it owns; otherwise one of the asker's policy that is free or whose owner `is_dead`; otherwise
-/// one that no thread has owned. `None` if there is no such line, or if the asker does not fit into an owner's state. It reads each line
+/// A line for `claimant` of `process`: the one that it owns; otherwise one of the claimant's policy that is free or whose owner `is_dead`; otherwise
+/// one that no thread has owned. `None` if there is no such line, or if the claimant does not fit into an owner's state. It reads each line
 /// at most twice. The number of lines must be a power of two.
-pub(crate) fn take(lines: &[Line], process: u64, asker: Asker, mut is_dead: impl FnMut(u64) -> bool) -> Option<&Line> {
-    if !asker.fits() {
+pub(crate) fn take(
+    lines: &[Line],
+    process: u64,
+    claimant: Claimant,
+    mut is_dead: impl FnMut(u64) -> bool,
+) -> Option<&Line> {
+    if !claimant.fits() {
         return None;
     }
     let swap = |line: &Line, seen: Pair| {
         // SeqCst, like all swaps of a slot.
-        line.owner.swap(seen, Pair { key: process, state: asker.after(seen.state) }).is_ok()
+        line.owner.swap(seen, Pair { key: process, state: claimant.after(seen.state) }).is_ok()
     };
-    // The search starts at a line that depends on the asker, so that threads that start together try different lines.
-    let start = asker.pointer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    // The search starts at a line that depends on the claimant, so that threads that start together try different lines.
+    let start = claimant.pointer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let mask = lines.len().wrapping_sub(1);
     let all = || (0..lines.len()).filter_map(|n| lines.get(n.wrapping_add(start as usize) & mask));
     let mut left = |seen: Pair| {
-        seen.state >> CLAIMS != 0 && policy_of(seen.state) == asker.policy && (seen.key == 0 || is_dead(seen.key))
+        seen.state >> CLAIMS != 0 && policy_of(seen.state) == claimant.policy && (seen.key == 0 || is_dead(seen.key))
     };
     let (mut former, mut unused) = (None, None);
     for line in all() {
         let seen = line.owner.pair();
         // A process in another namespace may have the same number. If the namespace is unknown (0), the line may be that process's.
-        if seen.key == process && asker.has(seen.state) && process >> 32 != 0 && swap(line, seen) {
+        if seen.key == process && claimant.has(seen.state) && process >> 32 != 0 && swap(line, seen) {
             return Some(line);
         }
         if seen == EMPTY {

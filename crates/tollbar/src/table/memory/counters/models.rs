@@ -3,7 +3,7 @@
 //! Each model has up to three processes. One may die, and another may get its number. A process counts by a load and a store, so two that
 //! own a line at one time would lose a count.
 
-use super::lines::{sum, take, Asker, Line, LineCounter, WORDS};
+use super::lines::{sum, take, Claimant, Line, LineCounter, WORDS};
 use crate::decision::Verdict;
 use crate::sync::explore;
 use crate::table::memory::slot::{Journal, Pair, Slot};
@@ -18,8 +18,8 @@ const fn process(number: u64) -> u64 {
     1 << 56 | number
 }
 
-const ME: Asker = Asker { pointer: 8, policy: 1 };
-const OTHER: Asker = Asker { pointer: 16, policy: 1 };
+const ME: Claimant = Claimant { pointer: 8, policy: 1 };
+const OTHER: Claimant = Claimant { pointer: 16, policy: 1 };
 
 struct World {
     lines: Vec<Line>,
@@ -42,9 +42,9 @@ impl World {
     }
 
     /// A thread of process `number` claims a line and counts `n` decisions.
-    fn count(&self, number: u64, asker: Asker, n: u64) {
+    fn count(&self, number: u64, claimant: Claimant, n: u64) {
         let is_dead = |other: u64| self.alive.load(Ordering::Acquire) >> (other & 0xff) & 1 == 0;
-        match take(&self.lines, process(number), asker, |other| other != process(number) && is_dead(other)) {
+        match take(&self.lines, process(number), claimant, |other| other != process(number) && is_dead(other)) {
             Some(line) => (0..n).for_each(|_| line.count(Verdict::Allowed)),
             None => drop(self.unowned.fetch_add(n, Ordering::Relaxed)),
         }
@@ -92,7 +92,7 @@ fn a_dead_process_s_line_goes_to_one_and_keeps_its_counts() {
             first.die(1);
         });
         let heir = thread::spawn(move || second.count(2, OTHER, 2));
-        world.count(3, Asker { pointer: 24, policy: 1 }, 1);
+        world.count(3, Claimant { pointer: 24, policy: 1 }, 1);
         dying.join().unwrap();
         heir.join().unwrap();
         assert_eq!(world.total(), 5);

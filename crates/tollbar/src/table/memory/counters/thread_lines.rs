@@ -7,7 +7,7 @@
 //! lines. On a system that does not wipe memory (Linux before 4.14, other systems) no thread owns a line, and all threads add to shared
 //! counters.
 
-use super::lines::{take, Asker, Line};
+use super::lines::{take, Claimant, Line};
 use crate::limiter::thread::pointer;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
@@ -120,7 +120,7 @@ impl ThreadLines {
                 && entry.id.compare_exchange(0, TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
         let entry = (0..PROBES).map(|n| self.entry(place.wrapping_add(n * size_of::<Entry>()))).find(free)?;
-        let line = self.take(Asker { pointer: pointer(), policy }, lines);
+        let line = self.take(Claimant { pointer: pointer(), policy }, lines);
         entry.line.store(line.map_or(null_mut(), |line| core::ptr::from_ref(line).cast_mut()), Ordering::Relaxed);
         // Release: a signal handler of this thread that finds the id finds the line, too.
         entry.id.store(if line.is_some() { id } else { id | WITHOUT }, Ordering::Release);
@@ -128,11 +128,11 @@ impl ThreadLines {
         line.map(|line| unsafe { &*core::ptr::from_ref(line) })
     }
 
-    /// Claims a line for `asker`, which may be another object than a thread.
-    pub(crate) fn take<'a>(&self, asker: Asker, lines: &'a [Line; LINES]) -> Option<&'a Line> {
+    /// Claims a line for `claimant`, which may be another object than a thread.
+    pub(crate) fn take<'a>(&self, claimant: Claimant, lines: &'a [Line; LINES]) -> Option<&'a Line> {
         let (mut last, mut inquiries) = (0, 0);
         let me = self.process();
-        take(lines, me, asker, |other| {
+        take(lines, me, claimant, |other| {
             // This process cannot tell whether a process of another namespace, or of an unknown one, is alive.
             if other >> 32 != me >> 32 || me >> 32 == 0 || other == me || other == last || inquiries == INQUIRIES {
                 return false;
@@ -150,7 +150,7 @@ impl ThreadLines {
 
     /// Lets the calling thread try again to claim a line under `policy`, if it has none.
     #[cold]
-    pub(crate) fn look_again(&self, policy: u32) {
+    pub(crate) fn retry_claim(&self, policy: u32) {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
         for n in 0..PROBES {
             let entry = self.entry(place.wrapping_add(n * size_of::<Entry>()));

@@ -12,8 +12,8 @@ impl Played {
             let places = table.iter().filter(|pair| pair.key != 0 && pair.key == new.key).count();
             assert!(places <= 1, "a key has two slots: {:?}", self.changes);
             // Only a key that moves to another slot (version 6) may also be in its former slot.
-            let akin = table.iter().filter(|pair| akin(pair.key, new.key)).count();
-            assert!(akin <= 1 || moves(new.key), "a key has two slots: {:?}", self.changes);
+            let related = table.iter().filter(|pair| related(pair.key, new.key)).count();
+            assert!(related <= 1 || moves(new.key), "a key has two slots: {:?}", self.changes);
         }
         for (thread, acts) in &self.threads {
             for done in acts {
@@ -97,7 +97,7 @@ impl Played {
                 tables.iter().any(|table| self.answers(table, done, key, now, cost))
             }
             Reset(_, now) => tables.iter().any(|table| {
-                let own = table.iter().find(|pair| akin(pair.key, done.key));
+                let own = table.iter().find(|pair| related(pair.key, done.key));
                 // A reset may leave the table as it was in two cases: the key is absent or has expired, or no slot has expired to which the
                 // reset could move the key.
                 own.map_or(true, |own| expires(*own) <= now) || table.iter().all(|pair| expires(*pair) > now)
@@ -112,7 +112,7 @@ impl Played {
         let rule = named(done.key).1;
         let step = |state| rule.step(state, now, cost);
         let own = table.iter().find(|pair| pair.key == done.key);
-        if let Some(own) = own.or_else(|| table.iter().find(|pair| akin(pair.key, done.key))) {
+        if let Some(own) = own.or_else(|| table.iter().find(|pair| related(pair.key, done.key))) {
             let step = step(own.state);
             return own.key == done.key
                 && (step.verdict, step.next, Event::Known) == (outcome.verdict, None, outcome.event);
@@ -176,15 +176,15 @@ impl Change {
     /// instead.
     pub(super) fn converts(&self, key: u64) -> bool {
         let Change { old, new, .. } = *self;
-        if new.key == key && moves(key) && !akin(old.key, key) {
+        if new.key == key && moves(key) && !related(old.key, key) {
             // The key has moved to another slot, and has not inherited that slot's debt.
             return expires(new) >= expires(old) && (key >> TAG_BITS != 6 || (expires(new) - 100) % FAST == 0);
         }
         let expected = if new.key == 0 { expires(old) } else { adopted(new.key, old) };
-        akin(old.key, key)
+        related(old.key, key)
             && old.key < key
             && old.key != new.key
-            && (new.key == 0 || akin(new.key, key))
+            && (new.key == 0 || related(new.key, key))
             && (new.state == expected || moves(new.key))
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn named(key: u64) -> (By, Rule) {
 
 impl Rule {
     /// The least difference of two states that expire at different times. `None` if the states are not times.
-    pub(super) fn apart(self) -> Option<u64> {
+    pub(super) fn gap(self) -> Option<u64> {
         match self {
             Rule::Refill { unit, .. } => Some(unit),
             Rule::Window { .. } | Rule::Lent { .. } => None,
@@ -160,6 +160,6 @@ pub(super) fn adopted(key: u64, pair: Pair) -> u64 {
 }
 
 /// Whether two key words belong to the same key.
-pub(super) fn akin(one: u64, other: u64) -> bool {
+pub(super) fn related(one: u64, other: u64) -> bool {
     one != 0 && other != 0 && one & TAG == other & TAG && named(one).0 == named(other).0
 }

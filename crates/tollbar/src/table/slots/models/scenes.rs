@@ -63,8 +63,8 @@ fn the_fast_path_inserts_new_keys() {
         assert_eq!(played.changes.len(), 2);
     };
     let tight = [other(0, 50), other(1, 50)];
-    let apart = [other(0, 50), other(1, 30)];
-    for (name, slots) in [("empty", [EMPTY, EMPTY]), ("expired at once", tight), ("expired", apart)] {
+    let spread = [other(0, 50), other(1, 30)];
+    for (name, slots) in [("empty", [EMPTY, EMPTY]), ("expired at once", tight), ("expired", spread)] {
         model(&format!("fast, {name}, 3×1"), 3, scene(Deny, &slots, &[fast, fast, fast]), sum);
         model(
             &format!("fast beside the protocol, {name}"),
@@ -75,7 +75,7 @@ fn the_fast_path_inserts_new_keys() {
     }
     // Another key takes the slot that both threads choose.
     for (name, slots, third) in
-        [("empty", [EMPTY, EMPTY], L), ("expired", apart, L), ("expired, other order", apart, N)]
+        [("empty", [EMPTY, EMPTY], L), ("expired", spread, L), ("expired, other order", spread, N)]
     {
         let threads: &[&[Act]] = &[fast, fast, &[Ask(third, 100, 1)]];
         let slots = [slots[0], slots[1], EMPTY];
@@ -96,7 +96,7 @@ fn the_fast_path_inserts_new_keys() {
     // If two slots expire together, both calls for K take the first in K's order.
     let early: &[Act] = &[Ask(M, 100, 1), Ask(N, 100, 1)];
     model("fast, equals", 3, scene(EvictNearest, &tight, &[fast, fast, early]), |_| ());
-    model("fast, late clock", 3, scene(Deny, &apart, &[fast, &[Short(K, 40, 1)]]), |played| {
+    model("fast, late clock", 3, scene(Deny, &spread, &[fast, &[Short(K, 40, 1)]]), |played| {
         assert_eq!(played.state(K), Some(110));
         assert_eq!(played.last()[0], other(0, 50));
     });
@@ -318,7 +318,7 @@ fn a_reset_leaves_no_second_slot() {
 fn a_policy_changes() {
     let sum = |played: &Played| {
         // All versions have one rate, so the time of expiry at the end tells the number of charges.
-        let slot = played.last().iter().find(|pair| akin(pair.key, 1 << TAG_BITS | K.0)).copied().unwrap();
+        let slot = played.last().iter().find(|pair| related(pair.key, 1 << TAG_BITS | K.0)).copied().unwrap();
         assert_eq!(expires(slot), 100 + PERMIT * played.admitted(K));
     };
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Ask(K, 100, 1), Ask(K, 100, 1)]];
@@ -398,7 +398,7 @@ fn a_key_moves_to_a_faster_policy() {
     // A new key can take the slot to which K moves; with a clock that is ahead, also K's former slot.
     for now in [100, 130] {
         let threads: &[&[Act]] = &[changes, asks, &[Ask(N, now, 1)]];
-        model("moves, newcomer", 2, scene(Deny, &[held(K, OLD), EMPTY], threads), move |played| {
+        model("moves, new key", 2, scene(Deny, &[held(K, OLD), EMPTY], threads), move |played| {
             assert!(played.admitted(K) <= FRESH && fast(played).len() <= 1, "{:?}", played.changes);
         });
     }
