@@ -381,7 +381,7 @@ fn an_adaptive_limit_takes_every_sample() {
             let _ = threads.map(|thread| thread.join().expect("a thread"));
             assert_eq!((limit.limit(), limit.read().in_flight), (if window_ns == 0 { 4 } else { 3 }, 0));
         });
-        told("adaptive limit", executions);
+        report("adaptive limit", executions);
     }
 }
 
@@ -403,5 +403,5 @@ fn an_adaptive_limit_admits_no_more() {
         let _ = threads.map(|thread| thread.join().expect("a thread"));
         assert_eq!(limit.read().in_flight, 0);
     });
-    told("adaptive limit of one", executions);
+    report("adaptive limit of one", executions);
 }
