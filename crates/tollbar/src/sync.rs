@@ -1,9 +1,9 @@
 //! The choice between real atomics and loom's model of them, and helpers that differ with it.
 
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+pub use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+pub use loom::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 pub use crossbeam_utils::CachePadded;
 

@@ -125,7 +125,7 @@ impl Table {
             evicted: count(ShardCounter::Evicted),
             retries: count(ShardCounter::Retries),
             backward_steps: count(ShardCounter::BackwardSteps),
-            overrides: memory.header().special().overrides(),
+            overrides: memory.header().special.read().overrides(),
         }
     }
 

@@ -6,8 +6,9 @@ use super::error::TableError;
 use super::layout::*;
 use super::receipts::Receipts;
 use super::region::Region;
-use super::sizes::{override_groups, GROUP};
+use super::sizes::override_groups;
 use super::slot::Slot;
+use super::special::GROUP;
 use super::Sizes;
 use crate::sync::{AtomicU64, Ordering};
 use core::mem::size_of;
@@ -114,7 +115,7 @@ impl Memory {
 
     /// The places of overrides.
     pub(crate) fn overrides(&self) -> &[Slot] {
-        let places = (override_groups(self.fixed.overrides) * GROUP) as usize;
+        let places = override_groups(self.fixed.overrides) as usize * GROUP;
         let at = self.fixed.bytes as usize - places * size_of::<Slot>();
         // SAFETY: the memory ends with so many places (`Header::fixed` has checked it), at a multiple of 64 bytes; they are atomic.
         unsafe { core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), places) }

@@ -20,6 +20,7 @@ use super::counters::lines::Line;
 use super::error::TableError;
 use super::receipts::Receipts;
 use super::slot::Bucket;
+use super::special::SpecialCounts;
 use super::Sizes;
 use crate::sync::{AtomicU64, Ordering};
 use core::mem::{offset_of, size_of};
@@ -91,7 +92,7 @@ pub(crate) struct Header {
     /// The number of stamps that have been made: the generation of the newest one.
     pub(crate) generation: AtomicU64,
     /// Counts of exempt keys and of overrides ([`super::special`]). While both are 0, requests skip their lookups.
-    pub(crate) special: AtomicU64,
+    pub(crate) special: SpecialCounts,
     /// One bit for each policy. A call that books permits for a later time than its own sets it, and no call clears it.
     pub(crate) booked: [AtomicU64; POLICIES_MOST / 64],
     /// One bit for each policy. A thread that takes credit of a key in advance sets it, and no call clears it.

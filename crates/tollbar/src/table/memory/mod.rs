@@ -3,6 +3,7 @@
 pub mod error;
 pub(crate) mod receipts;
 pub(crate) mod slot;
+pub(crate) mod special;
 
 pub(super) mod counters;
 #[cfg(not(loom))]
@@ -19,5 +20,3 @@ pub(super) use sizes::{Parts, Sizes};
 
 #[cfg(not(loom))]
 mod block;
-#[cfg(not(loom))]
-pub(crate) mod special;

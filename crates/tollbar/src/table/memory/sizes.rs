@@ -3,6 +3,7 @@
 use super::error::TableError;
 use super::layout::BUCKETS_AT;
 use super::slot::{Bucket, Slot, SLOTS};
+use super::special::{GROUP, OVERRIDES_MOST};
 use core::mem::size_of;
 use core::num::NonZeroU64;
 
@@ -26,16 +27,11 @@ pub(crate) const BUCKETS_LEAST: u64 = 5 * PART_UNIT;
 /// Bucket numbers are made of 32 bits of hash.
 pub(crate) const BUCKETS_MOST: u64 = 1 << 32;
 
-/// Places for overrides that share two cache lines.
-pub(crate) const GROUP: u64 = 8;
-/// The keys that may have a policy of their own, at most.
-pub(crate) const OVERRIDES_MOST: u64 = 1 << 19;
-
 /// The groups of places for so many overrides: twice as many places, so that both groups of a key are practically never full.
 pub(crate) fn override_groups(overrides: u64) -> u64 {
     match overrides {
         0 => 0,
-        some => some.div_ceil(GROUP / 2).max(2),
+        some => some.div_ceil(GROUP as u64 / 2).max(2),
     }
 }
 
@@ -57,7 +53,7 @@ impl Sizes {
         if overrides > OVERRIDES_MOST {
             return Err(TableError::Overrides);
         }
-        let overrides = override_groups(overrides) * GROUP * size_of::<Slot>() as u64;
+        let overrides = override_groups(overrides) * GROUP as u64 * size_of::<Slot>() as u64;
         // A table takes 20 bytes a key. These include its fixed parts if they are less than a hundredth of it.
         let fixed = (BUCKETS_AT as u64 + overrides) / 16;
         let slots = if fixed < slots / 100 { slots - fixed } else { slots };

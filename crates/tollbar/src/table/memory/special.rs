@@ -9,10 +9,12 @@
 //! says so.
 
 use super::error::TableError;
-use super::layout::Header;
-use super::sizes::OVERRIDES_MOST;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 
+/// Places for overrides that share two cache lines. One in loom's models, so that a key has two places.
+pub(crate) const GROUP: usize = if cfg!(loom) { 1 } else { 8 };
+/// The keys that may have a policy of their own, at most.
+pub(crate) const OVERRIDES_MOST: u64 = 1 << 19;
 const EXEMPT_BITS: u32 = 12;
 const COUNT_BITS: u32 = 32;
 const EXEMPT_MOST: u64 = (1 << EXEMPT_BITS) - 1;
@@ -27,6 +29,10 @@ pub(crate) const EXEMPT_KEY: u64 = 1;
 pub(crate) const OVERRIDE: u64 = 1 << EXEMPT_BITS;
 /// One change of an override.
 pub(crate) const CHANGE: u64 = 1 << COUNT_BITS;
+
+/// The word in the header. 0: there are none of either.
+#[repr(transparent)]
+pub(crate) struct SpecialCounts(AtomicU64);
 
 /// The counts at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +73,17 @@ impl Special {
     }
 }
 
-impl Header {
+impl SpecialCounts {
+    /// No key of either kind.
+    #[cfg(loom)]
+    pub(crate) fn new() -> SpecialCounts {
+        SpecialCounts(AtomicU64::new(0))
+    }
+
     /// The counts. Acquire: what was stored before a count was raised or a change counted.
     #[inline(always)]
-    pub(crate) fn special(&self) -> Special {
-        Special(self.special.load(Ordering::Acquire))
+    pub(crate) fn read(&self) -> Special {
+        Special(self.0.load(Ordering::Acquire))
     }
 
     /// Counts a change of an override, and a further one unless there are `most`.
@@ -86,7 +98,7 @@ impl Header {
 
     /// Counts a change of an override that stays.
     pub(crate) fn count_change(&self) {
-        self.special.fetch_add(CHANGE, Ordering::SeqCst);
+        self.0.fetch_add(CHANGE, Ordering::SeqCst);
     }
 
     /// Counts one `of` less; of an override, this is a change, too.
@@ -97,19 +109,19 @@ impl Header {
     }
 
     /// Sets both counts. Only while no other call uses the table.
-    pub(crate) fn set_special(&self, exempt: u64, overrides: u64) {
-        let changes = self.special().changes().wrapping_add(CHANGE);
-        self.special.store(changes | overrides << EXEMPT_BITS & OVERRIDES | exempt.min(EXEMPT_MOST), Ordering::Release);
+    pub(crate) fn set(&self, exempt: u64, overrides: u64) {
+        let changes = self.read().changes().wrapping_add(CHANGE);
+        self.0.store(changes | overrides << EXEMPT_BITS & OVERRIDES | exempt.min(EXEMPT_MOST), Ordering::Release);
     }
 
     fn count(&self, by: u64, if_so: impl Fn(Special) -> bool) -> Option<()> {
         // SeqCst: counts are ordered with the swaps of places, which are SeqCst, too.
-        let mut seen = self.special.load(Ordering::Acquire);
+        let mut seen = self.0.load(Ordering::Acquire);
         for _ in 0..TRIES {
             if !if_so(Special(seen)) {
                 return None;
             }
-            match self.special.compare_exchange(seen, seen.wrapping_add(by), Ordering::SeqCst, Ordering::Acquire) {
+            match self.0.compare_exchange(seen, seen.wrapping_add(by), Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => return Some(()),
                 Err(other) => seen = other,
             }

@@ -238,7 +238,7 @@ impl Policies {
         let stamp = self.memory.current_stamp(policy.0);
         let version = self.versions.known(stamp)?;
         // Acquire, as in `is_exempt`.
-        let special = self.memory.header().special();
+        let special = self.memory.header().special.read();
         match special.is_none() {
             true => Some((version, special)),
             false => None,

@@ -29,7 +29,7 @@ impl Policies {
         }
         // The call raises the count before it takes a place, so no request misses an exempt key. If the process is killed in between, the count
         // is too high, and requests search the set without need.
-        self.memory.header().count_exempt()?;
+        self.memory.header().special.count_exempt()?;
         // The emptier group first, so that both groups fill evenly.
         let [first, second] = groups(hash);
         let taken = |group: usize| self.group(group).filter(|place| place.load(Ordering::Relaxed) != EMPTY).count();
@@ -39,7 +39,7 @@ impl Policies {
                 return Ok(());
             }
         }
-        self.memory.header().count_less(EXEMPT_KEY);
+        self.memory.header().special.count_less(EXEMPT_KEY);
         Err(TableError::Exempt)
     }
 
@@ -49,7 +49,7 @@ impl Policies {
         let mut found = false;
         for place in groups(hash).into_iter().flat_map(|group| self.group(group)) {
             if place.compare_exchange(hash, EMPTY, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                self.memory.header().count_less(EXEMPT_KEY);
+                self.memory.header().special.count_less(EXEMPT_KEY);
                 found = true;
             }
         }
@@ -60,7 +60,7 @@ impl Policies {
     #[inline(always)]
     pub(crate) fn is_exempt(&self, hash: u64) -> bool {
         // In most tables no key is exempt, and this load decides.
-        self.memory.header().special().has_exempt() && self.is_in_set(not_empty(hash))
+        self.memory.header().special.read().has_exempt() && self.is_in_set(not_empty(hash))
     }
 
     #[cold]

@@ -65,7 +65,7 @@ impl Policies {
 
     /// What credit under a version is known by, at this moment ([`Version::credit_mark`]).
     pub(crate) fn credit_mark(&self, version: &Version) -> u64 {
-        version.credit_mark(self.memory.header().special().changes())
+        version.credit_mark(self.memory.header().special.read().changes())
     }
 
     /// The version that the key with `hash` is under: its override's, or the current one of its policy.

@@ -4,6 +4,7 @@ pub(crate) mod candidates;
 pub(crate) mod give_back;
 #[cfg(all(loom, test))]
 mod models;
+pub(crate) mod overrides;
 pub(crate) mod probe;
 pub(crate) mod protocol;
 

@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread::{self, ThreadId};
+use overrides::Map;
 use rules::{adopted, converted, expires, full_at, named, related, By, FAST, FINE, PERMIT, SLOW};
 use std::println;
 
@@ -48,9 +49,13 @@ enum Act {
     Settle(usize, u64, u64),
     /// A settlement of the receipt that the thread's last take opened: time, cost.
     SettleOwn(u64, u64),
+    /// A policy of its own for the key: this version.
+    Own(Key, u64),
+    /// The end of the key's own policy.
+    End(Key),
 }
 
-use Act::{Ask, Change as SetVersion, Reset, Settle, SettleOwn, Short, Take};
+use Act::{Ask, Change as SetVersion, End, Own, Reset, Settle, SettleOwn, Short, Take};
 
 /// A charge with a receipt: the key, the time and the cost of the charge, and the receipt's number and check.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +102,7 @@ struct World {
     papers: Vec<Paper>,
     /// The newest time of any request under [`By::Lent`]. A settlement reads its time here.
     clock: AtomicU64,
+    overrides: Option<Map>,
 }
 
 impl States for World {
@@ -108,7 +114,7 @@ impl States for World {
         if !related(found, key) {
             return Relation::Other;
         }
-        match found != key && self.current(named(key).0) == key >> TAG_BITS {
+        match found != key && self.version(key & TAG, named(key).0) == key >> TAG_BITS {
             true => Relation::Former,
             false => Relation::Same,
         }
@@ -136,7 +142,8 @@ impl World {
         let receipts = Receipts::new();
         let papers = scene.charges.iter().map(|&(key, at, cost)| open(&receipts, 7, key, at, cost)).collect();
         let (current, clock) = (AtomicU64::new(1), AtomicU64::new(0));
-        World { buckets, journal, on_full: *on_full, current, receipts, papers, clock }
+        let overrides = scene.overrides.as_ref().map(|keys| Map::new(weak, keys));
+        World { buckets, journal, on_full: *on_full, current, receipts, papers, clock, overrides }
     }
 
     /// The number of the current version.
@@ -149,12 +156,18 @@ impl World {
         }
     }
 
+    /// The number of the version that a key is under, like `Policies::stamp_for`.
+    fn version(&self, tag: u64, by: By) -> u64 {
+        let own = self.overrides.as_ref().and_then(|map| map.lookup(tag));
+        own.unwrap_or_else(|| self.current(by))
+    }
+
     fn candidates(&self, Key(tag, _, [first, second]): Key) -> Candidates<'_> {
         Candidates { first: &self.buckets[first], second: &self.buckets[second], tag }
     }
 
     fn word(&self, Key(tag, by, _): Key) -> u64 {
-        self.current(by) << TAG_BITS | tag
+        self.version(tag, by) << TAG_BITS | tag
     }
 
     fn act(&self, act: Act, own: &mut Option<Paper>) -> Done {
@@ -177,6 +190,8 @@ impl World {
                     done.opened = *own;
                 }
             }
+            Own(Key(tag, ..), version) => self.overrides.as_ref().expect("a map").set(tag, version),
+            End(Key(tag, ..)) => self.overrides.as_ref().expect("a map").clear(tag),
             Settle(n, now, cost) => (done.key, done.settled) = self.settle(self.papers[n], now, cost),
             SettleOwn(now, cost) => {
                 if let Some(paper) = own.take() {
@@ -275,11 +290,13 @@ struct Scene {
     threads: std::sync::Arc<[Vec<Act>]>,
     /// Charges in the slots that have open receipts: key, time, cost.
     charges: Vec<(Key, u64, u64)>,
+    /// The keys that have a policy of their own at the beginning, and its version. `None`: no key ever has one.
+    overrides: Option<Vec<(Key, u64)>>,
 }
 
 fn scene(on_full: OnFull, slots: &[Pair], threads: &[&[Act]]) -> Scene {
     let threads = threads.iter().map(|acts| acts.to_vec()).collect();
-    Scene { on_full, slots: slots.to_vec(), threads, charges: Vec::new() }
+    Scene { on_full, slots: slots.to_vec(), threads, charges: Vec::new(), overrides: None }
 }
 
 /// Opens a receipt for a charge under a version.
@@ -301,6 +318,10 @@ struct Played {
     /// The slots after each number of changes.
     tables: Vec<Vec<Pair>>,
     threads: Vec<(ThreadId, Vec<Done>)>,
+    /// The places of the map of overrides at the end.
+    overrides: Vec<Pair>,
+    /// Whether a key may come back to a former version.
+    returns: bool,
 }
 
 /// Explores a scene. loom tries another order only where an access conflicts with another thread's last access. So it may not try that a
@@ -350,7 +371,8 @@ fn play(scene: &Scene, first: usize, weak: bool) -> Played {
         table[change.slot] = change.new;
         tables.push(table);
     }
-    Played { on_full: scene.on_full, weak, changes, tables, threads }
+    let overrides = world.overrides.as_ref().map_or_else(Vec::new, Map::end);
+    Played { on_full: scene.on_full, weak, changes, tables, threads, overrides, returns: scene.overrides.is_some() }
 }
 
 /// Whether a key that comes under the version of this key word may expire earlier, and so move to another slot.
@@ -359,5 +381,6 @@ fn moves(key: u64) -> bool {
 }
 
 mod judge;
+mod overrides;
 mod receipts;
 mod scenes;

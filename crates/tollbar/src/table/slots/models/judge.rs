@@ -27,7 +27,7 @@ impl Played {
                         cost != 0 && done.admitted() == cost && done.event() != Some(Event::Unremembered)
                     }
                     Reset(..) => done.reset,
-                    SetVersion(_) | Take(..) | Settle(..) | SettleOwn(..) => false,
+                    SetVersion(_) | Take(..) | Settle(..) | SettleOwn(..) | Own(..) | End(_) => false,
                 };
                 match (writes, done.act) {
                     (false, _) => self.justify(done),
@@ -37,7 +37,11 @@ impl Played {
                     }
                     (true, _) => self.account(done, own.pop().expect("an answer without its swap")),
                 }
-                assert!(own.iter().all(|change| change.converts(done.key)), "a swap of no act: {:?}", self.changes);
+                assert!(
+                    own.iter().all(|change| change.converts(done.key, self.returns)),
+                    "a swap of no act: {:?}",
+                    self.changes
+                );
             }
         }
     }
@@ -102,7 +106,7 @@ impl Played {
                 // reset could move the key.
                 own.map_or(true, |own| expires(*own) <= now) || table.iter().all(|pair| expires(*pair) > now)
             }),
-            SetVersion(_) | Take(..) | Settle(..) | SettleOwn(..) => true,
+            SetVersion(_) | Take(..) | Settle(..) | SettleOwn(..) | Own(..) | End(_) => true,
         };
         assert!(justified, "the answer was right at no instant: {done:?} in {tables:?}");
     }
@@ -173,8 +177,8 @@ impl Done {
 
 impl Change {
     /// Whether the change only converted `key` from a former version of its policy to a later one. A key that has expired loses its slot
-    /// instead.
-    pub(super) fn converts(&self, key: u64) -> bool {
+    /// instead. `returns`: the key may also come back to a former version, because it has had a policy of its own.
+    pub(super) fn converts(&self, key: u64, returns: bool) -> bool {
         let Change { old, new, .. } = *self;
         if new.key == key && moves(key) && !related(old.key, key) {
             // The key has moved to another slot, and has not inherited that slot's debt.
@@ -182,7 +186,7 @@ impl Change {
         }
         let expected = if new.key == 0 { expires(old) } else { adopted(new.key, old) };
         related(old.key, key)
-            && old.key < key
+            && (old.key < key || returns)
             && old.key != new.key
             && (new.key == 0 || related(new.key, key))
             && (new.state == expected || moves(new.key))
