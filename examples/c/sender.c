@@ -1,8 +1,8 @@
-/* A sender of text messages: callers hand messages over at any rate, and a worker sends 20 a second, in their order.
+/* A sender of text messages: callers submit messages at any rate, and a worker sends 20 a second, in their order.
  *
  *     cc sender.c $(pkg-config --cflags --libs tollbar) -lpthread -o sender && ./sender
  *
- * Of 40 messages at once the queue keeps 25, and one leaves at once. The caller hears of the other 14 at once, and may try later. */
+ * Of 40 messages at once the queue keeps 25, and one leaves at once. The other 14 are refused at once, and their caller may try later. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 // A server that lets each client make three requests a minute.
 //
 //	go run .          serves on localhost:8080
-//	go run . -demo    asks itself five times and says what came
+//	go run . -demo    sends itself five requests and prints the answers
 //
-// Start it twice, with other addresses: both count in one table, since that is in a file.
+// Start it twice, with two addresses: both servers count in one table, because the table is in a file.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 func run(listen, file, policy string, demo bool) error {
 	clients, err := tollbar.OpenTable(file, tollbar.TableOptions{Capacity: 100_000}, policy)
 	if err != nil {
-		return err // says the column of the policy, or what is wrong with the file
+		return err // names the column of the policy, or the fault of the file
 	}
 	defer clients.Close()
 	limit, err := tollhttp.New(tollhttp.Options{Limits: []tollhttp.Limit{{Name: "client", Table: clients}}})
@@ -50,7 +50,7 @@ func run(listen, file, policy string, demo bool) error {
 	return http.ListenAndServe(listen, handler)
 }
 
-// ask makes five requests of a server of its own.
+// ask starts a server and sends it five requests.
 func ask(handler http.Handler) error {
 	server := httptest.NewServer(handler)
 	defer server.Close()

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Two processes share 100 requests a second through a Redis of their own, which is killed and started again under them:
-# run.sh [SECONDS [BUILD]]. Redis is away for the middle third of the time. What each process prints is shown side by side, as two
-# terminals would have it.
+# run.sh [SECONDS [BUILD]]: two processes share 100 requests a second through a Redis of their own. The script kills Redis after a third of the
+# time and starts it again, empty, after two thirds. It prints the output of both processes side by side.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -1,5 +1,5 @@
-/* One of several machines that share 100 requests a second through Redis: share URL [SECONDS]. It tries 500 times a second,
- * and once a second says how many it has admitted, of them how many on its own account, and whether Redis answers. */
+/* share URL [SECONDS]: one of several machines that share 100 requests a second through Redis. It tries 500 times a second,
+ * and prints once a second how many it has admitted, how many of these while Redis had not answered, and whether Redis answers. */
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@ static const char *answers(uint32_t circuit) {
     return circuit == TOLLBAR_CIRCUIT_CLOSED ? "redis answers" : "redis is away";
 }
 
-/* From within tollbar_lease_client_tick. */
+/* tollbar_lease_client_tick calls this when the circuit changes. */
 static void on_change(void *last, uint32_t circuit) {
     *(uint32_t *)last = circuit;
 }
 
-/* Waits for the client's descriptor, for what it is waiting for, `wait_ms` at most. */
+/* Waits for the events that the client needs on its descriptor, `wait_ms` at most. */
 static void wait_for(tollbar_lease_client *client, uint32_t wait_ms) {
     struct pollfd redis = {-1, 0, 0};
     uint32_t events = 0;
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
 
     for (start = tollbar_lease_now(lease); seconds == 0 || (long)second < seconds;) {
         const uint64_t passed = tollbar_lease_now(lease) - start;
-        /* What is due since the last time round: one every two milliseconds. */
+        /* The requests that are due since the last round: one every two milliseconds. */
         for (; tried < passed / 2000000; tried++)
             admitted += tollbar_lease_check(lease, NULL, 0, 1, NULL) == TOLLBAR_ALLOWED;
         if (passed / 1000000000 > second) {

@@ -1,29 +1,29 @@
 #include "ngx_tollbar_conn.h"
 
-/* Tests put something here: it stands before every access to the shared memory. */
+/* A hook for tests in front of every access to the shared memory. */
 #ifndef NGX_TOLLBAR_CONN_STEP
 #define NGX_TOLLBAR_CONN_STEP()
 #endif
 
 #define MAGIC UINT64_C(0x31636e6f636c6f74)
 
-/* A cache line is the least that a window moves by. */
+/* Windows begin at cache lines, which have 8 words. */
 #define LINE 8
 #define LEAST_WINDOW 32
 
-/* Of a slot's word. */
+/* The fields of a slot's word. */
 #define COUNT UINT64_C(0xffff)
 #define DECIDING UINT64_C(0x10000)
 #define OWNER_AT 17
 #define TAG_AT 27
 
-/* Of a record's: the process's number above its start above the state. */
+/* The states in the lowest bits of a record's word. The process's start and number are above. */
 #define STATE UINT64_C(3)
 #define LIVE UINT64_C(1)
 #define CLEANING UINT64_C(2)
 #define DEAD UINT64_C(3)
 
-/* So often somebody tries who meets others. */
+/* The attempts of a request that meets undecided ones. */
 #ifndef NGX_TOLLBAR_CONN_ATTEMPTS
 #define NGX_TOLLBAR_CONN_ATTEMPTS 24
 #endif
@@ -45,26 +45,26 @@ typedef ngx_tollbar_conn_t view_t;
 typedef ngx_tollbar_conn_memory_t memory_t;
 typedef ngx_tollbar_conn_process_t process_t;
 
-/* What a process sees of a key. */
+/* The sums of a scan of a key's window. */
 typedef struct {
-    uint64_t held;     /* by others */
-    uint64_t deciding; /* likewise */
-    uint64_t own;      /* the slot of its own, or NOWHERE */
-    uint64_t own_word; /* 0 if it has none */
+    uint64_t held;     /* decided requests of other owners */
+    uint64_t deciding; /* undecided requests of other owners */
+    uint64_t own;      /* this process's slot, or NOWHERE */
+    uint64_t own_word; /* its word, 0 if there is none */
     uint64_t free;     /* the first free slot, or NOWHERE */
 } seen_t;
 
-static void look(const view_t *view, uint64_t hash, seen_t *seen);
+static void scan(const view_t *view, uint64_t hash, seen_t *seen);
 static void add_up(const view_t *view, uint64_t at, uint64_t word, seen_t *seen);
-static int lose_dead(view_t *view, uint64_t hash, uint64_t now);
+static int mark_dead(view_t *view, uint64_t hash, uint64_t now);
 static void pause_between(uint32_t owner, int attempt);
 static uint64_t window_of(size_t processes);
 static uint64_t first_of(const memory_t *memory, uint64_t hash);
 static uint64_t record_of(process_t process, uint64_t state);
 static process_t process_of(uint64_t record);
 
-/* Sequentially consistent where nothing else is said: [E1] is about the one order of those who count themselves and then look.
- * A weaker order would let two of them look before either is seen. */
+/* Sequentially consistent, except for put_relaxed: [E1] needs a single order of all processes that count their requests and then add up.
+ * With a weaker order two processes could add up before either sees the other's count. */
 static uint64_t get(const uint64_t *word)
 {
     NGX_TOLLBAR_CONN_STEP();
@@ -77,8 +77,8 @@ static void put(uint64_t *word, uint64_t value)
     __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-/* For what only makes a count smaller, or certain. Whoever sees it late counts one too many for a moment, and nothing
- * else is told by it. */
+/* For stores that lower a count or clear its mark. A process that sees such a store late counts one too many for a moment, and reads nothing else
+ * that depends on it. */
 static void put_relaxed(uint64_t *word, uint64_t value)
 {
     NGX_TOLLBAR_CONN_STEP();
@@ -164,7 +164,7 @@ void ngx_tollbar_conn_clean(view_t *view, process_t self)
             continue;
         }
         process = process_of(record);
-        /* One that has this process's number is not this process, which has no other record than the one passed over. */
+        /* A record with this process's number is of an ended process, because this process has no record except the one passed over. */
         if ((record & STATE) == DEAD || process.number == self.number || view->gone(process, 1)) {
             taken[n] = (unsigned char) swap(&memory->records[n], record, record_of(self, CLEANING));
             any |= taken[n];
@@ -179,7 +179,7 @@ void ngx_tollbar_conn_clean(view_t *view, process_t self)
             put_relaxed(&memory->slots[n], 0);
         }
     }
-    /* After the slots, as they are seen by whoever has the record next. */
+    /* The records are freed after the slots, so that the next owner of a record finds no slots of the former one. */
     for (n = 0; n < NGX_TOLLBAR_CONN_OWNERS; n++) {
         if (taken[n]) {
             put(&memory->records[n], 0);
@@ -195,7 +195,7 @@ int ngx_tollbar_conn_enter(view_t *view, uint64_t hash, uint32_t limit, uint64_t
     seen_t seen;
 
     for (;;) {
-        look(view, hash, &seen);
+        scan(view, hash, &seen);
         mine = seen.own_word & COUNT;
         if (seen.held + seen.deciding + mine < limit) {
             if (seen.own != NOWHERE) {
@@ -212,14 +212,14 @@ int ngx_tollbar_conn_enter(view_t *view, uint64_t hash, uint32_t limit, uint64_t
                 }
             }
             *slot = seen.own;
-            look(view, hash, &seen);
+            scan(view, hash, &seen);
             if (seen.held + seen.deciding + mine + 1 <= limit) {
                 put_relaxed(&slots[*slot], word & ~DECIDING);
                 return NGX_TOLLBAR_CONN_IN;
             }
             put_relaxed(&slots[*slot], mine != 0 ? (word & ~DECIDING) - 1 : 0);
         }
-        if (lose_dead(view, hash, now)) {
+        if (mark_dead(view, hash, now)) {
             continue;
         }
         if (seen.held + mine >= limit || ++attempt == NGX_TOLLBAR_CONN_ATTEMPTS) {
@@ -233,11 +233,11 @@ void ngx_tollbar_conn_leave(view_t *view, ngx_tollbar_conn_slot_t slot)
 {
     uint64_t word;
 
-    /* After it has parted, it is not its own any more. */
+    /* After ngx_tollbar_conn_part the slot no longer belongs to this process. */
     if (view->record == 0) {
         return;
     }
-    /* Nobody else writes it. */
+    /* Only this process writes its slot ([S2]), so a plain store suffices. */
     word = get(&view->memory->slots[slot]);
     put_relaxed(&view->memory->slots[slot], (word & COUNT) > 1 ? word - 1 : 0);
 }
@@ -246,7 +246,7 @@ uint32_t ngx_tollbar_conn_count(view_t *view, uint64_t hash)
 {
     seen_t seen;
 
-    look(view, hash, &seen);
+    scan(view, hash, &seen);
     return (uint32_t) (seen.held + (seen.own_word & COUNT));
 }
 
@@ -255,8 +255,8 @@ uint64_t ngx_tollbar_conn_hash(const view_t *view, const void *key, size_t lengt
     return ngx_tollbar_conn_siphash(view->memory->seed, key, length);
 }
 
-/* The key's window, all of it: what others have may be behind slots that have become free. */
-static void look(const view_t *view, uint64_t hash, seen_t *seen)
+/* Scans the key's whole window, because taken slots may follow free ones. */
+static void scan(const view_t *view, uint64_t hash, seen_t *seen)
 {
     const memory_t *memory = view->memory;
     const uint64_t *slots = memory->slots;
@@ -288,15 +288,15 @@ static void add_up(const view_t *view, uint64_t at, uint64_t word, seen_t *seen)
         seen->own = at;
         seen->own_word = word;
     } else if ((get(&view->memory->records[owner]) & STATE) == LIVE) {
-        /* The record is read after the slot. A process is live in its record before it has a slot: none that has is taken
-         * for dead. */
+        /* Read the record after the slot: a process becomes live before it takes a slot, so the owner of a taken slot never looks
+         * as if it had not joined yet. */
         seen->held += (word & COUNT) - ((word & DECIDING) != 0);
         seen->deciding += (word & DECIDING) != 0;
     }
 }
 
-/* Asks after those that have some of this key. Whether there is anybody who has died. */
-static int lose_dead(view_t *view, uint64_t hash, uint64_t now)
+/* Checks whether the owners of the key's slots live, and marks ended ones as dead. Returns whether it marked one. */
+static int mark_dead(view_t *view, uint64_t hash, uint64_t now)
 {
     memory_t *memory = view->memory;
     uint64_t at = first_of(memory, hash), end = at + memory->window;
@@ -314,7 +314,7 @@ static int lose_dead(view_t *view, uint64_t hash, uint64_t now)
         if ((record & STATE) != LIVE || asked == now + 1) {
             continue;
         }
-        /* One more, since there can be a time 0. */
+        /* Plus 1, because `now` may be 0. */
         view->asked[owner] = now + 1;
         if (view->gone(process_of(record), asked / 256 != (now + 1) / 256)) {
             any |= swap(&memory->records[owner], record, (record & ~STATE) | DEAD);
@@ -336,8 +336,8 @@ static void pause_between(uint32_t owner, int attempt)
     }
 }
 
-/* A key that all processes have needs a slot for each, and others are to find one, too. After a reload there are twice as
- * many for a time. */
+/* A key of all processes needs a slot for each, and other keys need slots in the same window. After a reload there are twice as
+ * many processes for a while. So the window has at least four slots for each process. */
 static uint64_t window_of(size_t processes)
 {
     uint64_t window = LEAST_WINDOW;
@@ -348,7 +348,7 @@ static uint64_t window_of(size_t processes)
     return window;
 }
 
-/* The part of the hash that is not in the tag says in which line the window begins. The last one ends with the slots. */
+/* The start of a key's window: the bits of the hash that are not in the tag choose a cache line. The last window ends at the last slot. */
 static uint64_t first_of(const memory_t *memory, uint64_t hash)
 {
     uint64_t lines = (memory->slots_n - memory->window) / LINE + 1;

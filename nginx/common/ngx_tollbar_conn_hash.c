@@ -1,4 +1,4 @@
-/* SipHash-2-4, of Aumasson and Bernstein, as its paper describes it. */
+/* SipHash-2-4 of Aumasson and Bernstein. */
 
 #include "ngx_tollbar_conn.h"
 

@@ -58,7 +58,7 @@ void ngx_tollbar_conn_zones_join(ngx_array_t *zones, ngx_log_t *log)
     ngx_tollbar_conn_zone_t **zone = zones->elts;
     ngx_uint_t n;
 
-    /* The processes that look after caches have nothing to count. */
+    /* Cache managers and loaders have no requests to count. */
     for (n = 0; n < zones->nelts && ngx_process != NGX_PROCESS_HELPER; n++) {
         ngx_tollbar_conn_zone_join(zone[n], log);
     }

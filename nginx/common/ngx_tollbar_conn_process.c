@@ -1,4 +1,4 @@
-/* Which process this is, and whether another one is still there. */
+/* The identity of this process, and whether another process has ended. */
 
 #include "ngx_tollbar_conn.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What fits into a record beside the number. */
+/* The largest start time that fits into a record. */
 #define START_MOST UINT32_C(0x3fffffff)
 
 static uint32_t start_of(uint32_t number, char *state);
@@ -33,7 +33,7 @@ int ngx_tollbar_conn_gone(ngx_tollbar_conn_process_t process, int thorough)
     if (kill((pid_t) process.number, 0) != 0 && errno == ESRCH) {
         return 1;
     }
-    /* The number is in use: by a process that has ended and that its parent has not asked after yet, or by another one? */
+    /* The number is in use. It may belong to a zombie, or to a later process. */
     if (!thorough || process.start == 0) {
         return 0;
     }
@@ -41,7 +41,7 @@ int ngx_tollbar_conn_gone(ngx_tollbar_conn_process_t process, int thorough)
     return start != 0 && (start != process.start || state == 'Z' || state == 'X');
 }
 
-/* When the process began, in ticks since the machine did; 0 if that cannot be known. Systems without /proc go by numbers alone. */
+/* The process's start in clock ticks since boot. 0 if it is unknown: without /proc only numbers identify processes. */
 static uint32_t start_of(uint32_t number, char *state)
 {
     char text[1024];
@@ -61,8 +61,8 @@ static uint32_t start_of(uint32_t number, char *state)
         return 0;
     }
     text[length] = '\0';
-    /* The name in brackets may hold anything, so the fields are counted from its end: the state is the third of all, the
-     * start is the 22nd. */
+    /* The name in brackets may contain any byte, so the fields are counted from the last bracket: the state is field 3, the
+     * start is field 22. */
     field = strrchr(text, ')');
     if (field == NULL || field[1] != ' ') {
         return 0;

@@ -86,7 +86,7 @@ ngx_int_t ngx_tollbar_conn_zone_enter(zone_t *zone, ngx_str_t *key, ngx_uint_t l
     ngx_flag_t first;
     int rc = NGX_TOLLBAR_CONN_FULL;
 
-    /* For one process without a master, init_process is not called after a reload. */
+    /* nginx does not call init_process after a reload of a single process without a master, so the process joins here. */
     first = zone->full.second != ngx_time();
     if (view->record == 0 && first) {
         ngx_tollbar_conn_zone_join(zone, log);
@@ -95,7 +95,7 @@ ngx_int_t ngx_tollbar_conn_zone_enter(zone_t *zone, ngx_str_t *key, ngx_uint_t l
         hash = zone->keys_hash ^ ngx_tollbar_conn_hash(view, key->data, key->len);
         rc = ngx_tollbar_conn_enter(view, hash, (uint32_t) limit, ngx_current_msec, &held->slot);
         if (rc == NGX_TOLLBAR_CONN_FULL && first) {
-            /* Slots of workers that were killed, and that no new worker has come for. */
+            /* Frees the slots of killed workers that no new worker has cleaned up yet. */
             ngx_tollbar_conn_clean(view, ngx_tollbar_conn_self());
             rc = ngx_tollbar_conn_enter(view, hash, (uint32_t) limit, ngx_current_msec, &held->slot);
         }
@@ -120,7 +120,7 @@ void ngx_tollbar_conn_zone_leave(ngx_tollbar_conn_held_t *held)
     ngx_tollbar_conn_leave(&held->zone->view, held->slot);
 }
 
-/* nginx calls this with the zone mapped, either new or as the running configuration has it. */
+/* nginx calls this with the zone mapped. Its memory is new, or still in use by the running configuration. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     zone_t *zone = shm_zone->data;
@@ -139,18 +139,18 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
                           &zone->where.file, zone->where.line);
             return NGX_ERROR;
         }
-        /* A master is no owner. A process without one is, and stays the owner that it was. */
+        /* A master is no owner. A single process without a master is one, and keeps its record. */
         if (old != NULL) {
             zone->view = old->view;
         }
     }
-    /* By another key the same words would be somebody else. */
+    /* The hash of KEY's text separates the counts of two configurations whose KEYs have equal values. */
     zone->keys_hash = ngx_tollbar_conn_hash(&zone->view, zone->keys.data, zone->keys.len);
     return NGX_OK;
 }
 
-/* The slab stays at the start of the zone, since nginx looks at its mutex whenever a worker dies; all that it has to give
- * becomes the table's. */
+/* Makes the table in all memory that the slab allocator can give. The slab's header stays at the start of the zone, because nginx checks its
+ * mutex whenever a worker dies. */
 static ngx_int_t make(ngx_shm_zone_t *shm_zone)
 {
     zone_t *zone = shm_zone->data;
@@ -160,7 +160,7 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone)
     ssize_t n = -1;
     uint64_t seed[2];
 
-    /* Not ngx_random: who can guess the seed can choose keys that fill a window. */
+    /* Not ngx_random: a client that guesses the seed can choose keys that fill a window. */
     if (fd != NGX_INVALID_FILE) {
         n = ngx_read_fd(fd, seed, sizeof(seed));
         ngx_close_file(fd);
@@ -169,7 +169,7 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone)
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, ngx_errno, "/dev/urandom cannot be read");
         return NGX_ERROR;
     }
-    /* More than a page comes as whole pages, so it is aligned to a cache line. */
+    /* The allocator gives more than a page as whole pages, which are aligned to cache lines. */
     pool->data = ngx_slab_alloc_locked(pool, room);
     if (pool->data != NULL) {
         zone->view.memory = ngx_tollbar_conn_make(pool->data, room, processes(zone), seed);
@@ -184,7 +184,7 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone)
     return NGX_OK;
 }
 
-/* As many workers as there may be. It is only about room: others than these are counted, too. */
+/* The number of workers for which windows have room. More workers are counted, too. */
 static size_t processes(const zone_t *zone)
 {
     ngx_core_conf_t *core = (ngx_core_conf_t *) ngx_get_conf(zone->cycle->conf_ctx, ngx_core_module);

@@ -1,10 +1,10 @@
-/* A zone of nginx's shared memory in which requests or connections are counted: what the modules for http and for stream have
- * in common. ngx_tollbar_conn.h says how they are counted.
+/* A zone of nginx's shared memory that counts open requests or connections, for the modules of http and stream. ngx_tollbar_conn.h
+ * has the protocol.
  *
- * The master makes the table before it forks, and nobody ever takes the zone's mutex. On a reload a zone of the same size goes on,
- * and what old workers have still counts. Where the key is made of something else, they and the new ones count apart in the
- * same memory. A zone of another size begins anew: what old workers have does not count in it. Nor does it for another
- * binary, which has memory of its own.
+ * The master makes the table before it forks, and no process takes the zone's mutex. After a reload with the same size the zone goes on,
+ * and requests of old workers still count. With another KEY old and new requests are counted separately in the
+ * same memory. A zone of another size begins empty, and does not count requests of old workers. Another binary has memory of its
+ * own.
  *
  * A module's order of calls:
  *
@@ -26,25 +26,25 @@
 typedef struct {
     ngx_shm_zone_t *shm_zone;
     ngx_cycle_t *cycle;
-    /* The directive that declares it. */
+    /* Where its directive stands. */
     ngx_tollbar_where_t where;
-    /* What keys are made of, as text, and a hash of it. */
+    /* The text of the directive's KEY, and its hash. */
     ngx_str_t keys;
     uint64_t keys_hash;
-    /* Who finds no place passes, and is not counted. */
+    /* on_full=allow: a request without a slot is admitted and not counted. */
     ngx_flag_t allow_when_full;
-    /* That it is full, which is said after it has been cleaned. */
+    /* Limits the log lines about a full zone, and the clean-ups before them. */
     ngx_tollbar_seldom_t full;
     ngx_tollbar_conn_t view;
 } ngx_tollbar_conn_zone_t;
 
-/* Where something is counted. */
+/* The zone and slot that count a request. */
 typedef struct {
     ngx_tollbar_conn_zone_t *zone;
     ngx_tollbar_conn_slot_t slot;
 } ngx_tollbar_conn_held_t;
 
-/* Reads `KEY zone=NAME:SIZE [on_full=deny|allow]`; the key itself is the module's to compile. */
+/* Reads `KEY zone=NAME:SIZE [on_full=deny|allow]`. The module compiles KEY. */
 char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, ngx_tollbar_conn_zone_t *zone);
 
 /* Reads `NAME NUMBER`. */
@@ -53,8 +53,8 @@ char *ngx_tollbar_conn_limit_read(ngx_conf_t *cf, void *tag, ngx_shm_zone_t **sh
 void ngx_tollbar_conn_zone_join(ngx_tollbar_conn_zone_t *zone, ngx_log_t *log);
 void ngx_tollbar_conn_zone_part(ngx_tollbar_conn_zone_t *zone);
 
-/* NGX_OK: counted, in `*held`. NGX_DECLINED: passes without being counted. NGX_BUSY: refused by the limit. NGX_ERROR: refused
- * because the zone is full, of which the log tells once a second. */
+/* NGX_OK: counted, and `*held` says where. NGX_DECLINED: admitted without a count. NGX_BUSY: refused by the limit. NGX_ERROR: refused
+ * because the zone is full, which is logged at most once a second. */
 ngx_int_t ngx_tollbar_conn_zone_enter(ngx_tollbar_conn_zone_t *zone, ngx_str_t *key, ngx_uint_t limit, ngx_log_t *log,
                                       ngx_tollbar_conn_held_t *held);
 void ngx_tollbar_conn_zone_leave(ngx_tollbar_conn_held_t *held);

@@ -90,5 +90,5 @@ pub fn flood(book: &mut Book, size: Size) {
 pub const WORK: &str = "fresh keys without end";
 /// The topic of the flood's figures.
 pub const TOPIC: &str = "fresh keys without end";
-pub const GREW: &str = "resident memory more after it";
+pub const GREW: &str = "growth of resident memory";
 pub const WORST: &str = "the slowest 256 keys";

@@ -49,9 +49,9 @@ impl Resident {
 }
 
 /// The topic of the figures of a full table.
-pub const FULL: &str = "a table that is 80 % full of keys that owe";
+pub const FULL: &str = "a table that is 80 % full of keys with a debt";
 pub const BYTES: &str = "bytes a key";
-pub const HOMELESS: &str = "keys that find no place";
+pub const HOMELESS: &str = "keys that find no slot";
 
 /// Measures a table with keys that all owe in 80 % of its slots: bytes per key, and the keys that find no slot.
 pub fn full(book: &mut Book, keys: usize) {

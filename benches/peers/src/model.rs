@@ -82,7 +82,7 @@ pub fn cores(book: &mut Book, keys: usize, amount: Amount, rounds: usize, turn: 
         let title = set.title(spread, Work::Allowed);
         set.row(book, &order, &title, Work::Allowed, &threads, Vec::new, amount);
     }
-    println!("\nmillions of requests a second: measured, and as the model says that is fitted to 1 and 2 threads");
+    println!("\nmillions of requests a second: measured, and by the model that is fitted to 1 and 2 threads");
     let mut seen: Vec<(String, Who)> = Vec::new();
     for group in book.groups.iter().filter(|group| group.threads == 1) {
         seen.extend(group.rows.iter().map(|row| (group.work.clone(), row.who)));

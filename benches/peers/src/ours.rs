@@ -10,7 +10,7 @@ use tollbar::{Decision, Policy, Verdict};
 
 /// What happens to a key for which there is no slot: the default of `Options::new`.
 pub const ON_FULL: &str =
-    "on_full = evict-nearest (a key for which there is no place takes that of the key that owes least)";
+    "on_full = evict-nearest (a new key without a free slot evicts the key whose debt ends first)";
 
 /// The keys for which a thread may have credit.
 pub const HOT_KEYS: u32 = 1024;

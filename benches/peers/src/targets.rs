@@ -172,7 +172,7 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
     let figure = |topic, what| book.value(topic, what, Some(who::TABLE));
     all.add("fresh keys without end: the slowest 256 keys", figure(flood::TOPIC, flood::WORST), false, 5.0, "ms");
     all.add(
-        "fresh keys without end: resident memory more after it",
+        "fresh keys without end: growth of resident memory",
         figure(flood::TOPIC, flood::GREW),
         false,
         0.0,
@@ -192,7 +192,7 @@ const WHY: [(&str, &str); 15] = [
     ("denied: requests a second", "a refusal writes no shared line; the head of this page has the load of the machine"),
     ("one key, allowed, 1 thread", "a thread finds its stripe and compares the owner before it spends"),
     ("no lease", "each request of both contenders hands one line over, whatever the arithmetic"),
-    ("one key, allowed, 2 threads", "governor's threads disturb each other only on two free processors"),
+    ("one key, allowed, 2 threads", "governor's two threads slow each other down only if both processors are free"),
     ("reading the TSC clock", "beside the clock a refusal reads the state and compares it with the limit"),
     ("bare CAS", "before the swap the arithmetic computes the word to store"),
     ("locked add", "tollbar hashes the key, compares it with the keys of its buckets, and swaps 16 bytes"),

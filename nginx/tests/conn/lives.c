@@ -1,4 +1,4 @@
-/* Whether a process is gone, as the system tells it: prints what is wrong. */
+/* Tests ngx_tollbar_conn_gone on real processes, and prints each fault. */
 
 #include <signal.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ int main(void)
     expect("it knows its start", self.start != 0, 1);
     expect("it is there", ngx_tollbar_conn_gone(self, 0) || ngx_tollbar_conn_gone(self, 1), 0);
 
-    /* One that had its number before. */
+    /* An earlier process with the same number. */
     other.start ^= 1;
     expect("at a glance nobody sees that", ngx_tollbar_conn_gone(other, 0), 0);
     expect("one that had the number before is gone", ngx_tollbar_conn_gone(other, 1), 1);

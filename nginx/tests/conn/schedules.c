@@ -1,11 +1,11 @@
-/* Tries every order in which the steps of a few owners can come, with at most so many changes from one that could go on to
- * another, and with one of them killed at every point. With the argument `all`, two owners are tried in every order; any other
- * argument is the name of the one scenario to try. A step is an access to the shared memory.
+/* A model checker: runs every interleaving of the steps of a few owners within a bound of preemptions, and kills one of them at every
+ * point. With the argument `all` two owners run in every interleaving without a bound. Any other argument is the name of one scenario. A
+ * step is an access to the shared memory.
  *
- * Each owner is a coroutine, which gives way before each step. An order is a list of choices. The program finds the next order by
- * changing the last choice that can be changed, and does everything again from the beginning.
+ * Each owner is a coroutine, which yields before each step. An interleaving is a list of choices. The program finds the next one by
+ * changing the last choice that can change, and runs everything again from the beginning.
  *
- * Some owners part while they are in, as a worker does that ends with requests unfinished, and leave only then. */
+ * Some owners part while their requests are open, as a worker does that ends with unfinished requests, and leave only afterwards. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,15 +27,15 @@ static void step(void);
 typedef struct {
     const char *name;
     int actors;
-    int joined;  /* so many have joined before the first step; the others join */
-    int rounds;  /* how often each enters and leaves */
+    int joined;  /* owners that have joined before the first step; the others join */
+    int rounds;  /* the times that each enters and leaves */
     uint32_t limit;
-    int changes; /* at most */
-    int kills;   /* at most */
+    int changes; /* the most preemptions */
+    int kills;   /* the most kills */
     int window;
-    int holds;   /* each enters so often before it leaves */
-    int parts;   /* so many of them, from the first on, part before they leave */
-    int reborn;  /* the process that comes last has the number of the first that was killed */
+    int holds;   /* the times that each enters before it leaves */
+    int parts;   /* owners, from the first, that part before they leave */
+    int reborn;  /* the last process has the number of the first killed one */
 } scenario_t;
 
 typedef struct {
@@ -52,7 +52,7 @@ static int current = -1;
 static uint64_t memory[512];
 static int choices[DEEPEST], options[DEEPEST], depth;
 static int killed_any;
-/* The number of a process that was killed, and that another process has now; nobody knows when either began. */
+/* The number of a killed process that another process has now. The start of both is unknown. */
 static uint32_t reborn;
 static int most_inside, refusals, lets;
 
@@ -91,7 +91,7 @@ static int inside(void)
     return sum;
 }
 
-/* Nobody is undecided on by whom no request is being decided on. */
+/* Checks that no slot is marked as undecided unless its owner is deciding a request. */
 static void decided(const actor_t *actor)
 {
     const memory_t *table = actor->view.memory;
@@ -127,7 +127,7 @@ static void enter_and_leave(actor_t *actor, int number, int round)
         if (inside() > (int) scenario->limit) {
             fail("more than the limit are in");
         }
-        /* Others come between, and it may be killed while it is in. */
+        /* Other owners run here, and this one may be killed while its request is open. */
         step();
     }
     if (number < scenario->parts) {
@@ -141,7 +141,7 @@ static void enter_and_leave(actor_t *actor, int number, int round)
     }
 }
 
-/* What one owner does. */
+/* The program of one owner. */
 static void act(int number)
 {
     actor_t *actor = &actors[number];
@@ -178,7 +178,7 @@ static void prepare(int number)
     makecontext(&actor->context, (void (*)(void)) act, 1, number);
 }
 
-/* Those that are left find room for the limit, though nobody has come and cleaned up. */
+/* Checks that the surviving owners can have `limit` requests, although no process has cleaned up. */
 static void survivors(void)
 {
     ngx_tollbar_conn_slot_t slots[8];
@@ -200,7 +200,7 @@ static void survivors(void)
     }
 }
 
-/* One order, from the beginning. */
+/* Runs one interleaving from the beginning. */
 static void run(void)
 {
     static const uint64_t seed[2] = { 1, 2 };
@@ -258,11 +258,11 @@ static void run(void)
         swapcontext(&scheduler, &actors[pick].context);
         current = -1;
     }
-    /* To those that are left, a process whose number has come again is there; only the one that has the number knows better. */
+    /* For the surviving owners a killed process lives if its number is in use again. Only the process with that number knows better. */
     if (!scenario->reborn) {
         survivors();
     }
-    /* Whatever has happened, the next process finds room for the limit and for no more, and no slot is lost. */
+    /* After every interleaving the next process can have exactly `limit` requests, and no slot is lost. */
     memset(&after, 0, sizeof(after));
     after.memory = table;
     after.gone = gone;
@@ -291,7 +291,7 @@ static void run(void)
     }
 }
 
-/* The last choice that can be another one is the next one. 0: that was all. */
+/* Moves to the next interleaving. 0: there is none. */
 static int advance(void)
 {
     while (depth > 0) {

@@ -1,10 +1,10 @@
-/* Workers enter and leave as fast as they can, and are killed at any instruction; nobody may ever see more than the limit.
+/* Workers enter and leave as fast as they can, and are killed at any instruction. No worker may ever see more than the limit.
  *
  * stress processes WORKERS KILLS   workers are processes, stopped and then killed with SIGKILL
  * stress threads   WORKERS KILLS   workers are threads, which break off at some access to the shared memory: for a sanitizer
  *
- * Who is in is also kept in one word a key, a byte for each worker, so that one addition tells who all are in at
- * that instant. */
+ * The test also counts the open requests of each key in one word, a byte for each worker, so that one atomic addition returns the counts of all
+ * workers at that instant. */
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ typedef struct {
     uint64_t too_many;
     uint64_t full;
     uint64_t stop;
-    /* Of threads: which life each one has, from 1. */
+    /* For threads: the number of each one's life, from 1. */
     uint64_t life[WORKERS_MOST];
     _Alignas(64) unsigned char table[TABLE_BYTES];
 } shared_t;
@@ -83,7 +83,7 @@ static uint32_t limit_of(uint64_t key)
 
 static uint64_t hash_of(uint64_t key)
 {
-    /* All have one window, and two of them differ in a bit. */
+    /* All keys have one window, and two of them differ in one bit. */
     return UINT64_C(0x0123456789abcdef) + key;
 }
 
@@ -138,7 +138,7 @@ static void work(int number, ngx_tollbar_conn_t *view)
     ngx_tollbar_conn_part(view);
 }
 
-/* What the dead worker had is not in any more; before anybody can know that it is dead. */
+/* Subtracts a dead worker's requests from the test's word, before another worker can know of the death. */
 static void bury(int number)
 {
     uint64_t key;
@@ -199,7 +199,7 @@ static void run_processes(void)
 static void *run_thread(void *argument)
 {
     int number = (int) (size_t) argument;
-    /* What a life leaves behind is not for the next one. */
+    /* The next life does not inherit the view of this one. */
     ngx_tollbar_conn_t *volatile view = malloc(sizeof(*view));
     ngx_tollbar_conn_process_t self = { (uint32_t) number + 1, 0 };
     unsigned seed = (unsigned) number;

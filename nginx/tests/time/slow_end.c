@@ -1,5 +1,5 @@
-/* For LD_PRELOAD: the process that is started takes half a second to end, and those that it forks do not. The process that starts a
- * daemon is then still there when the daemon serves already, which otherwise happens on a busy machine only. */
+/* For LD_PRELOAD: the started process takes half a second to end, and its children do not. So the process that starts a daemon still lives when
+ * the daemon already serves, which otherwise happens only on a busy machine. */
 
 #define _GNU_SOURCE
 

@@ -1,8 +1,8 @@
-/* For LD_PRELOAD: a monotonic clock that a test moves, and the wall clock as it is. The file CLOCK_FILE begins with the clock's
- * nanoseconds; while they are 0 the clock runs by itself.
+/* For LD_PRELOAD: a monotonic clock that a test moves, and the unchanged wall clock. The file CLOCK_FILE begins with the clock's
+ * nanoseconds. While they are 0 the clock runs by itself.
  *
- * The time-stamp counter stands still from the beginning: reading it is made a fault, and what the fault puts into the registers
- * is 0. A counter that does not move while time goes by is no clock, and the library takes the system's instead. */
+ * The time-stamp counter stands still: reading it raises a fault, whose handler writes 0 into the registers. The library finds that the
+ * counter does not advance with time, and uses the system's clock instead. */
 
 #define _GNU_SOURCE
 
@@ -64,7 +64,7 @@ __attribute__((constructor)) static void begin(void)
     stop_counter();
 }
 
-/* Not by way of the kernel's own page of code, which reads the counter. */
+/* A system call, because the vDSO reads the counter. */
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
     int64_t now = *nanoseconds;

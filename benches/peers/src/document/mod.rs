@@ -77,7 +77,7 @@ impl Document<'_> {
         for (name, fill) in fills {
             text = text.replace(&format!("{{{{{name}}}}}"), fill.trim_end());
         }
-        assert!(!text.contains("{{"), "the template asks for more than there is");
+        assert!(!text.contains("{{"), "the template has a name without a value");
         std::fs::write(docs.join("benchmarks.md"), text).expect("writable");
         println!("\nwritten: {}", docs.join("benchmarks.md").display());
     }
