@@ -39,17 +39,17 @@
  *     tollbar_limiter_check, credit                      70
  *     tollbar_limiter_check_at, credit                   75
  *     tollbar_table_check_at, known key                 160
- *     tollbar_limiter_check_at, two rates               148
- *     tollbar_table_check_at, known key, two rates      266
+ *     tollbar_limiter_check_at, two rates                93
+ *     tollbar_table_check_at, known key, two rates      206
  *     tollbar_table_check_at, known key beside overrides  645
- *     tollbar_table_check_at, full decision             314
+ *     tollbar_table_check_at, full decision             311
  *     tollbar_table_peek_at, known key                  178
  *     tollbar_table_peek_at, fresh key                  298
  *     tollbar_table_check_at, fresh key                 332
  *     tollbar_table_check_at, fresh key of a flood      360
  *     tollbar_table_check_at, hot key                   143
- *     tollbar_table_check_at, hot key, full decision    523
- *     tollbar_take_many_at, two known keys              531
+ *     tollbar_table_check_at, hot key, full decision    521
+ *     tollbar_take_many_at, two known keys              361
  *     tollbar_table_check_many_at, a key of 32          157
  *
  * Conventions

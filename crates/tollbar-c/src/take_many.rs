@@ -9,10 +9,10 @@ use super::status::*;
 use super::table::{table_code, tollbar_table};
 use core::cell::Cell;
 use core::ffi::c_void;
-use core::mem::size_of;
+use core::mem::{align_of, size_of};
 use tollbar::decision::{Decision, Reason, Verdict};
 use tollbar::in_flight::Ticket;
-use tollbar::table::PolicyId;
+use tollbar::table::{Asked, Found, PolicyId, Table, Time, Under};
 use tollbar::take_many::{Limit, ManyError, Several, LIMITS_MOST};
 
 /// The most limits of one call.
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn tollbar_take_many(
     out: *mut tollbar_taken,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    call(|| unsafe { take(limits, count, None, decisions, out) })
+    guard(|| unsafe { take_quickly(limits, count, 0, decisions, out, false) })
 }
 
 /// tollbar_take_many at the caller's time, which must be on the scale of every limit.
@@ -108,11 +108,147 @@ pub unsafe extern "C" fn tollbar_take_many_at(
     out: *mut tollbar_taken,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    call(|| unsafe { take(limits, count, Some(now_ns), decisions, out) })
+    guard(|| unsafe { take_quickly(limits, count, now_ns, decisions, out, true) })
+}
+
+/// Decides the usual case: two keys of one table that are known and admit their costs, and the caller wants the verdict only. The parameters
+/// are in the order of the public calls, so that they stay in their registers. `given`: `now` is the caller's time.
+///
+/// # Safety
+/// As the public calls.
+#[inline(always)]
+unsafe fn take_quickly(
+    limits: *const tollbar_limit,
+    count: usize,
+    now: u64,
+    decisions: *mut tollbar_decision,
+    out: *mut tollbar_taken,
+    given: bool,
+) -> i32 {
+    let off = (limits as usize) & (align_of::<tollbar_limit>() - 1);
+    if count != 2 || off | decisions as usize | out as usize != 0 {
+        // SAFETY: as the caller's.
+        return unsafe { take_any(limits, count, now, decisions, out, given) };
+    }
+    // SAFETY: aligned, and two limits by the caller's promise if it is not null.
+    match unsafe { limits.as_ref() } {
+        // SAFETY: as the caller's.
+        Some(first) if given => unsafe { take_two(first, true, now) },
+        // SAFETY: as the caller's.
+        Some(first) => unsafe { take_two_now(first) },
+        // SAFETY: as the caller's.
+        None => unsafe { take_any(limits, count, now, decisions, out, given) },
+    }
+}
+
+/// [`take_two`] at the time of the first limit's table.
+///
+/// # Safety
+/// As [`take_two`].
+#[inline(never)]
+unsafe fn take_two_now(first: &tollbar_limit) -> i32 {
+    // SAFETY: by the caller's promise.
+    match unsafe { reference(first.table) } {
+        // SAFETY: as the caller's.
+        Ok(table) => unsafe { take_two(first, false, table.table.now()) },
+        // SAFETY: as the caller's.
+        Err(_) => unsafe { take_any(first, 2, 0, core::ptr::null_mut(), core::ptr::null_mut(), false) },
+    }
+}
+
+/// # Safety
+/// `first` is the first of two limits, whose pointers are NULL or as said.
+#[inline(never)]
+unsafe fn take_two(first: &tollbar_limit, given: bool, now: u64) -> i32 {
+    // SAFETY: as the caller's.
+    match unsafe { take_two_keys(first, Time { now, given }) } {
+        true => TOLLBAR_ALLOWED,
+        // SAFETY: as the caller's.
+        false => unsafe { take_any(first, 2, now, core::ptr::null_mut(), core::ptr::null_mut(), given) },
+    }
+}
+
+/// Charges two keys of a table. False: nothing has been charged, because the limits are others or wrong, or because the call needs more than a
+/// look at both.
+///
+/// # Safety
+/// As [`take_two`].
+#[inline(always)]
+unsafe fn take_two_keys(one: &tollbar_limit, when: Time) -> bool {
+    // SAFETY: there are two by the caller's promise.
+    let other = unsafe { &*core::ptr::from_ref(one).add(1) };
+    if one.table != other.table {
+        return false;
+    }
+    // SAFETY: by the caller's promise.
+    let Ok(table) = (unsafe { reference(one.table) }) else { return false };
+    let table = &table.table;
+    let Some(under) = table.under(PolicyId::new(one.policy)) else { return false };
+    // SAFETY: by the caller's promise.
+    let first = unsafe { find(one, table, under, when.now) };
+    let Some(first) = &first else { return false };
+    if one.policy != other.policy {
+        // SAFETY: by the caller's promise.
+        return unsafe { take_apart(table, under, first, one, when) };
+    }
+    // SAFETY: by the caller's promise.
+    let second = unsafe { find(other, table, under, when.now) };
+    let Some(second) = &second else { return false };
+    let first = Asked { under, found: first, cost: &one.cost };
+    table.take_both(&first, &Asked { under, found: second, cost: &other.cost }, when)
+}
+
+/// [`take_two_keys`] under two policies.
+///
+/// # Safety
+/// As [`take_two`].
+#[inline(never)]
+unsafe fn take_apart(table: &Table, under: Under<'_>, first: &Found<'_>, one: &tollbar_limit, when: Time) -> bool {
+    // SAFETY: there are two by the caller's promise.
+    let other = unsafe { &*core::ptr::from_ref(one).add(1) };
+    let Some(others) = table.under(PolicyId::new(other.policy)) else { return false };
+    // SAFETY: by the caller's promise.
+    let second = unsafe { find(other, table, others, when.now) };
+    let Some(second) = &second else { return false };
+    let first = Asked { under, found: first, cost: &one.cost };
+    table.take_apart(&first, &Asked { under: others, found: second, cost: &other.cost }, when)
+}
+
+/// # Safety
+/// The key of `limit` is NULL or as said.
+#[inline(never)]
+unsafe fn find<'a>(limit: &tollbar_limit, table: &'a Table, under: Under<'a>, now: u64) -> Option<Found<'a>> {
+    // The general call says what is wrong with the other fields.
+    let wrong = limit.limiter as usize | limit.in_flight as usize | limit.ticket as usize | limit.most as usize;
+    if wrong != 0 || limit.key.is_null() || limit.length.wrapping_sub(1) >= KEY_MOST {
+        return None;
+    }
+    // SAFETY: not null, of so many bytes by the caller's promise.
+    let key = unsafe { core::slice::from_raw_parts(limit.key.cast::<u8>(), limit.length) };
+    table.find(under, key, now, limit.cost)
+}
+
+/// The longest keys of which a call without answers decides two at once.
+const KEY_MOST: usize = 16;
+
+/// # Safety
+/// As the public calls.
+#[inline(never)]
+unsafe fn take_any(
+    limits: *const tollbar_limit,
+    count: usize,
+    now: u64,
+    decisions: *mut tollbar_decision,
+    out: *mut tollbar_taken,
+    given: bool,
+) -> i32 {
+    // SAFETY: as the caller's.
+    code(unsafe { take(limits, count, given.then_some(now), decisions, out) })
 }
 
 /// # Safety
 /// As the public calls.
+#[inline(always)]
 unsafe fn take(
     limits: *const tollbar_limit,
     count: usize,
@@ -131,12 +267,6 @@ unsafe fn take(
     }
     // SAFETY: not null and aligned, of `count` limits by the caller's promise; `count` is small.
     let given = unsafe { core::slice::from_raw_parts(limits, count) };
-    if let ([one, other], true, true) = (given, decisions.is_null(), out.is_null()) {
-        // SAFETY: by the caller's promise.
-        if unsafe { take_both(one, other, now) } {
-            return Ok(TOLLBAR_ALLOWED);
-        }
-    }
     let mut several = Several::new(now);
     for from in given {
         // SAFETY: by the caller's promise.
@@ -147,29 +277,6 @@ unsafe fn take(
     }
     // SAFETY: as the caller's.
     unsafe { answer_all(&mut several, count, decisions, size, out) }
-}
-
-/// The usual case: two keys of one table that are known and admit their costs. False: nothing has been decided.
-///
-/// # Safety
-/// The pointers of both are NULL or as said.
-#[inline(always)]
-unsafe fn take_both(one: &tollbar_limit, other: &tollbar_limit, now: Option<u64>) -> bool {
-    // Both are keys of one table, and nothing else. One comparison of all the other fields: the general call says what is wrong with them.
-    let others = |limit: &tollbar_limit| {
-        limit.limiter as usize | limit.in_flight as usize | limit.ticket as usize | limit.most as usize
-    };
-    if (others(one) | others(other)) != 0 || one.table != other.table {
-        return false;
-    }
-    // SAFETY: by the caller's promise.
-    let found = unsafe {
-        let key = |limit: &tollbar_limit| bytes(limit.key.cast(), limit.length);
-        (reference(one.table), key(one), key(other))
-    };
-    let (Ok(table), Ok(key), Ok(second)) = found else { return false };
-    let one = (PolicyId::new(one.policy), key, one.cost);
-    table.table.take_both(one, (PolicyId::new(other.policy), second, other.cost), now)
 }
 
 /// Decides, and writes the answers.

@@ -17,15 +17,24 @@
 //!
 //! Most admitted in any interval of length t: for each of the two, `burst + limit/period · t`.
 
+mod bucket;
+mod one;
+mod steps;
+
 use super::{until, Algorithm, Charged, Reservation, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
-use crate::units::{bits, div_up, gcd, UnitLength, LAST, NEVER};
+use crate::units::{bits, gcd, UnitLength, LAST, NEVER};
+use bucket::Bucket;
 use core::num::{NonZeroU128, NonZeroU64};
+use one::One;
+use steps::Steps;
 
 /// Two compiled token buckets of one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pair {
+    /// First, because checks of one permit read nothing else.
+    one: One,
     steps: Steps,
     fast: Bucket,
     slow: Bucket,
@@ -41,117 +50,11 @@ pub struct Pair {
     slow_first: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Bucket {
-    /// Steps a permit.
-    permit: NonZeroU64,
-    burst: u64,
-    /// `burst` permits in steps.
-    tolerance: u64,
-}
-
 /// The TATs of a word, in steps.
 #[derive(Clone, Copy)]
 struct Tats {
     fast: u64,
     slow: u64,
-}
-
-/// Converts nanoseconds to steps of `nanos / per` nanoseconds, a fraction in lowest terms that is at least 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Steps {
-    nanos: u64,
-    per: NonZeroU64,
-    /// `floor(2^(64 + shift) · per / nanos)`, or 2^64 - 1 if that is 2^64.
-    reciprocal: u64,
-    shift: u32,
-}
-
-/// A clock reading in steps, rounded down and up.
-#[derive(Clone, Copy)]
-struct Clock {
-    down: u64,
-    up: u64,
-}
-
-impl Steps {
-    /// `None` unless `1 <= nanos / per` and `nanos < 2^63`.
-    fn new(nanos: u128, per: u128) -> Option<Steps> {
-        let per = NonZeroU64::new(u64::try_from(per).ok()?)?;
-        let nanos = u64::try_from(nanos).ok().filter(|nanos| *nanos >= per.get() && *nanos >> 63 == 0)?;
-        // floor(log2(nanos / per)), so that the reciprocal has 64 bits.
-        let shift = bits(nanos / per).saturating_sub(1);
-        let divisor = NonZeroU128::new(u128::from(nanos))?;
-        // `per · 2^shift` is at most `nanos`, which is below 2^63: the numerator has 127 bits at most.
-        let reciprocal = (u128::from(per.get()) << shift.saturating_add(64).min(127)) / divisor;
-        Some(Steps { nanos, per, reciprocal: u64::try_from(reciprocal).unwrap_or(u64::MAX), shift })
-    }
-
-    #[inline(always)]
-    fn clock(&self, now: u64) -> Clock {
-        // The reciprocal is less than 1 too small, so the estimate is the quotient or 1 below it, and the remainder is below twice the
-        // divisor. Modulo 2^64 that remainder is exact.
-        let estimate = ((u128::from(now) * u128::from(self.reciprocal)) >> 64) as u64 >> self.shift;
-        let rest = now.wrapping_mul(self.per.get()).wrapping_sub(estimate.wrapping_mul(self.nanos));
-        let (down, rest) = match rest >= self.nanos {
-            true => (estimate.wrapping_add(1), rest.wrapping_sub(self.nanos)),
-            false => (estimate, rest),
-        };
-        Clock { down, up: down.wrapping_add(u64::from(rest != 0)) }
-    }
-
-    /// The first nanosecond at or after a number of steps; [`NEVER`] if 64 bits do not hold it.
-    fn nanos(&self, steps: u64) -> u64 {
-        let nanos = u128::from(steps) * u128::from(self.nanos);
-        let nanos = if self.per.get() == 1 { nanos } else { div_up(nanos, NonZeroU128::from(self.per)) };
-        u64::try_from(nanos).unwrap_or(NEVER)
-    }
-}
-
-impl Bucket {
-    fn new(permit: u128, burst: u64) -> Option<Bucket> {
-        let permit = NonZeroU64::new(u64::try_from(permit).ok()?)?;
-        let tolerance = permit.get().checked_mul(burst).filter(|tolerance| tolerance >> 61 == 0)?;
-        Some(Bucket { permit, burst, tolerance })
-    }
-
-    /// A cost in steps. The cost is at most the burst, so the product does not wrap.
-    #[inline(always)]
-    fn charge(&self, cost: u64) -> u64 {
-        cost.wrapping_mul(self.permit.get())
-    }
-
-    /// The clock, rounded down, from which on `cost` permits more are admitted.
-    fn due(&self, tat: u64, cost: u64) -> u64 {
-        tat.saturating_add(cost.saturating_mul(self.permit.get())).saturating_sub(self.tolerance)
-    }
-
-    fn available(&self, tat: u64, clock: Clock) -> u64 {
-        match tat <= clock.down {
-            true => self.burst,
-            false => clock.down.saturating_add(self.tolerance).saturating_sub(tat) / self.permit,
-        }
-    }
-
-    /// The permits by which the bucket falls short of a full one, rounded up. A debt is included.
-    fn lacking(&self, tat: u64, clock: Clock) -> u64 {
-        self.permits_up(tat.saturating_sub(clock.down))
-    }
-
-    /// The permits, rounded up, that must come back before there is the first to take.
-    fn debt(&self, tat: u64, clock: Clock) -> u64 {
-        self.permits_up(tat.saturating_sub(clock.down.saturating_add(self.tolerance)))
-    }
-
-    fn permits_up(&self, steps: u64) -> u64 {
-        steps / self.permit + u64::from(steps % self.permit != 0)
-    }
-
-    /// The permits that can be charged without asking, until the debt is a burst.
-    fn chargeable(&self, tat: u64, clock: Clock) -> u64 {
-        let most = clock.up.saturating_add(self.tolerance).saturating_add(self.tolerance);
-        most.saturating_sub(tat.max(clock.up)) / self.permit
-    }
 }
 
 impl Pair {
@@ -215,7 +118,40 @@ impl Pair {
         let length = UnitLength::new(NonZeroU64::new(rates.1.limit)?, NonZeroU64::new(rates.1.period)?, slow.permit);
         let most = u64::MAX >> (u64::BITS - high);
         let burst = fast.burst.min(slow.burst);
-        Some(Pair { steps, fast, slow, burst, low, most, length, slow_first: false })
+        let one = One::new(&steps, &fast, &slow, low).unwrap_or_default();
+        Some(Pair { one, steps, fast, slow, burst, low, most, length, slow_first: false })
+    }
+
+    /// From this clock reading on [`Pair::step_one`] does not decide; 0 if it never does.
+    #[inline(always)]
+    pub(crate) fn one_end(&self) -> u64 {
+        self.one.end
+    }
+
+    /// [`Algorithm::step`] of one permit at a clock reading below [`Pair::one_end`]: the next word, or `None` for a refusal.
+    #[inline(always)]
+    pub(crate) fn step_one(&self, state: u64, now: u64) -> Option<u64> {
+        self.one.step(state, now)
+    }
+
+    /// [`Algorithm::step`] in every case, that of [`Pair::step_one`] included.
+    #[inline(always)]
+    fn step_any(&self, state: u64, now: u64, cost: u64) -> Step {
+        // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for one above the burst.
+        if cost.wrapping_sub(1) >= self.burst {
+            return if cost == 0 { Step::ask() } else { Step::never() };
+        }
+        if now > LAST {
+            return Step::deny();
+        }
+        let (tats, clock) = (self.unpack(state), self.steps.clock(now));
+        // TATs and the clock are below 2^63, and tolerances below 2^61: no sum wraps.
+        if tats.fast.wrapping_add(self.fast.charge(cost)) > clock.down.wrapping_add(self.fast.tolerance)
+            || tats.slow.wrapping_add(self.slow.charge(cost)) > clock.down.wrapping_add(self.slow.tolerance)
+        {
+            return Step::deny();
+        }
+        Step::allow(self.pack(self.charged_at(tats, clock.up, cost)))
     }
 
     /// Nanoseconds of a step, as a fraction in lowest terms.
@@ -322,21 +258,10 @@ impl Algorithm for Pair {
 
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
-        // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for one above the burst.
-        if cost.wrapping_sub(1) >= self.burst {
-            return if cost == 0 { Step::ask() } else { Step::never() };
+        if cost == 1 && now < self.one.end {
+            return self.step_one(state, now).map_or(Step::deny(), Step::allow);
         }
-        if now > LAST {
-            return Step::deny();
-        }
-        let (tats, clock) = (self.unpack(state), self.steps.clock(now));
-        // TATs and the clock are below 2^63, and tolerances below 2^61: no sum wraps.
-        if tats.fast.wrapping_add(self.fast.charge(cost)) > clock.down.wrapping_add(self.fast.tolerance)
-            || tats.slow.wrapping_add(self.slow.charge(cost)) > clock.down.wrapping_add(self.slow.tolerance)
-        {
-            return Step::deny();
-        }
-        Step::allow(self.pack(self.charged_at(tats, clock.up, cost)))
+        self.step_any(state, now, cost)
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {

@@ -252,29 +252,27 @@ impl Cell<Rule> {
     pub(super) fn of_limiter(rule: Rule) -> Cell<Rule> {
         let cell = Cell::new(rule);
         let end = match rule.pair() {
-            Some(pair) => pair.last_time() + 1,
+            Some(pair) => pair.one_end(),
             None => rule.plain().map_or(0, Plain::end),
         };
         cell.line.quick_end.store(end, Ordering::Relaxed);
         cell
     }
 
-    /// One attempt to decide by two token buckets. `None`: nothing was decided, and the caller must call [`Shared::admit_at`].
+    /// One attempt to decide on one permit by two token buckets. `None`: nothing was decided, and the caller must call
+    /// [`Shared::admit_at`].
     #[inline(always)]
-    pub(super) fn admit_pair_at(&self, pair: &Pair, now: u64, cost: u64) -> Option<Verdict> {
+    pub(super) fn admit_pair_at(&self, pair: &Pair, now: u64) -> Option<Verdict> {
         let Line { word, watch, quick_end, .. } = &*self.line;
-        let state = word.load(Ordering::Relaxed);
         // Relaxed: as in `Quick::admit_at`.
         if watch.is_newer_than(now) || now >= quick_end.load(Ordering::Relaxed) {
-            rarely();
             return None;
         }
-        let Step { verdict, next } = pair.step(state, now, cost);
-        if let Some(next) = next {
-            word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-            watch.admitted(now);
-        }
-        Some(verdict)
+        let state = word.load(Ordering::Relaxed);
+        let Some(next) = pair.step_one(state, now) else { return Some(Verdict::Denied) };
+        word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        watch.admitted_newest(now);
+        Some(Verdict::Allowed)
     }
 
     /// Closes the quick way.

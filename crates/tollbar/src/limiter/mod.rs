@@ -161,7 +161,10 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     pub fn admit(&self, cost: u64) -> Verdict {
         let Some(quick) = self.shared.quick() else {
             rarely();
-            return self.admit_with_credit(cost);
+            return match self.shared.is_cell() {
+                true => self.admit_late(cost),
+                false => self.admit_with_credit(cost),
+            };
         };
         let Some(now) = self.clock.at_once() else { return self.admit_late(cost) };
         match quick.admit_at(now, cost) {
@@ -215,7 +218,10 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     pub fn admit_at(&self, now: u64, cost: u64) -> Verdict {
         let Some(quick) = self.shared.quick() else {
             rarely();
-            return self.admit_with_credit_at(now, cost);
+            return match self.shared.is_cell() {
+                true => self.admit_slow_at(now, cost),
+                false => self.admit_with_credit_at(now, cost),
+            };
         };
         match quick.admit_at(now, cost) {
             Some(verdict) => self.tally.count(verdict),
@@ -225,10 +231,19 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     #[inline(never)]
     fn admit_slow_at(&self, now: u64, cost: u64) -> Verdict {
-        match self.shared.admit_pair_at(now, cost) {
-            Some(verdict) => self.tally.count(verdict),
-            None => self.admit_any_at(now, cost),
+        if cost != 1 {
+            return self.admit_any_at(now, cost);
         }
+        match self.shared.admit_pair_at(now) {
+            Some(Verdict::Allowed) => self.tally.count(Verdict::Allowed),
+            Some(_) => self.count_denied(),
+            None => self.admit_any_at(now, 1),
+        }
+    }
+
+    #[inline(never)]
+    fn count_denied(&self) -> Verdict {
+        self.tally.count(Verdict::Denied)
     }
 
     #[inline(never)]

@@ -31,10 +31,17 @@ pub trait Shared: Sync {
         false
     }
 
-    /// One attempt of a state of two token buckets. `None`: nothing was decided, and the caller must call [`Shared::admit_at`].
+    /// Whether it is a state of one word without credit.
     #[inline(always)]
-    fn admit_pair_at(&self, now: u64, cost: u64) -> Option<Verdict> {
-        let _ = (now, cost);
+    fn is_cell(&self) -> bool {
+        false
+    }
+
+    /// One attempt to take one permit from a state of two token buckets. `None`: nothing was decided, and the caller must call
+    /// [`Shared::admit_at`].
+    #[inline(always)]
+    fn admit_pair_at(&self, now: u64) -> Option<Verdict> {
+        let _ = now;
         None
     }
 

@@ -144,9 +144,14 @@ impl Shared for State {
     }
     #[cfg(not(loom))]
     #[inline(always)]
-    fn admit_pair_at(&self, now: u64, cost: u64) -> Option<Verdict> {
+    fn is_cell(&self) -> bool {
+        matches!(self, State::Cell(_))
+    }
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn admit_pair_at(&self, now: u64) -> Option<Verdict> {
         match self {
-            State::Cell(cell) => cell.admit_pair_at(cell.algorithm().pair()?, now, cost),
+            State::Cell(cell) => cell.admit_pair_at(cell.algorithm().pair()?, now),
             _ => None,
         }
     }

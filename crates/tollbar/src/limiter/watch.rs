@@ -39,6 +39,12 @@ impl Watch {
         }
     }
 
+    /// [`Watch::admitted`] for a caller that has found no later time: of two threads the later one may win.
+    #[inline(always)]
+    pub(crate) fn admitted_newest(&self, now: u64) {
+        self.newest.store(now, Ordering::Relaxed);
+    }
+
     #[cold]
     fn step_back(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);

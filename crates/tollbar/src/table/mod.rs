@@ -40,6 +40,8 @@ mod decide;
 #[cfg(not(loom))]
 mod policies;
 
+#[doc(hidden)]
+pub use decide::several::{Asked, Found, Time, Under};
 pub use memory::error::{Call, TableError};
 pub use slots::protocol::OnFull;
 

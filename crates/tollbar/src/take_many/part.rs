@@ -87,7 +87,7 @@ impl<'a> Target<'a> {
             Target::None => 0,
             Target::Limiter(limiter) => address(*limiter) as u64,
             #[cfg(not(loom))]
-            Target::Key(key) => key.hash(),
+            Target::Key(key) => key.rank(),
             Target::InFlight(seat) => seat.table.rank(seat.key),
         }
     }

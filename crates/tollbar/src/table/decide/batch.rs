@@ -161,7 +161,9 @@ impl Table {
     ) {
         for ((place, request), lookup) in places.iter_mut().zip(requests).zip(lookups) {
             let answer = match lookup {
-                Some(lookup) => self.step(lookup, now, request.view().cost, |verdict| count(lookup.version, verdict)),
+                Some(lookup) => {
+                    self.step(lookup, now, request.view().cost, None, |verdict| count(lookup.version, verdict))
+                }
                 None => {
                     let Request { policy, key, cost } = request.view();
                     self.decide_rare(policy, key, now, cost)

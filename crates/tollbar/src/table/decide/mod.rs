@@ -175,13 +175,20 @@ impl Table {
             }
         };
         self.policies.memory.note_time_on(line, now);
-        self.step(&lookup, now, cost, |verdict| line.count(verdict))
+        self.step(&lookup, now, cost, Some(line), |verdict| line.count(verdict))
     }
 
     /// Finds a key in its first two buckets, steps its state, and calls `count` with the verdict. If it passes the request on instead, the
-    /// function that decides counts the decision.
+    /// function that decides counts the decision, on the thread's own `line` if the caller has it.
     #[inline(always)]
-    fn step<A: Answer>(&self, lookup: &Lookup<'_>, now: u64, cost: u64, count: impl FnOnce(Verdict)) -> A {
+    fn step<A: Answer>(
+        &self,
+        lookup: &Lookup<'_>,
+        now: u64,
+        cost: u64,
+        line: Option<&Line>,
+        count: impl FnOnce(Verdict),
+    ) -> A {
         let Lookup { version, first, second, key } = *lookup;
         let Some(slot) = find_in_two(first, second, key) else {
             return self.miss(version, key, second, now, cost);
@@ -189,6 +196,9 @@ impl Table {
         // If another key takes the slot meanwhile, [`Slot::commit`] fails.
         let state = slot.state();
         let Some(Step { verdict, next }) = version.step_plain(state, now, cost) else {
+            if cost == 1 && version.rule.pair().is_some() {
+                return self.step_pair(version, key, slot, now, line);
+            }
             return self.step_slow(version, key, slot, now, cost);
         };
         if !slot.commit(key, state, next) {
@@ -266,17 +276,37 @@ impl Table {
         }
     }
 
+    /// One try to take one permit under a list of two policies. Its arguments fit the registers, so it has the thread's `line` instead of
+    /// the cost.
+    #[inline(never)]
+    fn step_pair<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, line: Option<&Line>) -> A {
+        let state = slot.state();
+        let (Some(pair), Some(line)) = (version.rule.pair(), line) else {
+            return self.step_slow(version, key, slot, now, 1);
+        };
+        if now >= pair.one_end() {
+            return self.step_slow(version, key, slot, now, 1);
+        }
+        let Some(next) = pair.step_one(state, now) else {
+            if !slot.commit(key, state, None) {
+                return self.step_slow(version, key, slot, now, 1);
+            }
+            line.count(Verdict::Denied);
+            return A::of_step(&version.rule, Verdict::Denied, state, now, 1);
+        };
+        if !slot.commit(key, state, Some(next)) {
+            return self.step_slow(version, key, slot, now, 1);
+        }
+        line.count(Verdict::Allowed);
+        A::of_step(&version.rule, Verdict::Allowed, next, now, 1)
+    }
+
     /// One try of a step under any one-word algorithm, for a key that the caller has found in `slot`.
     #[inline(never)]
     fn step_slow<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, cost: u64) -> A {
         if version.multi_word.is_none() {
             let state = slot.state();
-            let step = match version.rule.pair() {
-                // Inlined, because a list is checked as often as a single policy is.
-                Some(pair) => pair.step(state, now, cost),
-                None => version.rule.step(state, now, cost),
-            };
-            let Step { verdict, next } = step;
+            let Step { verdict, next } = version.rule.step(state, now, cost);
             if slot.commit(key, state, next) {
                 self.policies.memory.count_decision(version.number, verdict);
                 return A::of_step(&version.rule, verdict, next.unwrap_or(state), now, cost);

@@ -2,7 +2,7 @@
 //! several limits and counts the decision.
 
 use super::answer::describe;
-use super::Table;
+use super::{Table, SHORT};
 use crate::algorithm::{Charge, Step};
 use crate::decision::{Decision, Verdict};
 use crate::table::memory::error::TableError;
@@ -11,6 +11,7 @@ use crate::table::memory::slot::Slot;
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
+use crate::table::slots::candidates::{tag, TAG_BITS};
 
 /// A key under a policy of a table.
 #[derive(Clone, Copy, Debug)]
@@ -27,68 +28,139 @@ pub(crate) struct Prepared<'a> {
     /// The nanoseconds of one permit's refill, or `u64::MAX` if the key takes no permits back.
     pub(crate) refill: u64,
     /// Set in the common case: a known key of a plain token bucket that admits the request.
-    known: Option<Known<'a>>,
+    known: Option<(&'a Version, Found<'a>)>,
 }
 
+/// The policy of a request, for the calls of [`crate::take_many::take_many`]'s common case: two known keys of one table.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-struct Known<'a> {
-    version: &'a Version,
+pub struct Under<'a>(&'a Version);
+
+impl Table {
+    /// The current version of a policy. `None`: the general call must decide.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn under(&self, policy: PolicyId) -> Option<Under<'_>> {
+        let (version, _) = self.policies.current_compiled(policy)?;
+        Some(Under(version))
+    }
+
+    /// Looks for a short key that the policy admits. `None`: the general call must decide. The caller compiles it once, out of line, because
+    /// two of them in one function spill registers.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn find<'a>(&'a self, under: Under<'a>, key: &[u8], now: u64, cost: u64) -> Option<Found<'a>> {
+        if key.len().wrapping_sub(1) >= SHORT {
+            return None;
+        }
+        let lookup = self.lookup(under.0, self.hash_bytes(key) ^ under.0.salt);
+        let slot = find_in_two(lookup.first, lookup.second, lookup.key)?;
+        let state = slot.state();
+        let next = under.0.plain.step(state, now, cost)??;
+        Some(Found { slot, key: lookup.key, state, next })
+    }
+
+    /// Charges two keys under one policy, if no other call has changed their slots. False: nothing has been charged, and the general call must
+    /// decide.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn take_both(&self, one: &Asked<'_>, other: &Asked<'_>, when: Time) -> bool {
+        let Some(line) = self.policies.memory.line(one.under.0.number) else { return false };
+        // The order of charges is that of `take_many`. Under one version the tags decide.
+        let charged = match one.found.key <= other.found.key {
+            true => one.charge_beside(other) && (other.found.charge() || self.undo(one, when)),
+            false => other.charge_beside(one) && (one.found.charge() || self.undo(other, when)),
+        };
+        if !charged {
+            return false;
+        }
+        self.policies.memory.note_time_on(line, when.now);
+        line.count(Verdict::Allowed);
+        line.count(Verdict::Allowed);
+        true
+    }
+
+    /// [`Table::take_both`] of keys under two policies.
+    #[doc(hidden)]
+    #[inline(never)]
+    pub fn take_apart(&self, one: &Asked<'_>, other: &Asked<'_>, when: Time) -> bool {
+        let rank = |asked: &Asked<'_>| (self.refill(asked.under.0), asked.found.key << VERSION_BITS);
+        let (first, last) = if rank(one) <= rank(other) { (one, other) } else { (other, one) };
+        if !first.charge_beside(last) || !(last.found.charge() || self.undo(first, when)) {
+            return false;
+        }
+        self.policies.memory.note_time(when.now);
+        self.policies.memory.count_decision(one.under.0.number, Verdict::Allowed);
+        self.policies.memory.count_decision(other.under.0.number, Verdict::Allowed);
+        true
+    }
+
+    /// Gives back a charge. Always false, which the caller returns.
+    #[inline(always)]
+    fn undo(&self, asked: &Asked<'_>, when: Time) -> bool {
+        self.undo_found(asked.under, asked.found, when, *asked.cost)
+    }
+
+    #[inline(never)]
+    fn undo_found(&self, under: Under<'_>, found: &Found<'_>, when: Time, cost: u64) -> bool {
+        if let Some(hash) = self.slots.hash_in_slot(found.key, found.slot) {
+            let now = || if when.given { when.now } else { self.now() };
+            // An error means that the table is damaged, and the general call returns it again.
+            let _ = self.give_back_of(under.0, hash, Charge { at: when.now, cost }, cost, &now);
+        }
+        false
+    }
+
+    /// The nanoseconds of one permit's refill, or `u64::MAX` if keys under the version take no permits back.
+    #[inline]
+    fn refill(&self, version: &Version) -> u64 {
+        match self.policies.memory.has_credit(version.number) {
+            true => u64::MAX,
+            false => version.refill,
+        }
+    }
+}
+
+/// The bits of a key word that are its version.
+const VERSION_BITS: u32 = u64::BITS - TAG_BITS;
+
+/// A known key and its request. The cost is read when it is needed.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub under: Under<'a>,
+    pub found: &'a Found<'a>,
+    pub cost: &'a u64,
+}
+
+/// The time of a request.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Time {
+    pub now: u64,
+    /// Whether it is the caller's.
+    pub given: bool,
+}
+
+/// A known key under a plain token bucket that admits a request: a slot that held `key` and `state`, and the state after the charge.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
     slot: &'a Slot,
     key: u64,
     state: u64,
     next: u64,
-    cost: u64,
-    /// As in [`Prepared`].
-    refill: u64,
-    /// The hash of the key's bytes, without the policy's salt.
-    hash: u64,
 }
 
-/// A request for a key of a table: its policy, the key and the cost.
-pub type KeyCost<'a> = (PolicyId, &'a [u8], u64);
-
-impl Table {
-    /// [`crate::take_many::take_many`] for its common case, in few instructions: two known keys of one table, both under plain token buckets that
-    /// admit their costs, and no other call changes their slots. False: nothing has been charged, and the general call must decide.
-    #[doc(hidden)]
+impl Asked<'_> {
+    /// Charges the key. False also if both requests are for one key: then the general call adds their costs.
     #[inline(always)]
-    pub fn take_both(&self, one: KeyCost<'_>, other: KeyCost<'_>, now: Option<u64>) -> bool {
-        let time = self.time(now);
-        let Some(one) = (KeyLimit { table: self, policy: one.0, key: one.1 }).prepare_known(time, one.2) else {
-            return false;
-        };
-        let other_key = KeyLimit { table: self, policy: other.0, key: other.1 };
-        let Some(other) = other_key.prepare_known(time, other.2) else { return false };
-        // Both requests are for one key. The general call adds their costs.
-        if core::ptr::eq(one.slot, other.slot) {
-            return false;
-        }
-        // `take_many` charges in the same order.
-        let one_first = (one.refill, one.hash) <= (other.refill, other.hash);
-        let (first, second) = if one_first { (&one, &other) } else { (&other, &one) };
-        if !first.charge() {
-            return false;
-        }
-        if !second.charge() {
-            return self.undo_known(first, time, now);
-        }
-        self.policies.memory.note_time(time);
-        self.policies.memory.count_decision(one.version.number, Verdict::Allowed);
-        self.policies.memory.count_decision(other.version.number, Verdict::Allowed);
-        true
-    }
-
-    /// Gives back a charge that was made at `at`. Always false, which the caller returns.
-    #[inline(never)]
-    fn undo_known(&self, known: &Known<'_>, at: u64, now: Option<u64>) -> bool {
-        let (charge, hash) = (Charge { at, cost: known.cost }, known.hash ^ known.version.salt);
-        // An error means that the table is damaged, and the general call returns it again.
-        let _ = self.give_back_of(known.version, hash, charge, known.cost, &|| self.time(now));
-        false
+    fn charge_beside(&self, other: &Asked<'_>) -> bool {
+        !core::ptr::eq(self.found.slot, other.found.slot) && self.found.charge()
     }
 }
 
-impl Known<'_> {
+impl Found<'_> {
     /// Charges the key if its slot has not changed since the preparation.
     #[inline(always)]
     fn charge(&self) -> bool {
@@ -97,32 +169,20 @@ impl Known<'_> {
 }
 
 impl<'a> KeyLimit<'a> {
-    /// A preparation in the common case; `None` in all others.
-    #[inline(always)]
-    fn prepare_known(&self, now: u64, cost: u64) -> Option<Known<'a>> {
-        let KeyLimit { table, policy, key } = *self;
-        let (version, _) = table.policies.current_compiled(policy)?;
-        if key.is_empty() {
-            return None;
-        }
-        let hash = table.hash_bytes(key);
-        let lookup = table.lookup(version, hash ^ version.salt);
-        let slot = find_in_two(lookup.first, lookup.second, lookup.key)?;
-        let state = slot.state();
-        match version.step_plain(state, now, cost)? {
-            Step { verdict: Verdict::Allowed, next: Some(next) } => {
-                let refill = self.refill(version);
-                Some(Known { version, slot, key: lookup.key, state, next, cost, refill, hash })
-            }
-            _ => None,
-        }
-    }
-
     /// The verdict that a request for `cost` would get at `now`. It changes nothing.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn prepare(&self, now: u64, cost: u64) -> Result<Prepared<'a>, TableError> {
-        if let Some(known) = self.prepare_known(now, cost) {
-            return Ok(Prepared { verdict: Verdict::Allowed, refill: known.refill, known: Some(known) });
+        if let (Some((version, _)), false) = (self.table.policies.current_compiled(self.policy), self.key.is_empty()) {
+            let lookup = self.table.lookup(version, self.table.hash_bytes(self.key) ^ version.salt);
+            if let Some(slot) = find_in_two(lookup.first, lookup.second, lookup.key) {
+                let state = slot.state();
+                if let Some(Step { verdict: Verdict::Allowed, next: Some(next) }) = version.step_plain(state, now, cost)
+                {
+                    let found = Found { slot, key: lookup.key, state, next };
+                    let (verdict, refill) = (Verdict::Allowed, self.table.refill(version));
+                    return Ok(Prepared { verdict, refill, known: Some((version, found)) });
+                }
+            }
         }
         self.prepare_slow(now, cost)
     }
@@ -132,7 +192,7 @@ impl<'a> KeyLimit<'a> {
         let mut scratch = Scratch::new();
         let hash = self.table.hash_bytes(self.key) ^ salt(self.policy.number());
         let version = self.table.policies.current(self.policy, hash, &mut scratch);
-        let refill = version.map_or(u64::MAX, |version| self.refill(version));
+        let refill = version.map_or(u64::MAX, |version| self.table.refill(version));
         Ok(Prepared { verdict: self.peek(now, cost)?.verdict, refill, known: None })
     }
 
@@ -145,13 +205,13 @@ impl<'a> KeyLimit<'a> {
     /// [`KeyLimit::charge`].
     #[inline]
     pub(crate) fn charge_prepared(&self, prepared: &Prepared<'a>, now: u64) -> Option<()> {
-        prepared.known?.charge().then(|| self.table.policies.memory.note_time(now))
+        prepared.known?.1.charge().then(|| self.table.policies.memory.note_time(now))
     }
 
     /// The full decision on a request that [`KeyLimit::charge_prepared`] has charged.
     pub(crate) fn describe_prepared(&self, prepared: &Prepared<'a>, now: u64, cost: u64) -> Option<Decision> {
-        let known = prepared.known?;
-        Some(describe(&known.version.rule, Verdict::Allowed, known.next, now, cost))
+        let (version, found) = prepared.known?;
+        Some(describe(&version.rule, Verdict::Allowed, found.next, now, cost))
     }
 
     /// [`Table::check_at`] without counting the decision.
@@ -180,9 +240,9 @@ impl<'a> KeyLimit<'a> {
         }
     }
 
-    /// The hash of the key's bytes, by which the keys of several limits are ordered.
-    pub(crate) fn hash(&self) -> u64 {
-        self.table.hash_bytes(self.key)
+    /// The part of the key's hash by which the keys of several limits are ordered.
+    pub(crate) fn rank(&self) -> u64 {
+        tag(self.table.hash_bytes(self.key) ^ salt(self.policy.number()))
     }
 
     /// Counts the decision of a call over several limits.
@@ -195,13 +255,5 @@ impl<'a> KeyLimit<'a> {
     #[inline]
     pub(crate) fn is(&self, other: &KeyLimit<'_>) -> bool {
         core::ptr::eq(self.table, other.table) && self.policy == other.policy && self.key == other.key
-    }
-
-    #[inline(always)]
-    fn refill(&self, version: &Version) -> u64 {
-        match self.table.policies.memory.has_credit(version.number) {
-            true => u64::MAX,
-            false => version.refill,
-        }
     }
 }

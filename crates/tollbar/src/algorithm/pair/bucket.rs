@@ -1,0 +1,59 @@
+//! One bucket of a pair, in steps.
+
+use super::steps::Clock;
+use core::num::NonZeroU64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Bucket {
+    /// Steps a permit.
+    pub(super) permit: NonZeroU64,
+    pub(super) burst: u64,
+    /// `burst` permits in steps.
+    pub(super) tolerance: u64,
+}
+
+impl Bucket {
+    pub(super) fn new(permit: u128, burst: u64) -> Option<Bucket> {
+        let permit = NonZeroU64::new(u64::try_from(permit).ok()?)?;
+        let tolerance = permit.get().checked_mul(burst).filter(|tolerance| tolerance >> 61 == 0)?;
+        Some(Bucket { permit, burst, tolerance })
+    }
+
+    /// A cost in steps. The cost is at most the burst, so the product does not wrap.
+    #[inline(always)]
+    pub(super) fn charge(&self, cost: u64) -> u64 {
+        cost.wrapping_mul(self.permit.get())
+    }
+
+    /// The clock, rounded down, from which on `cost` permits more are admitted.
+    pub(super) fn due(&self, tat: u64, cost: u64) -> u64 {
+        tat.saturating_add(cost.saturating_mul(self.permit.get())).saturating_sub(self.tolerance)
+    }
+
+    pub(super) fn available(&self, tat: u64, clock: Clock) -> u64 {
+        match tat <= clock.down {
+            true => self.burst,
+            false => clock.down.saturating_add(self.tolerance).saturating_sub(tat) / self.permit,
+        }
+    }
+
+    /// The permits by which the bucket falls short of a full one, rounded up. A debt is included.
+    pub(super) fn lacking(&self, tat: u64, clock: Clock) -> u64 {
+        self.permits_up(tat.saturating_sub(clock.down))
+    }
+
+    /// The permits, rounded up, that must come back before there is the first to take.
+    pub(super) fn debt(&self, tat: u64, clock: Clock) -> u64 {
+        self.permits_up(tat.saturating_sub(clock.down.saturating_add(self.tolerance)))
+    }
+
+    pub(super) fn permits_up(&self, steps: u64) -> u64 {
+        steps / self.permit + u64::from(steps % self.permit != 0)
+    }
+
+    /// The permits that can be charged without asking, until the debt is a burst.
+    pub(super) fn chargeable(&self, tat: u64, clock: Clock) -> u64 {
+        let most = clock.up.saturating_add(self.tolerance).saturating_add(self.tolerance);
+        most.saturating_sub(tat.max(clock.up)) / self.permit
+    }
+}

@@ -1,0 +1,142 @@
+//! The usual request to a pair, of one permit, in few instructions.
+
+use super::bucket::Bucket;
+use super::steps::Steps;
+use crate::units::LAST;
+
+/// The usual request, of one permit, by products that are prepared: see [`One::step`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct One {
+    /// The case holds for clock readings below this; 0 if it holds for none.
+    pub(super) end: u64,
+    /// `now · reciprocal / 2^(64 + shift)`, rounded down, is the clock in steps, rounded down.
+    reciprocal: u64,
+    pub(super) nanos: u64,
+    pub(super) per: u64,
+    /// The bits of the word that hold the difference of the TATs.
+    mask: u64,
+    /// The slow bucket admits a permit if its TAT is at most so many steps after the clock.
+    room: u64,
+    /// The steps by which `room` is above that of the fast bucket.
+    gap: u64,
+    /// What a charge adds to the word.
+    charge: u64,
+    shift: u32,
+    low: u32,
+}
+
+impl One {
+    /// `None` if the clock needs a correction.
+    pub(super) fn new(steps: &Steps, fast: &Bucket, slow: &Bucket, low: u32) -> Option<One> {
+        let reciprocal = steps.exact_reciprocal()?;
+        // `now · per` must not wrap for times up to [`LAST`].
+        if steps.per.get() >> 3 != 0 {
+            return None;
+        }
+        let room = |bucket: &Bucket| bucket.tolerance.saturating_sub(bucket.permit.get());
+        let (fast_permit, slow_permit) = (fast.permit.get(), slow.permit.get());
+        Some(One {
+            end: LAST + 1,
+            reciprocal,
+            nanos: steps.nanos,
+            per: steps.per.get(),
+            mask: 1_u64.checked_shl(low)?.wrapping_sub(1),
+            room: room(slow),
+            gap: room(slow).saturating_sub(room(fast)),
+            charge: slow_permit.checked_shl(low)?.checked_add(slow_permit.checked_sub(fast_permit)?)?,
+            shift: steps.shift,
+            low,
+        })
+    }
+
+    /// The step of one permit at a clock reading below `end`: the next word, or `None` for a refusal.
+    ///
+    /// With s the slow TAT, d the difference of the TATs and c the clock, the slow bucket admits the permit if `s <= c + room`. The fast
+    /// TAT is `s - d`, so the fast bucket admits it if `c + room - s + d >= gap`. Both then start from the clock rounded up, u, if that is
+    /// later: the slow TAT from `S = max(s, u)`, and the fast one from `max(s - d, u)`, which is `S - min(d, S - u)`.
+    #[inline(always)]
+    pub(super) fn step(&self, state: u64, now: u64) -> Option<u64> {
+        let clock = ((u128::from(now) * u128::from(self.reciprocal)) >> 64) as u64 >> (self.shift & 63);
+        let (slow, apart) = (state >> (self.low & 63), state & self.mask);
+        // Each term is below 2^63, so the difference is negative if its highest bit is set.
+        let above = clock.wrapping_add(self.room).wrapping_sub(slow) as i64;
+        if above < 0 || (above as u64).wrapping_add(apart) < self.gap {
+            return None;
+        }
+        let start_of_step = clock.wrapping_mul(self.nanos);
+        let up = clock.wrapping_add(u64::from(start_of_step < now.wrapping_mul(self.per)));
+        let start = slow.max(up);
+        let apart = apart.min(start.wrapping_sub(up));
+        Some((start << (self.low & 63)).wrapping_add(apart).wrapping_add(self.charge))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::algorithm::pair::Pair;
+    use crate::algorithm::{Algorithm, Step};
+    use crate::policy::Policy;
+    use crate::units::LAST;
+
+    const LISTS: [&str; 10] = [
+        "10/s; 1000/day",
+        "50/s burst 10; 3000/h",
+        "3/s burst 5; 100/min",
+        "30/s burst 1; 1000/h burst 2",
+        "2/s burst 100; 5/min burst 3",
+        "10/s; 10/s burst 3",
+        "1/s; 1/365d",
+        "1000/s; 10000/min",
+        "5/min; 100/h",
+        "60/s; 1000/h",
+    ];
+
+    /// The prepared products decide as the general step does, between steps, at them and one nanosecond beside them, up to the last time.
+    #[test]
+    fn the_prepared_products_are_exact() {
+        let mut seed = 7_u64;
+        let mut next = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed >> 1
+        };
+        for list in LISTS {
+            let policy: Policy = list.parse().expect(list);
+            let pair = Pair::new(&policy).expect(list);
+            assert_eq!(pair.one_end(), LAST + 1, "{list}");
+            let (mut allowed, mut denied) = (0, 0);
+            for _ in 0..20_000 {
+                // A time near a whole step, of any magnitude.
+                let near = |steps: u64| pair.steps.nanos(steps).min(LAST);
+                let mut now = near(pair.steps.clock((next() & LAST) >> (next() % 60)).down);
+                let mut state = 0;
+                for _ in 0..4 {
+                    let at = now.saturating_add(next() % 3).saturating_sub(1).min(LAST);
+                    let want = pair.step_any(state, at, 1);
+                    assert_eq!(
+                        pair.step_one(state, at).map_or(Step::deny(), Step::allow),
+                        want,
+                        "{list}: {state} at {at}"
+                    );
+                    allowed += u32::from(want.next.is_some());
+                    denied += u32::from(want.next.is_none());
+                    state = match next() % 4 {
+                        0 => pair.charge(state, at, next() % (2 * pair.burst + 2)).next.unwrap_or(state),
+                        1 => pair.reserve(state, at, 1).map_or(state, |booked| booked.next),
+                        _ => want.next.unwrap_or(state),
+                    };
+                    if next() % 2 == 0 {
+                        now = near(pair.steps.clock(pair.admits_at(state, at, 1).min(LAST)).up);
+                    }
+                }
+            }
+            assert!(allowed > 1_000 && denied > 1_000, "{list}: {allowed} and {denied}");
+        }
+    }
+
+    /// Clocks that need more than 64 bits take the general step.
+    #[test]
+    fn a_clock_without_exact_products_is_left_out() {
+        let pair = |list: &str| Pair::new(&list.parse::<Policy>().expect(list)).expect(list);
+        assert_eq!(pair("13/17s burst 9; 129/1548s").one_end(), 0);
+    }
+}
