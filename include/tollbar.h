@@ -2111,6 +2111,9 @@ int32_t tollbar_route(const tollbar_node *nodes,
 /* RateLimit and RateLimit-Policy of drafts 08 to 11. */
 #define TOLLBAR_HTTP_DRAFT_11 32
 
+/* The most limits of tollbar_http_fields and tollbar_http_problem. */
+#define TOLLBAR_HTTP_LIMITS_MOST 64
+
 /* A limit of a request, as clients are told of it. */
 typedef struct tollbar_http_limit {
     /* The name that clients see. Bytes other than printable ASCII are written as `?`. */
@@ -2147,7 +2150,7 @@ typedef struct tollbar_http_seen {
     uint64_t retry_after_ns;
 } tollbar_http_seen;
 
-/* Writes the header fields of 1 to TOLLBAR_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
+/* Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
  * and a NUL after the last one.
  *
  * `fields` is the sum of TOLLBAR_HTTP_ numbers, of the two LEGACY and of the three DRAFT ones at most one each (TOLLBAR_E_OUT_OF_RANGE). `utc_ns`

@@ -8,6 +8,7 @@ local limiter = require "tollbar.limiter"
 local in_flight = require "tollbar.in_flight"
 local keyed = require "tollbar.table"
 local take = require "tollbar.take_many"
+local http = require "tollbar.http"
 
 local tollbar = {
     --- The functions and constants of tollbar.h, for those without a Lua name.
@@ -18,6 +19,8 @@ local tollbar = {
     open = keyed.open,
     in_flight = in_flight.new,
     open_in_flight = in_flight.open,
+    http_check = http.check,
+    http_read = http.read,
     take_many = take.many,
     take_many_at = take.many_at,
     --- Makes a lease. The first call loads the module lease, and with it libtollbar-redis.

@@ -79,7 +79,7 @@ template <class Print> result<std::string> text_of(const Print &print) {
 
 } // namespace detail
 
-/// The lines of an answer's header for 1 to TOLLBAR_LIMITS_MOST limits: for each field its name, a colon, the value, CR and LF. `since_1970` is the
+/// The lines of an answer's header for 1 to TOLLBAR_HTTP_LIMITS_MOST limits: for each field its name, a colon, the value, CR and LF. `since_1970` is the
 /// time for fields::legacy_epoch.
 ///
 ///     const auto decision = table.decide(user);

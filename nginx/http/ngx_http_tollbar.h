@@ -50,8 +50,6 @@ struct ngx_http_tollbar_zone_s {
      * choose the value, so one kind must not keep the other out of the log. */
     ngx_tollbar_seldom_t wrong_rate;
     ngx_tollbar_seldom_t no_policy;
-    /* The zone's name in quotes, for headers. */
-    ngx_str_t quoted;
     /* NULL: the zone has a table. */
     ngx_http_tollbar_sync_t *sync;
     /* The zone has `rate` and no `sync`: its limits have bursts and may delay. */
@@ -135,9 +133,8 @@ typedef struct {
     ngx_flag_t variables_used;
 } ngx_http_tollbar_main_conf_t;
 
+/* Other values of tollbar_headers are TOLLBAR_HTTP_ numbers. */
 #define NGX_HTTP_TOLLBAR_HEADERS_OFF 0
-#define NGX_HTTP_TOLLBAR_HEADERS_LEGACY 1
-#define NGX_HTTP_TOLLBAR_HEADERS_DRAFT 2
 
 /* One limit's part in one request. */
 typedef struct {
@@ -152,6 +149,8 @@ typedef struct {
     uint64_t reset_ns;
     uint64_t retry_ns;
     ngx_msec_t wait;
+    /* The policy of a list that bound. */
+    uint32_t bound;
     unsigned decided:1;
     /* The peek has charged the request already. */
     unsigned charged:1;

@@ -1,41 +1,38 @@
-/* Headers that tell a client its remaining permits. The module adds them before nginx produces the answer, so that
- * error pages, redirects inside nginx and answers of upstreams have them, too. */
+/* Header fields that tell a client about its limits. tollbar_http_fields writes them. The module adds them before nginx produces the answer, so
+ * that error pages, redirects inside nginx and answers of upstreams have them, too. */
 
 #include "ngx_http_tollbar.h"
 
 typedef ngx_http_tollbar_charge_t charge_t;
 typedef ngx_http_tollbar_outcome_t outcome_t;
 
-/* The largest integer that a structured header may have (RFC 8941). */
-#define INTEGER_MOST 999999999999999ULL
+/* A limit as tollbar_http_fields takes it, with what it points to. */
+typedef struct {
+    tollbar_policy_spec policy;
+    tollbar_decision decision;
+} source_t;
 
-static ngx_int_t add_legacy(ngx_http_request_t *r, const charge_t *binding);
-static ngx_int_t add_draft(ngx_http_request_t *r, const outcome_t *outcome);
-static u_char *print_policy(u_char *to, const charge_t *charge);
-static u_char *print_state(u_char *to, const charge_t *charge);
-static uint64_t more_after(const charge_t *charge);
-static ngx_flag_t lends(const tollbar_policy_spec *policy);
-static ngx_int_t add_number(ngx_http_request_t *r, const char *name, uint64_t number);
-static ngx_int_t add(ngx_http_request_t *r, const char *name, u_char *value, size_t length);
+static ngx_int_t add_lines(ngx_http_request_t *r, const charge_t *charges, ngx_uint_t n, uint32_t fields);
+static void describe(const charge_t *charge, source_t *source, tollbar_http_limit *limit);
+static uint64_t more_after(const charge_t *charge, const tollbar_decision *decision);
+static ngx_int_t add(ngx_http_request_t *r, u_char *line, u_char *end);
 
 ngx_int_t ngx_http_tollbar_add_headers(ngx_http_request_t *r, ngx_int_t rc, const outcome_t *outcome)
 {
     ngx_http_tollbar_conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_module);
+    const uint32_t legacy = (uint32_t) conf->headers & (TOLLBAR_HTTP_LEGACY|TOLLBAR_HTTP_LEGACY_EPOCH);
+    const uint32_t draft = (uint32_t) conf->headers & ~legacy;
     const charge_t *binding = outcome->binding;
 
     /* nginx has sent the header already, so this request is a later part of the answer. */
     if (r->main->header_sent || binding == NULL) {
         return NGX_OK;
     }
-    if (rc == NGX_BUSY && binding->retry_ns != TOLLBAR_NO_TIME
-        && add_number(r, "Retry-After", ngx_max(ngx_http_tollbar_seconds(binding->retry_ns), 1)) != NGX_OK)
-    {
+    if (add_lines(r, binding, 1, (rc == NGX_BUSY ? TOLLBAR_HTTP_RETRY_AFTER : 0) | (binding->decided ? legacy : 0)) != NGX_OK) {
         return NGX_ERROR;
     }
-    if ((conf->headers & NGX_HTTP_TOLLBAR_HEADERS_LEGACY) && add_legacy(r, binding) != NGX_OK) {
-        return NGX_ERROR;
-    }
-    return conf->headers & NGX_HTTP_TOLLBAR_HEADERS_DRAFT ? add_draft(r, outcome) : NGX_OK;
+    /* A draft has every enforced limit, in the order of the configuration. */
+    return add_lines(r, outcome->charges, outcome->enforced, draft);
 }
 
 uint64_t ngx_http_tollbar_seconds(uint64_t ns)
@@ -43,130 +40,111 @@ uint64_t ngx_http_tollbar_seconds(uint64_t ns)
     return ns / 1000000000 + (ns % 1000000000 != 0);
 }
 
-static ngx_int_t add_legacy(ngx_http_request_t *r, const charge_t *binding)
+/* Adds the fields of the limits. A draft's fields leave out limits that have not decided. */
+static ngx_int_t add_lines(ngx_http_request_t *r, const charge_t *charges, ngx_uint_t n, uint32_t fields)
 {
-    if (!binding->decided) {
+    const ngx_flag_t all = (fields & (TOLLBAR_HTTP_RETRY_AFTER|TOLLBAR_HTTP_LEGACY|TOLLBAR_HTTP_LEGACY_EPOCH)) != 0;
+    tollbar_http_limit limits[TOLLBAR_HTTP_LIMITS_MOST];
+    source_t *sources;
+    u_char *line, *end, *next;
+    size_t capacity = 300, length, count = 0;
+    const ngx_time_t *now = ngx_timeofday();
+    const uint64_t utc = (uint64_t) now->sec * 1000000000 + (uint64_t) now->msec * 1000000;
+    ngx_uint_t i;
+    int32_t code;
+
+    if (fields == 0) {
         return NGX_OK;
     }
-    if (add_number(r, "X-RateLimit-Limit", binding->resolved->capacity) != NGX_OK
-        || add_number(r, "X-RateLimit-Remaining", binding->remaining) != NGX_OK)
-    {
+    sources = ngx_palloc(r->pool, ngx_min(n, TOLLBAR_HTTP_LIMITS_MOST) * sizeof(source_t));
+    if (sources == NULL) {
         return NGX_ERROR;
     }
-    return binding->reset_ns == TOLLBAR_NO_TIME
-               ? NGX_OK
-               : add_number(r, "X-RateLimit-Reset", ngx_http_tollbar_seconds(binding->reset_ns));
-}
-
-/* draft-ietf-httpapi-ratelimit-headers-11: every enforced limit, in the order of the configuration. */
-static ngx_int_t add_draft(ngx_http_request_t *r, const outcome_t *outcome)
-{
-    u_char *policies, *policy, *states, *state;
-    size_t most = 0;
-    ngx_uint_t n;
-
-    for (n = 0; n < outcome->enforced; n++) {
-        most += outcome->charges[n].limit->zone->quoted.len + sizeof(", ;q=;w=") + 2 * NGX_INT64_LEN;
-    }
-    policies = policy = ngx_pnalloc(r->pool, 2 * most);
-    if (policies == NULL) {
-        return NGX_ERROR;
-    }
-    states = state = policies + most;
-    for (n = 0; n < outcome->enforced; n++) {
-        if (outcome->charges[n].decided) {
-            policy = print_policy(policy == policies ? policy : ngx_cpymem(policy, ", ", 2), &outcome->charges[n]);
-            state = print_state(state == states ? state : ngx_cpymem(state, ", ", 2), &outcome->charges[n]);
+    for (i = 0; i < n && count < TOLLBAR_HTTP_LIMITS_MOST; i++) {
+        if (all || charges[i].decided) {
+            describe(&charges[i], &sources[count], &limits[count]);
+            capacity += 100 + 4 * limits[count++].name_length;
         }
     }
-    if (policy == policies) {
+    if (count == 0) {
         return NGX_OK;
     }
-    if (add(r, "RateLimit-Policy", policies, (size_t) (policy - policies)) != NGX_OK) {
+    line = ngx_pnalloc(r->pool, capacity);
+    if (line == NULL) {
         return NGX_ERROR;
     }
-    return add(r, "RateLimit", states, (size_t) (state - states));
+    code = tollbar_http_fields(limits, count, fields, utc, (char *) line, capacity, &length);
+    if (code != 0) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "header fields of limits cannot be written: %s", tollbar_strerror(code));
+        return NGX_OK;
+    }
+    for (end = line + length; line < end; line = next + 2) {
+        next = ngx_strlchr(line, end, CR);
+        if (add(r, line, next) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+    return NGX_OK;
 }
 
-/* The quota in a window of whole seconds. A period with a fraction is rounded up, and the quota grows with it. */
-static u_char *print_policy(u_char *to, const charge_t *charge)
-{
-    /* The library needs a 64-bit processor, for which compilers have this type. */
-    __extension__ typedef unsigned __int128 wide_t;
-    const tollbar_policy_spec *policy = charge->resolved->policy;
-    uint64_t window = ngx_http_tollbar_seconds(policy->period_ns);
-    wide_t quota = (wide_t) policy->limit * window * 1000000000 / policy->period_ns;
-
-    return ngx_sprintf(to, "%V;q=%uL;w=%uL", &charge->limit->zone->quoted,
-                       quota > INTEGER_MOST ? (uint64_t) INTEGER_MOST : (uint64_t) quota, window);
-}
-
-/* `t` is the time until more permits are left than now. A client may use `r` permits until then, and Retry-After never ends before it. A
- * limit with its whole quota has no `t`. */
-static u_char *print_state(u_char *to, const charge_t *charge)
-{
-    uint64_t more = more_after(charge);
-
-    to = ngx_sprintf(to, "%V;r=%uL", &charge->limit->zone->quoted, ngx_min(charge->remaining, INTEGER_MOST));
-    return more == TOLLBAR_NO_TIME ? to : ngx_sprintf(to, ";t=%uL", ngx_http_tollbar_seconds(more));
-}
-
-/* Nanoseconds until `remaining` grows. TOLLBAR_NO_TIME: the quota is whole, only the store knows the time, or the policy lends. */
-static uint64_t more_after(const charge_t *charge)
+static void describe(const charge_t *charge, source_t *source, tollbar_http_limit *limit)
 {
     const ngx_http_tollbar_resolved_t *resolved = charge->resolved;
-    tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    ngx_flag_t refused = charge->retry_ns != 0 && charge->retry_ns != TOLLBAR_NO_TIME;
+    const ngx_str_t *name = &charge->limit->shm_zone->shm.name;
 
-    if (refused && (resolved->leased || charge->remaining + 1 == resolved->cost)) {
-        return charge->retry_ns;
-    }
-    if (resolved->leased || charge->remaining >= resolved->capacity) {
-        return TOLLBAR_NO_TIME;
-    }
-    if (charge->remaining != 0 && lends(resolved->policy)) {
-        return TOLLBAR_NO_TIME;
-    }
-    /* A request for one permit more than `remaining` would wait as long. */
-    if (tollbar_table_peek(charge->limit->zone->zone.table, resolved->number, charge->key.data, charge->key.len,
-                           resolved->spare + charge->remaining + 1, &decision) < 0)
-    {
-        return TOLLBAR_NO_TIME;
-    }
-    /* The permit may have come back since the decision, and then this peek has no wait. */
-    decision.retry_after_ns = ngx_max(decision.retry_after_ns, 1);
-    return refused ? ngx_min(decision.retry_after_ns, charge->retry_ns) : decision.retry_after_ns;
+    /* A limit's own burst is below the one of its zone's policy. */
+    source->policy = *resolved->policy;
+    source->policy.burst = resolved->capacity;
+    source->decision = (tollbar_decision) TOLLBAR_DECISION_INIT;
+    source->decision.verdict = charge->retry_ns == 0                 ? TOLLBAR_ALLOWED
+                               : charge->retry_ns == TOLLBAR_NO_TIME ? TOLLBAR_NEVER
+                                                                     : TOLLBAR_DENIED;
+    source->decision.remaining = charge->remaining;
+    source->decision.retry_after_ns = charge->retry_ns;
+    source->decision.reset_after_ns = charge->reset_ns;
+    source->decision.bound = charge->bound;
+    limit->name = (const char *) name->data;
+    limit->name_length = name->len;
+    limit->policy = &source->policy;
+    limit->decision = &source->decision;
+    limit->more_after_ns = more_after(charge, &source->decision);
+    limit->partition = NULL;
+    limit->partition_length = 0;
 }
 
-/* Whether the policy may admit a request that costs more than `remaining`. Then a peek does not tell when `remaining` grows. */
-static ngx_flag_t lends(const tollbar_policy_spec *policy)
+/* Nanoseconds until more permits are left. TOLLBAR_NO_TIME: it cannot be said, or only the store knows. */
+static uint64_t more_after(const charge_t *charge, const tollbar_decision *decision)
 {
-    return ((TOLLBAR_ALGORITHMS_LENDING >> policy->algorithm) & 1) != 0 || (policy->flags & TOLLBAR_POLICY_BORROW) != 0;
-}
+    const ngx_http_tollbar_resolved_t *resolved = charge->resolved;
+    /* The decision as the table made it, which lets a key have `spare` permits more than the limit does. */
+    tollbar_decision whole = *decision;
+    uint64_t more = TOLLBAR_NO_TIME;
 
-static ngx_int_t add_number(ngx_http_request_t *r, const char *name, uint64_t number)
-{
-    u_char *text = ngx_pnalloc(r->pool, NGX_INT64_LEN);
-
-    if (text == NULL) {
-        return NGX_ERROR;
+    if (resolved->leased || !charge->decided) {
+        return TOLLBAR_NO_TIME;
     }
-    return add(r, name, text, (size_t) (ngx_sprintf(text, "%uL", number) - text));
+    whole.remaining += resolved->spare;
+    whole.reset_after_ns = charge->remaining < resolved->capacity;
+    (void) tollbar_table_more_after(charge->limit->zone->zone.table, resolved->number, charge->key.data, charge->key.len,
+                                    resolved->cost + resolved->spare, &whole, &more);
+    return more;
 }
 
-static ngx_int_t add(ngx_http_request_t *r, const char *name, u_char *value, size_t length)
+/* Adds a line `Name: value`, which ends at `end`. */
+static ngx_int_t add(ngx_http_request_t *r, u_char *line, u_char *end)
 {
     ngx_table_elt_t *header = ngx_list_push(&r->main->headers_out.headers);
+    u_char *colon = ngx_strlchr(line, end, ':');
 
     if (header == NULL) {
         return NGX_ERROR;
     }
-    /* Newer versions of nginx have fields that this file does not set. */
+    /* Newer versions of nginx have more fields. */
     ngx_memzero(header, sizeof(*header));
     header->hash = 1;
-    header->key.data = (u_char *) name;
-    header->key.len = ngx_strlen(name);
-    header->value.data = value;
-    header->value.len = length;
+    header->key.data = line;
+    header->key.len = (size_t) (colon - line);
+    header->value.data = colon + 2;
+    header->value.len = (size_t) (end - colon - 2);
     return NGX_OK;
 }

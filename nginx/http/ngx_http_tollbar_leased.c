@@ -44,6 +44,7 @@ ngx_int_t ngx_http_tollbar_peek_leased(ngx_http_request_t *r, charge_t *charge, 
 static ngx_int_t set_decision(charge_t *charge, int32_t verdict, const tollbar_decision *decision)
 {
     charge->decided = 1;
+    charge->bound = 0;
     charge->remaining = decision->remaining;
     charge->reset_ns = TOLLBAR_NO_TIME;
     charge->retry_ns = decision->retry_after_ns;

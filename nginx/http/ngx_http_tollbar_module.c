@@ -23,9 +23,12 @@ static uint64_t refill_of(const void *limit);
 
 static ngx_conf_enum_t header_kinds[] = {
     { ngx_string("off"), NGX_HTTP_TOLLBAR_HEADERS_OFF },
-    { ngx_string("legacy"), NGX_HTTP_TOLLBAR_HEADERS_LEGACY },
-    { ngx_string("draft"), NGX_HTTP_TOLLBAR_HEADERS_DRAFT },
-    { ngx_string("both"), NGX_HTTP_TOLLBAR_HEADERS_LEGACY|NGX_HTTP_TOLLBAR_HEADERS_DRAFT },
+    { ngx_string("legacy"), TOLLBAR_HTTP_LEGACY },
+    { ngx_string("legacy-epoch"), TOLLBAR_HTTP_LEGACY_EPOCH },
+    { ngx_string("draft"), TOLLBAR_HTTP_DRAFT_11 },
+    { ngx_string("draft-07"), TOLLBAR_HTTP_DRAFT_07 },
+    { ngx_string("draft-06"), TOLLBAR_HTTP_DRAFT_06 },
+    { ngx_string("both"), TOLLBAR_HTTP_LEGACY|TOLLBAR_HTTP_DRAFT_11 },
     { ngx_null_string, 0 }
 };
 

@@ -72,6 +72,7 @@ void ngx_http_tollbar_set_decision(charge_t *charge, const tollbar_decision *dec
     uint64_t spare = charge->resolved->spare;
 
     charge->decided = 1;
+    charge->bound = decision->bound;
     charge->remaining = decision->remaining > spare ? decision->remaining - spare : 0;
     charge->reset_ns = decision->reset_after_ns;
     charge->retry_ns = decision->retry_after_ns;

@@ -23,7 +23,6 @@ static char *read_amount(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, amo
 static char *read_status(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
 static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text);
 static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone);
-static ngx_int_t quote(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *quoted);
 
 /* The expectation in messages about numbers that may hold variables. */
 #define AMOUNT NGX_TOLLBAR_CONF_COUNT ", or hold variables"
@@ -103,7 +102,7 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
     place = ngx_array_push(&main->zones);
-    if (place == NULL || bind_zone(cf, shm_zone, zone) != NGX_OK || quote(cf, &shm_zone->shm.name, &zone->quoted) != NGX_OK) {
+    if (place == NULL || bind_zone(cf, shm_zone, zone) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
     *place = shm_zone;
@@ -439,28 +438,4 @@ static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zo
         return NGX_CONF_ERROR;
     }
     return NGX_CONF_OK;
-}
-
-/* Writes the name as a string of RFC 8941, which may hold only printable ASCII characters. */
-static ngx_int_t quote(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *quoted)
-{
-    u_char *to = ngx_pnalloc(cf->pool, 2 * name->len + 2);
-    size_t n;
-    u_char c;
-
-    if (to == NULL) {
-        return NGX_ERROR;
-    }
-    quoted->data = to;
-    *to++ = '"';
-    for (n = 0; n < name->len; n++) {
-        c = name->data[n];
-        if (c == '"' || c == '\\') {
-            *to++ = '\\';
-        }
-        *to++ = c >= 0x20 && c < 0x7f ? c : '?';
-    }
-    *to++ = '"';
-    quoted->len = to - quoted->data;
-    return NGX_OK;
 }

@@ -146,7 +146,7 @@ HTTP = [
     ("delay for a policy", "tollbar_zone $arg_k zone=z:1m policy=1/s;", "{{tollbar zone=z delay=1;}}",
      '"delay" must be for a "rate", not for the "policy" of zone "z"'),
     *others_of("tollbar"),
-    ("headers", "", "{{tollbar_headers yes;}}", 'invalid value "yes" in "tollbar_headers" directive, it must be off, legacy, draft or both'),
+    ("headers", "", "{{tollbar_headers yes;}}", 'invalid value "yes" in "tollbar_headers" directive, it must be off, legacy, legacy-epoch, draft, draft-07, draft-06 or both'),
     ("a status page", "", "{{tollbar_status_page html;}}",
      'invalid value "html" in "tollbar_status_page" directive, it must be json or prometheus'),
 ]

@@ -1,5 +1,7 @@
 """The headers of tollbar_headers and Retry-After, byte for byte."""
 
+import time
+
 import pytest
 
 from harness.config import CONTENT
@@ -188,3 +190,27 @@ def test_a_delayed_request_has_headers(launch):
     nginx = launch(**parts("legacy", "tollbar zone=z burst=1;", "tollbar_zone $arg_k zone=z:1m rate=1r/s;"))
     nginx.get("/?k=a")
     assert raw_headers(nginx, "/?k=a")[1:] == [b"X-RateLimit-Limit: 2", b"X-RateLimit-Remaining: 0", b"X-RateLimit-Reset: 2"]
+
+
+@pytest.mark.parametrize("kind, expected", [
+    ("draft-07", [b"RateLimit-Policy: 100;w=3600", b"RateLimit: limit=100, remaining=2, reset=36"]),
+    ("draft-06", [b"RateLimit-Limit: 100", b"RateLimit-Remaining: 2", b"RateLimit-Reset: 36", b"RateLimit-Policy: 100;w=3600"]),
+])
+def test_older_drafts(launch, kind, expected):
+    nginx = launch(**parts(kind))
+    assert raw_headers(nginx, "/?k=a") == [b"HTTP/1.1 200 OK", *expected]
+
+
+def test_a_reset_since_1970(launch):
+    nginx = launch(**parts("legacy-epoch"))
+    reset = raw_headers(nginx, "/?k=a")[3]
+    assert reset.startswith(b"X-RateLimit-Reset: ")
+    # nginx's clock may be a second behind.
+    assert -5 <= int(reset.rpartition(b" ")[2]) - 36 - time.time() <= 5
+
+
+def test_a_list_is_described_by_the_policy_that_bound(launch):
+    nginx = launch(**parts("draft", http='tollbar_zone $arg_k zone=z:1m "policy=2/h; 5/day";'))
+    assert raw_headers(nginx, "/?k=a")[1] == b'RateLimit-Policy: "z";q=2;w=3600'
+    nginx = launch(**parts("draft", http='tollbar_zone $arg_k zone=z:1m "policy=5/h; 2/day";'))
+    assert raw_headers(nginx, "/?k=a")[1] == b'RateLimit-Policy: "z";q=2;w=86400'

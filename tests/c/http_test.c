@@ -92,8 +92,8 @@ static void buffers(void **state) {
     const uint32_t drafts[] = {TOLLBAR_HTTP_DRAFT_06, TOLLBAR_HTTP_DRAFT_07, TOLLBAR_HTTP_DRAFT_11};
     const tollbar_policy_spec policy = spec_of("1000000000/s");
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    tollbar_http_limit limits[TOLLBAR_LIMITS_MOST];
-    char text[TOLLBAR_LIMITS_MOST * 1000 + 1000];
+    tollbar_http_limit limits[TOLLBAR_HTTP_LIMITS_MOST];
+    char text[TOLLBAR_HTTP_LIMITS_MOST * 1000 + 1000];
     size_t n, count, length = 0;
     (void)state;
     memset(name, '"', sizeof name);
@@ -130,7 +130,7 @@ static void arguments(void **state) {
     (void)state;
     assert_int_equal(tollbar_http_fields(NULL, 1, 1, 0, text, sizeof text, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_http_fields(&limit, 0, 1, 0, text, sizeof text, NULL), TOLLBAR_E_LIMITS);
-    assert_int_equal(tollbar_http_fields(&limit, TOLLBAR_LIMITS_MOST + 1, 1, 0, text, sizeof text, NULL), TOLLBAR_E_LIMITS);
+    assert_int_equal(tollbar_http_fields(&limit, TOLLBAR_HTTP_LIMITS_MOST + 1, 1, 0, text, sizeof text, NULL), TOLLBAR_E_LIMITS);
     assert_int_equal(tollbar_http_fields(&limit, 1, 1, 0, NULL, sizeof text, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_http_fields(&limit, 1, 64, 0, text, sizeof text, NULL), TOLLBAR_E_OUT_OF_RANGE);
     assert_int_equal(tollbar_http_fields(&limit, 1, TOLLBAR_HTTP_LEGACY | TOLLBAR_HTTP_LEGACY_EPOCH, 0, text, sizeof text, NULL),

@@ -305,4 +305,13 @@ test("clocks and constants", function()
     equal(ffi.string(C.tollbar_errname(C.TOLLBAR_E_NULL)), "TOLLBAR_E_NULL")
 end)
 
+test("a wait of whole seconds is a whole number", function()
+    for period = 1, 1000 do
+        local one = assert(tollbar.limiter("1/" .. period .. "s"))
+        equal(one:check_at(0), true)
+        equal(select(2, one:check_at(0)), period)
+        one:close()
+    end
+end)
+
 harness.finish()

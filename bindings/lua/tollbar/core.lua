@@ -138,7 +138,8 @@ end
 --- Nanoseconds as seconds; math.huge for TOLLBAR_NO_TIME.
 function core.seconds(ns)
     ns = tonumber(ns)
-    return ns < 2^63 and ns * 1e-9 or math.huge
+    -- A product with 1e-9 would make a whole number of seconds a little more, and math.ceil a second more.
+    return ns < 2^63 and ns / 1e9 or math.huge
 end
 local seconds = core.seconds
 

@@ -13,7 +13,6 @@ use tollbar::http::{more_after, problem, Draft, Fields, Limit, Reset, Seen};
 use tollbar::limiter::Shared;
 use tollbar::policy::Policy;
 use tollbar::table::PolicyId;
-use tollbar::take_many::LIMITS_MOST;
 use tollbar::units::NEVER;
 
 /// Retry-After, of a refused request: seconds, rounded up.
@@ -28,6 +27,11 @@ pub const TOLLBAR_HTTP_DRAFT_06: u32 = 8;
 pub const TOLLBAR_HTTP_DRAFT_07: u32 = 16;
 /// RateLimit and RateLimit-Policy of drafts 08 to 11.
 pub const TOLLBAR_HTTP_DRAFT_11: u32 = 32;
+
+/// The most limits of tollbar_http_fields and tollbar_http_problem.
+pub const TOLLBAR_HTTP_LIMITS_MOST: u32 = 64;
+
+const LIMITS: usize = TOLLBAR_HTTP_LIMITS_MOST as usize;
 
 /// A limit of a request, as clients are told of it.
 #[repr(C)]
@@ -76,7 +80,7 @@ unsafe impl Growable for tollbar_http_seen {
 
 const _: () = assert!(size_of::<tollbar_http_seen>() == 48);
 
-/// Writes the header fields of 1 to TOLLBAR_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
+/// Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
 /// and a NUL after the last one.
 ///
 /// `fields` is the sum of TOLLBAR_HTTP_ numbers, of the two LEGACY and of the three DRAFT ones at most one each (TOLLBAR_E_OUT_OF_RANGE). `utc_ns`
@@ -316,19 +320,19 @@ unsafe fn print(
     length: *mut usize,
     write: impl Fn(&[Limit<'_>], &mut [u8]) -> usize,
 ) -> Result<i32, i32> {
-    if count == 0 || count > LIMITS_MOST {
+    if count == 0 || count > LIMITS {
         return Err(TOLLBAR_E_LIMITS);
     }
     array(limits, count)?;
     if buffer.is_null() {
         return Err(TOLLBAR_E_NULL);
     }
-    let mut read = [const { MaybeUninit::<Limit<'_>>::uninit() }; LIMITS_MOST];
+    let mut read = [const { MaybeUninit::<Limit<'_>>::uninit() }; LIMITS];
     for (n, place) in read.iter_mut().enumerate().take(count) {
         // SAFETY: by the caller's promise `count` limits, not null and aligned.
         place.write(unsafe { limit_of(&*limits.add(n)) }?);
     }
-    // SAFETY: the loop has written the first `count`, which is at most LIMITS_MOST.
+    // SAFETY: the loop has written the first `count`, which is at most LIMITS.
     let read = unsafe { core::slice::from_raw_parts(read.as_ptr().cast::<Limit<'_>>(), count) };
     // SAFETY: `capacity` writable bytes by the caller's promise, not null. No allocation has more than isize::MAX bytes.
     let out = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), capacity.min(isize::MAX as usize)) };
