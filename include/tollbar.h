@@ -2224,7 +2224,68 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 #define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 20. Advanced: cells, a state word in each of your structs
+ * 20. Metrics: counts and sizes for Prometheus
+ * -------------------------------------------------------------------------------------------- */
+
+/* A process that has limiters and tables tells Prometheus about them with one call:
+ *
+ *     const tollbar_metrics_source sources[] = {{"api", 3, limiter, NULL}, {"logins", 6, NULL, logins}};
+ *     char text[16384];
+ *     size_t length;
+ *     if (tollbar_metrics(sources, 2, TOLLBAR_METRICS_PROMETHEUS, text, sizeof text, &length) == 0)
+ *         answer("text/plain; version=0.0.4", text, length);
+ *
+ * The metrics, each with the label `limit`, which is the source's name:
+ *
+ *     tollbar_decisions_total{policy,verdict}         decisions by the policy's number, verdict allowed, denied or never
+ *     tollbar_policy_info{policy,text}                1; the policy's text
+ *     tollbar_clock_backward_total                    requests with an earlier time than one before them
+ *     tollbar_waiting                                 callers that sleep (limiters)
+ *     tollbar_table_slots, tollbar_table_used_slots   places for keys, and those that are taken
+ *     tollbar_table_size_bytes, tollbar_table_overrides
+ *     tollbar_table_inserts_total, _evictions_total, _refused_keys_total, _inherited_keys_total, _untracked_keys_total, _resets_total,
+ *     _retries_total
+ *
+ * No key is ever a label. The call takes no permits. It reads counters that decisions write anyway, so metrics cost decisions nothing.
+ * examples/metrics has alerts and a dashboard.
+ */
+
+/* Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`. */
+#define TOLLBAR_METRICS_PROMETHEUS 0
+
+/* OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. Nothing may follow it. */
+#define TOLLBAR_METRICS_OPENMETRICS 1
+
+/* The most sources of tollbar_metrics. */
+#define TOLLBAR_METRICS_MOST 64
+
+/* A limiter or a table whose metrics are wanted. */
+typedef struct tollbar_metrics_source {
+    /* The label `limit` of its series, in UTF-8. The names of the sources of a call must differ. */
+    const char *name;
+    /* The bytes of the name. */
+    size_t name_length;
+    /* Either a limiter or a table; the other one is NULL. */
+    const tollbar_limiter *limiter;
+    /* A table: the decisions of all processes that share it. */
+    const tollbar_table *table;
+} tollbar_metrics_source;
+
+/* Writes the metrics of `count` sources into `buffer`, with a NUL: decisions by policy and verdict, sizes, evictions, clock steps.
+ *
+ * `format` is TOLLBAR_METRICS_PROMETHEUS or TOLLBAR_METRICS_OPENMETRICS. There are at most TOLLBAR_METRICS_MOST sources
+ * (TOLLBAR_E_OUT_OF_RANGE). A source that names no limiter and no table, or both, is TOLLBAR_E_LIMITS; a name that is not UTF-8 is
+ * TOLLBAR_E_OUT_OF_RANGE. `length`, unless NULL, gets the text's length without the NUL. If the buffer is too small, the call writes `length`
+ * and returns TOLLBAR_E_BUFFER_TOO_SMALL; numbers may grow until the next call, so leave some room. */
+int32_t tollbar_metrics(const tollbar_metrics_source *sources,
+                        size_t count,
+                        uint32_t format,
+                        char *buffer,
+                        size_t capacity,
+                        size_t *length);
+
+/* --------------------------------------------------------------------------------------------
+ * 21. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -2293,7 +2354,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 21. Advanced: counts of decisions
+ * 22. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2343,7 +2404,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 22. Advanced: entries, policies, counters and health of tables
+ * 23. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2525,7 +2586,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 23. Advanced: copies of tables
+ * 24. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -2562,7 +2623,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 24. Version
+ * 25. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -2577,7 +2638,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 25. Results and errors
+ * 26. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */

@@ -29,6 +29,7 @@
  *     tollbar/in_flight.hpp in_flight, permit (how many a key has open at one time)
  *     tollbar/queue.hpp     queue (items that wait, and leave at a policy's pace)
  *     tollbar/route.hpp     route (which of several nodes a key belongs to)
+ *     tollbar/metrics.hpp   metrics (counts and sizes for Prometheus)
  *     tollbar/http.hpp      http::lines, http::problem, http::read (header fields for clients, and of servers)
  *
  * Limits that machines share through Redis or Valkey are in tollbar_redis.hpp.
@@ -60,6 +61,7 @@
 #include "tollbar/in_flight.hpp"
 #include "tollbar/key.hpp"
 #include "tollbar/limiter.hpp"
+#include "tollbar/metrics.hpp"
 #include "tollbar/policy.hpp"
 #include "tollbar/queue.hpp"
 #include "tollbar/route.hpp"

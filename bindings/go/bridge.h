@@ -392,4 +392,23 @@ static inline int32_t go_http_read(const uint8_t *text, size_t length, uint64_t 
     return tollbar_http_read((const char *)text, length, utc, out);
 }
 
+/* ---- metrics ---- */
+
+/* A limiter's or a table's handle, one of which is 0, and the length of its name. The names are one after the other in `text`. */
+typedef struct {
+    uintptr_t limiter, table;
+    size_t name;
+} go_metrics_source;
+
+static inline int32_t go_metrics(const go_metrics_source *from, const uint8_t *text, size_t count, uint32_t format, uint8_t *buffer,
+                                 size_t capacity, size_t *length) {
+    tollbar_metrics_source sources[TOLLBAR_METRICS_MOST];
+    for (size_t i = 0; i < count && i < TOLLBAR_METRICS_MOST; i++) {
+        sources[i].name = (const char *)text, sources[i].name_length = from[i].name;
+        sources[i].limiter = GO_LIMITER(from[i].limiter), sources[i].table = GO_TABLE(from[i].table);
+        text += from[i].name;
+    }
+    return tollbar_metrics(sources, count, format, (char *)buffer, capacity, length);
+}
+
 #endif

@@ -9,6 +9,7 @@ local in_flight = require "tollbar.in_flight"
 local keyed = require "tollbar.table"
 local take = require "tollbar.take_many"
 local http = require "tollbar.http"
+local metrics = require "tollbar.metrics"
 
 local tollbar = {
     --- The functions and constants of tollbar.h, for those without a Lua name.
@@ -19,6 +20,7 @@ local tollbar = {
     open = keyed.open,
     in_flight = in_flight.new,
     open_in_flight = in_flight.open,
+    metrics = metrics,
     http_check = http.check,
     http_read = http.read,
     take_many = take.many,

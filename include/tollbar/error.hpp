@@ -11,6 +11,7 @@
 #endif
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -307,6 +308,23 @@ template <class Text> std::string_view text_of(const Text &text) noexcept {
             return {};
     }
     return text;
+}
+
+/// The text that a C call prints. `print(buffer, capacity, &length)` is called with more room until the text fits.
+template <class Print> result<std::string> printed(std::size_t room, const Print &print) {
+    for (std::string text;;) {
+        text.resize(room);
+        std::size_t length = 0;
+        const std::int32_t code = print(text.data(), text.size(), &length);
+        if (code == TOLLBAR_ALLOWED) {
+            text.resize(length);
+            return text;
+        }
+        if (code != TOLLBAR_E_BUFFER_TOO_SMALL || length < room)
+            return failed(code);
+        // Numbers may grow between two calls.
+        room = length + length / 8 + 1;
+    }
 }
 
 template <class T> using if_text = std::enable_if_t<std::is_convertible_v<const T &, std::string_view>, int>;

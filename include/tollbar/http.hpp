@@ -59,26 +59,6 @@ private:
 
 static_assert(sizeof(limit) == sizeof(tollbar_http_limit) && std::is_standard_layout_v<limit>, "an array of limits is C's");
 
-namespace detail {
-
-/// Calls `print(buffer, capacity, &length)` until its text fits.
-template <class Print> result<std::string> text_of(const Print &print) {
-    std::string text(512, '\0');
-    for (;;) {
-        std::size_t length = 0;
-        const std::int32_t code = print(&text[0], text.size() + 1, &length);
-        if (code != TOLLBAR_E_BUFFER_TOO_SMALL || length <= text.size()) {
-            if (code != TOLLBAR_ALLOWED)
-                return failure{static_cast<errc>(code)};
-            text.resize(length);
-            return text;
-        }
-        text.resize(length);
-    }
-}
-
-} // namespace detail
-
 /// The lines of an answer's header for 1 to TOLLBAR_HTTP_LIMITS_MOST limits: for each field its name, a colon, the value, CR and LF. `since_1970` is the
 /// time for fields::legacy_epoch.
 ///
@@ -86,7 +66,7 @@ template <class Print> result<std::string> text_of(const Print &print) {
 ///     const tollbar::http::limit limit("per-minute", policy, decision, tollbar::http::more_after(table, user, 1, decision));
 ///     response.header() += tollbar::http::lines({&limit, 1}, fields::retry_after | fields::draft_11);
 inline result<std::string> try_lines(span<const limit> limits, fields what, nanoseconds since_1970 = nanoseconds(0)) {
-    return detail::text_of([&](char *buffer, std::size_t capacity, std::size_t *length) {
+    return tollbar::detail::printed(512, [&](char *buffer, std::size_t capacity, std::size_t *length) {
         return tollbar_http_fields(reinterpret_cast<const tollbar_http_limit *>(limits.data()), limits.size(),
                                    static_cast<std::uint32_t>(what), tollbar::detail::saturated(since_1970), buffer, capacity, length);
     });
@@ -97,7 +77,7 @@ inline std::string lines(span<const limit> limits, fields what, nanoseconds sinc
 
 /// The body of a refusal, of the media type application/problem+json (RFC 9457), with the names of the limits that refuse.
 inline result<std::string> try_problem(span<const limit> limits, std::uint32_t status = 429) {
-    return detail::text_of([&](char *buffer, std::size_t capacity, std::size_t *length) {
+    return tollbar::detail::printed(512, [&](char *buffer, std::size_t capacity, std::size_t *length) {
         return tollbar_http_problem(reinterpret_cast<const tollbar_http_limit *>(limits.data()), limits.size(), status, buffer, capacity,
                                     length);
     });

@@ -47,19 +47,21 @@ def limits(prefix, key, slow, raced, first):
 
 def run(nginx, log, port=0):
     """So many requests were refused, and so many admitted."""
-    nginx_port, nginx.ports[0] = nginx.ports[0], nginx.ports[port]
-    wrk = load.begin(nginx, connections=16, seconds=SECONDS)
-    nginx.ports[0] = nginx_port
-    wrk.communicate(timeout=300)
-    # Until the last lines are written.
-    size = -1
-    while size != (size := (nginx.home / log).stat().st_size):
-        time.sleep(0.2)
-    text = (nginx.home / log).read_text()
-    found = text.count("REJECTED"), text.count("PASSED")
-    # Few on a loaded machine, but enough for races.
-    assert found[0] > 1000 and found[1] > 100 * SECONDS, found
-    return found
+    # A busy machine may need several runs for enough races.
+    for _ in range(5):
+        nginx_port, nginx.ports[0] = nginx.ports[0], nginx.ports[port]
+        wrk = load.begin(nginx, connections=16, seconds=SECONDS)
+        nginx.ports[0] = nginx_port
+        wrk.communicate(timeout=300)
+        # Until the last lines are written.
+        size = -1
+        while size != (size := (nginx.home / log).stat().st_size):
+            time.sleep(0.2)
+        text = (nginx.home / log).read_text()
+        found = text.count("REJECTED"), text.count("PASSED")
+        if found[0] > 1000 and found[1] > 100 * SECONDS:
+            return found
+    raise AssertionError(f"too few requests: {found}")
 
 
 def owed(nginx):

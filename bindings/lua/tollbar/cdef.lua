@@ -73,6 +73,9 @@ enum {
     TOLLBAR_HTTP_DRAFT_07 = 16,
     TOLLBAR_HTTP_DRAFT_11 = 32,
     TOLLBAR_HTTP_LIMITS_MOST = 64,
+    TOLLBAR_METRICS_PROMETHEUS = 0,
+    TOLLBAR_METRICS_OPENMETRICS = 1,
+    TOLLBAR_METRICS_MOST = 64,
     TOLLBAR_ALLOWED = 0,
     TOLLBAR_DENIED = 1,
     TOLLBAR_NEVER = 2,
@@ -831,6 +834,18 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
                                       uint64_t now_ns,
                                       const tollbar_decision *decision,
                                       uint64_t *more_ns);
+typedef struct tollbar_metrics_source {
+    const char *name;
+    size_t name_length;
+    const tollbar_limiter *limiter;
+    const tollbar_table *table;
+} tollbar_metrics_source;
+int32_t tollbar_metrics(const tollbar_metrics_source *sources,
+                        size_t count,
+                        uint32_t format,
+                        char *buffer,
+                        size_t capacity,
+                        size_t *length);
 typedef struct tollbar_cell {
     uint64_t word;
 } tollbar_cell;

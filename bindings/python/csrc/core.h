@@ -141,6 +141,8 @@ PyObject *core_limiter_more_after(core_state *state, const tollbar_limiter *limi
                                   PyObject *keywords);
 PyObject *core_http_write(PyObject *module, PyObject *args);
 PyObject *core_http_read(PyObject *module, PyObject *args);
+/* metrics.c */
+PyObject *core_metrics(PyObject *module, PyObject *args);
 /* batch.c */
 PyObject *core_table_check_many(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 PyObject *core_limiter_many(const tollbar_limiter *limiter, core_state *state, PyObject *costs, uint64_t now, int timed);

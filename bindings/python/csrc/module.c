@@ -24,6 +24,7 @@ static PyMethodDef core_methods[] = {
               "Takes the cost of each limit, or nothing from any. A limit is a Limiter, (Limiter, cost) or\n"
               "(Table, key, cost=1, policy=0); there are 1 to 16. Each limit reads its own clock."),
     CORE_METHOD("http_write", core_http_write, METH_VARARGS, "($module, limits, what, number, /)", "Header fields, or a problem; use tollbar.http."),
+    CORE_METHOD("metrics", core_metrics, METH_VARARGS, "($module, sources, openmetrics, /)", "The metrics as text; use tollbar.metrics."),
     CORE_METHOD("http_read", core_http_read, METH_VARARGS, "($module, lines, utc_ns, /)", "What header fields say; use tollbar.http."),
     { NULL, NULL, 0, NULL },
 };

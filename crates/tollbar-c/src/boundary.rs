@@ -168,6 +168,31 @@ pub unsafe fn bytes<'a>(text: *const core::ffi::c_char, len: usize) -> Result<&'
     Ok(unsafe { core::slice::from_raw_parts(text.cast::<u8>(), len) })
 }
 
+/// Lets `write` fill the caller's buffer, puts a NUL behind the text, and its length to `length`, unless that is null. `write` returns the length
+/// that the whole text has. If the buffer is too small, `length` is written, and the result is an error.
+///
+/// # Safety
+/// `buffer` is null or has `capacity` writable bytes; `length` is null or writable.
+pub unsafe fn fill(
+    buffer: *mut core::ffi::c_char,
+    capacity: usize,
+    length: *mut usize,
+    write: impl FnOnce(&mut [u8]) -> usize,
+) -> Result<i32, i32> {
+    if buffer.is_null() {
+        return Err(TOLLBAR_E_NULL);
+    }
+    // SAFETY: not null, `capacity` writable bytes by the caller's promise. No allocation has more than isize::MAX bytes.
+    let out = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), capacity.min(isize::MAX as usize)) };
+    let text = write(out);
+    if !length.is_null() {
+        // SAFETY: writable by the caller's promise.
+        unsafe { place(length) }?.write(text);
+    }
+    *out.get_mut(text).ok_or(TOLLBAR_E_BUFFER_TOO_SMALL)? = 0;
+    Ok(TOLLBAR_ALLOWED)
+}
+
 /// Checks that the caller's memory can hold a `T`.
 pub fn room<T>(memory: *mut core::ffi::c_void, size: usize) -> Result<*mut T, i32> {
     let at = memory.cast::<T>();

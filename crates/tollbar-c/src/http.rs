@@ -324,9 +324,6 @@ unsafe fn print(
         return Err(TOLLBAR_E_LIMITS);
     }
     array(limits, count)?;
-    if buffer.is_null() {
-        return Err(TOLLBAR_E_NULL);
-    }
     let mut read = [const { MaybeUninit::<Limit<'_>>::uninit() }; LIMITS];
     for (n, place) in read.iter_mut().enumerate().take(count) {
         // SAFETY: by the caller's promise `count` limits, not null and aligned.
@@ -334,16 +331,8 @@ unsafe fn print(
     }
     // SAFETY: the loop has written the first `count`, which is at most LIMITS.
     let read = unsafe { core::slice::from_raw_parts(read.as_ptr().cast::<Limit<'_>>(), count) };
-    // SAFETY: `capacity` writable bytes by the caller's promise, not null. No allocation has more than isize::MAX bytes.
-    let out = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), capacity.min(isize::MAX as usize)) };
-    let text = write(read, out);
-    if !length.is_null() {
-        // SAFETY: writable by the caller's promise.
-        unsafe { place(length) }?.write(text);
-    }
-    // The byte after the text.
-    *out.get_mut(text).ok_or(TOLLBAR_E_BUFFER_TOO_SMALL)? = 0;
-    Ok(TOLLBAR_ALLOWED)
+    // SAFETY: by the caller's promise.
+    unsafe { fill(buffer, capacity, length, |out| write(read, out)) }
 }
 
 /// # Safety

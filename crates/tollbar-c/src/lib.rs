@@ -28,6 +28,7 @@ pub mod http;
 pub mod in_flight;
 pub mod keyed;
 pub mod limiter;
+pub mod metrics;
 pub mod overrides;
 pub mod policy;
 pub mod prefix;

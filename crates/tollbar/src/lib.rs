@@ -13,6 +13,7 @@
 //! * [`table`]: keyed limits in memory that processes share.
 //! * [`queue`]: items that wait and leave at a policy's pace.
 //! * [`http`]: what a server tells its clients about their limits.
+//! * [`metrics`]: counts and sizes for Prometheus.
 //! * [`in_flight`]: how many are open at one time, by key and in memory that processes share.
 //!
 //! Limits that machines share through Redis are in the crate `tollbar-redis`, which uses this one.
@@ -90,6 +91,8 @@ pub mod in_flight;
 #[doc(hidden)]
 pub mod internal;
 pub mod limiter;
+#[cfg(unix)]
+pub mod metrics;
 pub mod policy;
 pub mod prefix;
 #[cfg(unix)]
@@ -101,6 +104,7 @@ pub mod table;
 #[cfg(unix)]
 pub mod take_many;
 pub mod units;
+mod writer;
 
 pub use decision::{Counts, Decision, Reason, Verdict};
 pub use limiter::{Limiter, Shared, Snapshot, State};

@@ -12,14 +12,14 @@ const SEPARATE: [(&str, &str); 1] = [("tollbar-c", "tollbar-redis")];
 /// The modules of a crate in their order. Modules in one place may use each other.
 const TOLLBAR: &[&[&str]] = &[
     &["sync"],
-    &["units"],
+    &["units", "writer"],
     &["decision"],
     &["policy", "clock", "prefix", "route"],
     &["algorithm", "http"],
     &["limiter"],
     &["table"],
     &["in_flight"],
-    &["take_many", "queue"],
+    &["take_many", "queue", "metrics"],
     &["internal"],
 ];
 const TOLLBAR_REDIS: &[&[&str]] = &[&["redis"], &["lease", "store"]];
@@ -37,6 +37,7 @@ const TOLLBAR_C: &[&[&str]] = &[
         "adaptive",
         "in_flight",
         "keyed",
+        "metrics",
         "overrides",
         "take_many",
         "receipts",

@@ -38,6 +38,7 @@ const HEADERS: [Header; 2] = [
             ("prefix", "Keys made of network addresses"),
             ("route", "Routes: which of several nodes a key belongs to"),
             ("http", "HTTP: header fields for clients, and what a client reads of them"),
+            ("metrics", "Metrics: counts and sizes for Prometheus"),
             ("cell", "Advanced: cells, a state word in each of your structs"),
             ("counts", "Advanced: counts of decisions"),
             ("survey", "Advanced: entries, policies, counters and health of tables"),
@@ -230,6 +231,7 @@ fn extras(file: &str) -> String {
         "prefix" => include_str!("header/prefix.h").to_owned(),
         "route" => include_str!("header/route.h").to_owned(),
         "http" => include_str!("header/http.h").to_owned(),
+        "metrics" => include_str!("header/metrics.h").to_owned(),
         "counts" => include_str!("header/counts.h").to_owned(),
         _ => String::new(),
     }

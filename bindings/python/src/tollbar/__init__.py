@@ -18,6 +18,9 @@
     if not lease.allow(): ...
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from . import _core
@@ -55,6 +58,14 @@ def address_key(text: str, ipv4_bits: int = 32, ipv6_bits: int = 64) -> bytes:
     return _core.address_key(text, ipv4_bits, ipv6_bits)
 
 
+def metrics(sources: Mapping[str, Limiter | Table], *, openmetrics: bool = False) -> str:
+    """Counts and sizes of limiters and tables for Prometheus: decisions by policy and verdict, keys, evictions, clock steps.
+
+    The names are the label `limit`. A table's decisions are those of all processes that share it. The media type is
+    `text/plain; version=0.0.4`, and with `openmetrics` it is `application/openmetrics-text; version=1.0.0; charset=utf-8`."""
+    return _core.metrics(tuple(sources.items()), openmetrics)
+
+
 __all__ = [
     "Adaptive",
     "AdaptivePermit",
@@ -78,5 +89,6 @@ __all__ = [
     "TableError",
     "Taken",
     "address_key",
+    "metrics",
     "take_many",
 ]

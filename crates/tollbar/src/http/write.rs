@@ -2,12 +2,13 @@
 
 use super::{Draft, Fields, Limit, Reset, INTEGER_MOST};
 use crate::units::NEVER;
+use crate::writer::Writer;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// [`Fields::write`].
 pub fn fields(fields: &Fields, limits: &[Limit<'_>], utc: u64, out: &mut [u8]) -> usize {
-    let mut w = Writer { out, length: 0 };
+    let mut w = Lines(Writer::new(out));
     let Some(binding) = binding(limits) else {
         return 0;
     };
@@ -23,18 +24,18 @@ pub fn fields(fields: &Fields, limits: &[Limit<'_>], utc: u64, out: &mut [u8]) -
         Some(Draft::Seven) => draft_seven(&mut w, limits, binding),
         Some(Draft::Eleven) => draft_eleven(&mut w, limits),
     }
-    w.length
+    w.0.length
 }
 
 /// [`super::problem`].
 pub fn problem(limits: &[Limit<'_>], status: u16, out: &mut [u8]) -> usize {
-    let mut w = Writer { out, length: 0 };
+    let mut w = Lines(Writer::new(out));
     w.text("{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Too many requests\",\"status\":");
     w.number(u64::from(status));
     w.text(",\"violated-policies\":[");
     w.list(limits.iter().filter(|limit| limit.refuses()), ",", |w, limit| w.quoted(limit.name));
     w.text("]}");
-    w.length
+    w.0.length
 }
 
 /// Of the limits that refuse the one with the longest wait. If none refuses, the one with the fewest permits left. The first of equals.
@@ -46,7 +47,7 @@ fn binding<'a, 'b>(limits: &'a [Limit<'b>]) -> Option<&'a Limit<'b>> {
     limits.iter().min_by_key(|limit| order(limit))
 }
 
-fn legacy(w: &mut Writer<'_>, limit: &Limit<'_>, reset: Reset, utc: u64) {
+fn legacy(w: &mut Lines<'_>, limit: &Limit<'_>, reset: Reset, utc: u64) {
     w.line("X-RateLimit-Limit", limit.burst);
     w.line("X-RateLimit-Remaining", limit.remaining);
     if limit.reset_after != NEVER {
@@ -58,14 +59,14 @@ fn legacy(w: &mut Writer<'_>, limit: &Limit<'_>, reset: Reset, utc: u64) {
     }
 }
 
-fn draft_six(w: &mut Writer<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
+fn draft_six(w: &mut Lines<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
     w.line("RateLimit-Limit", quota(binding).0);
     w.line("RateLimit-Remaining", binding.remaining.min(INTEGER_MOST));
     w.line("RateLimit-Reset", reset(binding));
     unnamed_policies(w, limits);
 }
 
-fn draft_seven(w: &mut Writer<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
+fn draft_seven(w: &mut Lines<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
     unnamed_policies(w, limits);
     w.text("RateLimit: limit=");
     w.number(quota(binding).0);
@@ -76,7 +77,7 @@ fn draft_seven(w: &mut Writer<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
     w.end();
 }
 
-fn draft_eleven(w: &mut Writer<'_>, limits: &[Limit<'_>]) {
+fn draft_eleven(w: &mut Lines<'_>, limits: &[Limit<'_>]) {
     w.text("RateLimit-Policy: ");
     w.list(limits.iter(), ", ", |w, limit| {
         let (permits, window) = quota(limit);
@@ -99,7 +100,7 @@ fn draft_eleven(w: &mut Writer<'_>, limits: &[Limit<'_>]) {
 }
 
 /// `RateLimit-Policy` as in versions up to 07, where policies have no names.
-fn unnamed_policies(w: &mut Writer<'_>, limits: &[Limit<'_>]) {
+fn unnamed_policies(w: &mut Lines<'_>, limits: &[Limit<'_>]) {
     w.text("RateLimit-Policy: ");
     w.list(limits.iter(), ", ", |w, limit| {
         let (permits, window) = quota(limit);
@@ -134,29 +135,20 @@ fn seconds(nanos: u64) -> u64 {
     nanos.div_ceil(SECOND)
 }
 
-/// Counts all bytes, and keeps those that fit.
-struct Writer<'a> {
-    out: &'a mut [u8],
-    length: usize,
-}
+/// [`Writer`] with the words of header fields.
+struct Lines<'a>(Writer<'a>);
 
-impl Writer<'_> {
+impl Lines<'_> {
     fn byte(&mut self, byte: u8) {
-        if let Some(place) = self.out.get_mut(self.length) {
-            *place = byte;
-        }
-        self.length += 1;
+        self.0.byte(byte);
     }
 
     fn text(&mut self, text: &str) {
-        text.bytes().for_each(|byte| self.byte(byte));
+        self.0.text(text);
     }
 
     fn number(&mut self, n: u64) {
-        if n >= 10 {
-            self.number(n / 10);
-        }
-        self.byte(b'0' + (n % 10) as u8);
+        self.0.number(n);
     }
 
     fn end(&mut self) {

@@ -2,12 +2,14 @@
 
 use super::names::{SECOND, TIMES};
 use crate::policy::{Anchor, Kind, Mode, Opt, Policy, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
+use crate::writer::Writer;
 
 /// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in bytes. [`parse`](super::parse)
 /// reads a valid policy back as it was. The text stops at the end of `out`; no valid policy needs more than
 /// [`TEXT_MOST`](super::TEXT_MOST) bytes.
 pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
-    let mut w = Writer { out, len: 0 };
+    let most = out.len();
+    let mut w = Words(Writer::new(out));
     w.rate(policy.limit, policy.period, policy.burst);
     if policy.kind != Kind::Gcra {
         w.text(" algo ");
@@ -58,31 +60,19 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
         w.rate(second.limit, second.period, second.burst);
         w.text(unit);
     }
-    w.len
+    w.0.length.min(most)
 }
 
-struct Writer<'a> {
-    out: &'a mut [u8],
-    len: usize,
-}
+/// [`Writer`] with the words of policies.
+struct Words<'a>(Writer<'a>);
 
-impl Writer<'_> {
+impl Words<'_> {
     fn text(&mut self, text: &str) {
-        text.bytes().for_each(|byte| self.byte(byte));
-    }
-
-    fn byte(&mut self, byte: u8) {
-        if let Some(place) = self.out.get_mut(self.len) {
-            *place = byte;
-            self.len += 1;
-        }
+        self.0.text(text);
     }
 
     fn number(&mut self, n: u64) {
-        if let Some(tens @ 1..) = n.checked_div(10) {
-            self.number(tens);
-        }
-        self.byte(b'0' + (n % 10) as u8);
+        self.0.number(n);
     }
 
     fn rate(&mut self, limit: u64, period: u64, burst: u64) {
@@ -108,7 +98,7 @@ impl Writer<'_> {
                 if nanos != unit || !bare {
                     self.number(nanos.checked_div(unit).unwrap_or(0));
                 }
-                name.iter().take_while(|byte| **byte != 0).for_each(|byte| self.byte(*byte));
+                name.iter().take_while(|byte| **byte != 0).for_each(|byte| self.0.byte(*byte));
                 return;
             }
         }

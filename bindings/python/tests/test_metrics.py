@@ -1,0 +1,40 @@
+"""Metrics: ten refusals raise one series by ten."""
+
+from __future__ import annotations
+
+import pytest
+
+from tollbar import Limiter, Table, metrics
+
+
+def series(text: str) -> dict[str, str]:
+    return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+
+def test_ten_refusals_raise_one_series_by_ten():
+    table, limiter = Table(["5/min", "7/h"], capacity=100), Limiter("1/h")
+    sources: dict[str, Limiter | Table] = {"logins": table, "api": limiter}
+    for _ in range(5):
+        assert table.allow("k")
+    before = series(metrics(sources))
+    for _ in range(10):
+        assert not table.allow("k")
+    after = series(metrics(sources))
+    assert {name: value for name, value in after.items() if before[name] != value} == {
+        'tollbar_decisions_total{limit="logins",policy="0",verdict="denied"}': "10"
+    }
+    assert 'tollbar_policy_info{limit="logins",policy="1",text="7/h"}' in after
+    assert metrics(sources, openmetrics=True).endswith("\n# EOF\n")
+    # More text than the first buffer has room for.
+    assert len(metrics({f"table {n}": table for n in range(64)})) > 20000
+
+
+def test_what_is_wrong_is_said():
+    table = Table("1/s", capacity=10)
+    with pytest.raises(ValueError, match="at most 64 limiters and tables, not 65"):
+        metrics({str(n): table for n in range(65)})
+    with pytest.raises(TypeError, match="takes limiters and tables, not 7"):
+        metrics({"a": 7})  # type: ignore[dict-item]
+    table.close()
+    with pytest.raises(ValueError, match="the table is closed"):
+        metrics({"a": table})

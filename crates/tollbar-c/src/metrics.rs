@@ -1,0 +1,94 @@
+//! What limiters and tables count, as text for Prometheus.
+
+use super::boundary::*;
+use super::limiter::tollbar_limiter;
+use super::status::*;
+use super::table::tollbar_table;
+use core::ffi::c_char;
+use core::mem::MaybeUninit;
+use tollbar::metrics::{write as print, Format, Source};
+
+/// Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`.
+pub const TOLLBAR_METRICS_PROMETHEUS: u32 = 0;
+/// OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. Nothing may follow it.
+pub const TOLLBAR_METRICS_OPENMETRICS: u32 = 1;
+
+/// The most sources of tollbar_metrics.
+pub const TOLLBAR_METRICS_MOST: u32 = 64;
+
+const SOURCES: usize = TOLLBAR_METRICS_MOST as usize;
+
+/// A limiter or a table whose metrics are wanted.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_metrics_source {
+    /// The label `limit` of its series, in UTF-8. The names of the sources of a call must differ.
+    pub name: *const c_char,
+    /// The bytes of the name.
+    pub name_length: usize,
+    /// Either a limiter or a table; the other one is NULL.
+    pub limiter: *const tollbar_limiter,
+    /// A table: the decisions of all processes that share it.
+    pub table: *const tollbar_table,
+}
+
+/// Writes the metrics of `count` sources into `buffer`, with a NUL: decisions by policy and verdict, sizes, evictions, clock steps.
+///
+/// `format` is TOLLBAR_METRICS_PROMETHEUS or TOLLBAR_METRICS_OPENMETRICS. There are at most TOLLBAR_METRICS_MOST sources
+/// (TOLLBAR_E_OUT_OF_RANGE). A source that names no limiter and no table, or both, is TOLLBAR_E_LIMITS; a name that is not UTF-8 is
+/// TOLLBAR_E_OUT_OF_RANGE. `length`, unless NULL, gets the text's length without the NUL. If the buffer is too small, the call writes `length`
+/// and returns TOLLBAR_E_BUFFER_TOO_SMALL; numbers may grow until the next call, so leave some room.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_metrics(
+    sources: *const tollbar_metrics_source,
+    count: usize,
+    format: u32,
+    buffer: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> i32 {
+    call(|| {
+        let format = match format {
+            TOLLBAR_METRICS_PROMETHEUS => Format::Prometheus,
+            TOLLBAR_METRICS_OPENMETRICS => Format::OpenMetrics,
+            _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
+        };
+        if count > SOURCES {
+            return Err(TOLLBAR_E_OUT_OF_RANGE);
+        }
+        array(sources, count)?;
+        let mut read = [const { MaybeUninit::<Source<'_>>::uninit() }; SOURCES];
+        for (n, place) in read.iter_mut().enumerate().take(count) {
+            // SAFETY: by the caller's promise `count` sources, not null and aligned.
+            place.write(unsafe { source_of(&*sources.add(n)) }?);
+        }
+        // SAFETY: the loop has written the first `count`, which is at most SOURCES.
+        let read = unsafe { core::slice::from_raw_parts(read.as_ptr().cast::<Source<'_>>(), count) };
+        // SAFETY: by the caller's promise.
+        unsafe { fill(buffer, capacity, length, |out| print(read, format, out)) }
+    })
+}
+
+/// # Safety
+/// The source's pointers are NULL or as said.
+unsafe fn source_of(source: &tollbar_metrics_source) -> Result<Source<'_>, i32> {
+    // SAFETY: by the caller's promise.
+    let name = unsafe { bytes(source.name, source.name_length) }?;
+    let name = core::str::from_utf8(name).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?;
+    match (source.limiter.is_null(), source.table.is_null()) {
+        (true, false) => {
+            // SAFETY: by the caller's promise.
+            Ok(Source::table(name, &unsafe { reference(source.table) }?.table))
+        }
+        (false, true) => {
+            // SAFETY: by the caller's promise.
+            let limiter = unsafe { reference(source.limiter) }?;
+            let policy = limiter.limiter.changed_policy().unwrap_or(&limiter.policy);
+            Ok(Source::limiter(name, policy, &limiter.limiter.snapshot()))
+        }
+        _ => Err(TOLLBAR_E_LIMITS),
+    }
+}

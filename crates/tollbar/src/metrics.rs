@@ -1,0 +1,260 @@
+//! What limiters and tables count, as text for Prometheus.
+//!
+//! ```
+//! use tollbar::metrics::{write, Format, Source};
+//! use tollbar::{Limiter, Policy};
+//!
+//! let policy: Policy = "2/min".parse()?;
+//! let limiter = Limiter::new(&policy)?;
+//! limiter.check(1);
+//! let sources = [Source::limiter("logins", &policy, &limiter.snapshot())];
+//! let mut out = [0; 4096];
+//! let length = write(&sources, Format::Prometheus, &mut out);
+//! let text = std::str::from_utf8(&out[..length])?;
+//! assert!(text.contains("tollbar_decisions_total{limit=\"logins\",policy=\"0\",verdict=\"allowed\"} 1\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::decision::Counts;
+use crate::limiter::Snapshot;
+use crate::policy::{text, Policy};
+use crate::table::{PolicyId, Stats, Table};
+use crate::writer::Writer;
+
+/// The format of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Prometheus' text format 0.0.4, media type `text/plain; version=0.0.4`.
+    Prometheus,
+    /// OpenMetrics 1.0, media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. It ends in `# EOF`, so nothing may follow.
+    OpenMetrics,
+}
+
+/// A limiter or a table, and the name by which its series are told from others (the label `limit`).
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    name: &'a str,
+    of: Of<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Of<'a> {
+    Table(&'a Table),
+    Limiter { policy: &'a Policy, decisions: Counts, waiting: u32, backward_steps: u64 },
+}
+
+impl<'a> Source<'a> {
+    /// A table: the decisions of all processes that share it.
+    pub const fn table(name: &'a str, table: &'a Table) -> Source<'a> {
+        Source { name, of: Of::Table(table) }
+    }
+
+    /// A limiter, by its policy and its [`snapshot`](crate::Limiter::snapshot).
+    pub const fn limiter(name: &'a str, policy: &'a Policy, snapshot: &Snapshot) -> Source<'a> {
+        let Snapshot { decisions, waiting, backward_steps, .. } = *snapshot;
+        Source { name, of: Of::Limiter { policy, decisions, waiting, backward_steps } }
+    }
+
+    fn stats(&self) -> Option<Stats> {
+        match self.of {
+            Of::Table(table) => Some(table.stats()),
+            Of::Limiter { .. } => None,
+        }
+    }
+}
+
+/// Writes the metrics of all sources and returns the length of the text in bytes. If that is more than `out.len()`, the end is missing.
+///
+/// No key is ever a label, so the number of series depends on the sources and their policies alone. The names of the sources must differ.
+/// Counters are read one after the other while threads go on to decide, so their sums may be a few decisions apart. It takes no permits.
+pub fn write(sources: &[Source<'_>], format: Format, out: &mut [u8]) -> usize {
+    let mut w = Exposition { w: Writer::new(out), format };
+    w.decisions(sources);
+    w.policies(sources);
+    for family in &FAMILIES {
+        w.family(family, sources);
+    }
+    if format == Format::OpenMetrics {
+        w.w.text("# EOF\n");
+    }
+    w.w.length
+}
+
+/// Metrics of one number a source.
+struct Family {
+    /// A counter's has no `_total`.
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    /// `None`: such a source does not have it.
+    value: fn(&Source<'_>, Option<&Stats>) -> Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Counter,
+    Gauge,
+}
+
+const fn counter(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Source<'_>, Option<&Stats>) -> Option<u64>,
+) -> Family {
+    Family { name, kind: Kind::Counter, help, value }
+}
+
+const fn gauge(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Source<'_>, Option<&Stats>) -> Option<u64>,
+) -> Family {
+    Family { name, kind: Kind::Gauge, help, value }
+}
+
+static FAMILIES: [Family; 13] = [
+    counter("tollbar_clock_backward", "Requests with an earlier time than one before them.", |source, stats| {
+        match source.of {
+            Of::Limiter { backward_steps, .. } => Some(backward_steps),
+            Of::Table(_) => Some(stats?.backward_steps),
+        }
+    }),
+    gauge("tollbar_waiting", "Callers that sleep until they have a permit.", |source, _| match source.of {
+        Of::Limiter { waiting, .. } => Some(u64::from(waiting)),
+        Of::Table(_) => None,
+    }),
+    gauge("tollbar_table_size_bytes", "Bytes of memory that the table takes.", |_, stats| Some(stats?.bytes)),
+    gauge("tollbar_table_slots", "Slots of the table, one for each key.", |_, stats| Some(stats?.slots)),
+    gauge("tollbar_table_used_slots", "Slots that hold a key, expired or not.", |_, stats| Some(stats?.keys)),
+    counter("tollbar_table_inserts", "New keys that took an empty slot or the slot of an expired key.", |_, stats| {
+        stats.map(|stats| stats.inserted.wrapping_add(stats.reclaimed))
+    }),
+    counter("tollbar_table_evictions", "Keys with a debt whose slot a new key took.", |_, stats| Some(stats?.evicted)),
+    counter("tollbar_table_refused_keys", "New keys refused because no slot was free.", |_, stats| {
+        Some(stats?.refused)
+    }),
+    counter("tollbar_table_inherited_keys", "New keys that took a slot with its debt.", |_, stats| {
+        Some(stats?.inherited)
+    }),
+    counter("tollbar_table_untracked_keys", "New keys admitted and not stored.", |_, stats| Some(stats?.untracked)),
+    counter("tollbar_table_resets", "Keys that were reset.", |_, stats| Some(stats?.resets)),
+    counter("tollbar_table_retries", "Swaps repeated because another thread came first.", |_, stats| {
+        Some(stats?.retries)
+    }),
+    gauge("tollbar_table_overrides", "Keys with a policy of their own.", |_, stats| Some(stats?.overrides)),
+];
+
+struct Exposition<'a> {
+    w: Writer<'a>,
+    format: Format,
+}
+
+impl Exposition<'_> {
+    fn decisions(&mut self, sources: &[Source<'_>]) {
+        self.head("tollbar_decisions", Kind::Counter, "Decisions by policy and verdict.");
+        for source in sources {
+            each_policy(source, |number, _, counts| {
+                let verdicts = [("allowed", counts.allowed), ("denied", counts.denied), ("never", counts.never)];
+                for (verdict, value) in verdicts {
+                    self.w.text("tollbar_decisions_total");
+                    self.labels(source.name, Some(number));
+                    self.label(",verdict=", verdict.as_bytes());
+                    self.value(value);
+                }
+            });
+        }
+    }
+
+    /// The text of a policy is a label of this series alone: an edit of a policy then ends no other series.
+    fn policies(&mut self, sources: &[Source<'_>]) {
+        self.head("tollbar_policy_info", Kind::Gauge, "The text of a policy.");
+        for source in sources {
+            each_policy(source, |number, policy, _| {
+                let mut line = [0; text::TEXT_MOST];
+                let length = text::print(policy, &mut line);
+                self.w.text("tollbar_policy_info");
+                self.labels(source.name, Some(number));
+                self.label(",text=", line.get(..length).unwrap_or_default());
+                self.value(1);
+            });
+        }
+    }
+
+    fn family(&mut self, family: &Family, sources: &[Source<'_>]) {
+        let mut headed = false;
+        for source in sources {
+            let Some(value) = (family.value)(source, source.stats().as_ref()) else {
+                continue;
+            };
+            if !headed {
+                self.head(family.name, family.kind, family.help);
+                headed = true;
+            }
+            self.w.text(family.name);
+            if family.kind == Kind::Counter {
+                self.w.text("_total");
+            }
+            self.labels(source.name, None);
+            self.value(value);
+        }
+    }
+
+    fn head(&mut self, name: &str, kind: Kind, help: &str) {
+        // Prometheus names a counter's samples, OpenMetrics the counter itself.
+        let total = kind == Kind::Counter && self.format == Format::Prometheus;
+        for (word, rest) in [("# HELP ", help), ("# TYPE ", if kind == Kind::Counter { "counter" } else { "gauge" })] {
+            self.w.text(word);
+            self.w.text(name);
+            self.w.text(if total { "_total " } else { " " });
+            self.w.text(rest);
+            self.w.text("\n");
+        }
+    }
+
+    /// The labels that all series have. [`Exposition::value`] closes them.
+    fn labels(&mut self, name: &str, policy: Option<u32>) {
+        self.label("{limit=", name.as_bytes());
+        if let Some(number) = policy {
+            self.w.text(",policy=\"");
+            self.w.number(u64::from(number));
+            self.w.text("\"");
+        }
+    }
+
+    fn label(&mut self, name: &str, value: &[u8]) {
+        self.w.text(name);
+        self.w.byte(b'"');
+        for &byte in value {
+            match byte {
+                b'"' | b'\\' => {
+                    self.w.byte(b'\\');
+                    self.w.byte(byte);
+                }
+                b'\n' => self.w.text("\\n"),
+                _ => self.w.byte(byte),
+            }
+        }
+        self.w.byte(b'"');
+    }
+
+    fn value(&mut self, value: u64) {
+        self.w.text("} ");
+        self.w.number(value);
+        self.w.text("\n");
+    }
+}
+
+/// Calls `with` for each policy of a source: its number, the policy and its decisions.
+fn each_policy(source: &Source<'_>, mut with: impl FnMut(u32, &Policy, Counts)) {
+    match source.of {
+        Of::Limiter { policy, decisions, .. } => with(0, policy, decisions),
+        Of::Table(table) => {
+            for number in 0..table.policies() {
+                let id = PolicyId::new(number);
+                if let (Ok(policy), Ok(counts)) = (table.policy(id), table.counts(id)) {
+                    with(number, &policy, counts);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/* tollbar/metrics.hpp: counts and sizes of limiters and tables for Prometheus. Part of tollbar.hpp.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#ifndef TOLLBAR_METRICS_HPP
+#define TOLLBAR_METRICS_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "decision.hpp"
+#include "error.hpp"
+#include "limiter.hpp"
+#include "table.hpp"
+
+namespace tollbar {
+
+/// A limiter or a table, and the label `limit` of its series. It owns nothing: all must live until the call returns.
+class metrics_source {
+public:
+    metrics_source(std::string_view name, const limiter &of) noexcept : raw_{name.data(), name.size(), of.get(), nullptr} {}
+    metrics_source(std::string_view name, const table &of) noexcept : raw_{name.data(), name.size(), nullptr, of.get()} {}
+
+private:
+    tollbar_metrics_source raw_;
+};
+
+static_assert(sizeof(metrics_source) == sizeof(tollbar_metrics_source) && std::is_standard_layout_v<metrics_source>,
+              "an array of sources is C's");
+
+enum class metrics_format : std::uint32_t {
+    /// Prometheus' text format 0.0.4.
+    prometheus = TOLLBAR_METRICS_PROMETHEUS,
+    /// OpenMetrics 1.0, after which nothing may follow.
+    openmetrics = TOLLBAR_METRICS_OPENMETRICS,
+};
+
+/// The metrics of at most TOLLBAR_METRICS_MOST sources as text. tollbar.h ("Metrics") lists them.
+///
+///     const std::array<tollbar::metrics_source, 2> sources = {{{"api", limiter}, {"logins", table}}};
+///     response.body = tollbar::metrics(sources);
+inline result<std::string> try_metrics(span<const metrics_source> sources, metrics_format format = metrics_format::prometheus) {
+    return detail::printed(4096, [&](char *buffer, std::size_t capacity, std::size_t *length) {
+        return tollbar_metrics(reinterpret_cast<const tollbar_metrics_source *>(sources.data()), sources.size(),
+                               static_cast<std::uint32_t>(format), buffer, capacity, length);
+    });
+}
+inline std::string metrics(span<const metrics_source> sources, metrics_format format = metrics_format::prometheus) {
+    return try_metrics(sources, format).value();
+}
+
+} // namespace tollbar
+
+#endif // TOLLBAR_METRICS_HPP

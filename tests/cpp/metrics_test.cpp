@@ -1,0 +1,26 @@
+// Metrics through C++.
+#include "test.hpp"
+
+#include <array>
+#include <string>
+
+#include "tollbar.hpp"
+
+TEST(metrics_of_a_limiter_and_a_table) {
+    const tollbar::limiter limiter("1/h");
+    const tollbar::table table(100, {"5/min", "7/h"});
+    for (int n = 0; n < 3; n++)
+        (void)limiter.check();
+    CHECK(table.check("k"));
+    const std::array<tollbar::metrics_source, 2> sources = {{{"api", limiter}, {"logins", table}}};
+    const std::string text = tollbar::metrics(sources);
+    CHECK(text.find("tollbar_decisions_total{limit=\"api\",policy=\"0\",verdict=\"denied\"} 2\n") != std::string::npos);
+    CHECK(text.find("tollbar_table_used_slots{limit=\"logins\"} 1\n") != std::string::npos);
+    CHECK(tollbar::metrics(sources, tollbar::metrics_format::openmetrics).find("# EOF\n") != std::string::npos);
+    CHECK(tollbar::metrics({}).find('{') == std::string::npos);
+    // More text than the first buffer has room for.
+    const std::vector<tollbar::metrics_source> many(64, {"logins", table});
+    CHECK(tollbar::metrics(many).size() > 20000);
+    const std::vector<tollbar::metrics_source> most(65, {"logins", table});
+    CHECK(tollbar::try_metrics(most).error() == tollbar::errc::out_of_range);
+}
