@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from tollbar import Limiter, Table, metrics
@@ -38,3 +42,16 @@ def test_what_is_wrong_is_said():
     table.close()
     with pytest.raises(ValueError, match="the table is closed"):
         metrics({"a": table})
+
+
+def test_the_alerts_and_the_dashboard_name_metrics_that_exist():
+    examples = Path(__file__).parents[3] / "examples" / "metrics"
+    text = metrics({"a": Limiter("1/s"), "b": Table("1/s", capacity=10)})
+    written = {line.partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
+    dashboard = json.loads((examples / "dashboard.json").read_text())
+    asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
+    named = set(re.findall(r"\btollbar_\w+", asked))
+    assert len(named) > 8 and named <= written, named - written
+    alerts = "\n".join(line for line in (examples / "alerts.yml").read_text().splitlines() if not line.startswith("#"))
+    named = set(re.findall(r"\btollbar_\w+", alerts))
+    assert len(named) > 5 and named <= written, named - written
