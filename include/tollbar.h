@@ -124,7 +124,7 @@ extern "C" {
  * PERIOD is `s min h day week` or a number with one of these or with `ns us ms`. Longer names such as `minutes` are taken, too, and `per`
  * for the `/`. Without `algo` it is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
- * sliding-window, sliding-log, pacer, warm-up.
+ * sliding-window, sliding-log, pacer, warm-up, quota.
  *
  * Options, in any order, each with the algorithms that have it:
  *
@@ -167,6 +167,7 @@ extern "C" {
  *     sliding-log                  limit
  *     pacer                        slack + limit + 1, if every cost is 1
  *     warm-up                      limit + 1, if every cost is 1
+ *     quota                        limit, and no more until a reset
  */
 
 /* A buffer of this size takes any policy's text. */
@@ -188,6 +189,8 @@ extern "C" {
 #define TOLLBAR_ALGORITHM_PACER 6u
 /* A rate that grows from cold to its limit. One word. */
 #define TOLLBAR_ALGORITHM_WARM_UP 7u
+/* A lifetime quota: LIMIT/forever, which no time refills. One word. */
+#define TOLLBAR_ALGORITHM_QUOTA 8u
 /* The algorithms that lend without TOLLBAR_POLICY_BORROW (pacer, warm-up), each as the bit
  * 1u << TOLLBAR_ALGORITHM_NAME: a request may cost more permits than are left, and later
  * requests wait until that debt is paid. */
@@ -207,6 +210,9 @@ extern "C" {
 
 /* Sliding window: one more segment counts, by the part of it that is still in the window. */
 #define TOLLBAR_MODE_INTERPOLATED 2u
+
+/* The period of a quota: no permit comes back. */
+#define TOLLBAR_FOREVER UINT64_MAX
 
 /* A permit is a request, a call, a message. */
 #define TOLLBAR_UNIT_PERMITS 0u
@@ -245,7 +251,7 @@ typedef struct tollbar_policy_spec {
     uint32_t algorithm;
     /* Permits per period. 0 denies every request. */
     uint64_t limit;
-    /* The period in nanoseconds, from 1 on. */
+    /* The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. */
     uint64_t period_ns;
     /* The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up: the
      * largest cost. */
@@ -2725,6 +2731,9 @@ const char *tollbar_version_string(void);
 /* The policies of a list do not fit one state word together. Two of gcra without init, borrow and ban do, unless one is much faster
  * than the other. */
 #define TOLLBAR_E_LIST (-31)
+
+/* A quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another algorithm. */
+#define TOLLBAR_E_QUOTA (-32)
 
 /* Out of memory. */
 #define TOLLBAR_E_NO_MEMORY (-40)

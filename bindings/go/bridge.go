@@ -139,6 +139,9 @@ func (p *Policy) spec() C.tollbar_policy_spec {
 	spec := newSpec()
 	spec.algorithm = C.uint32_t(p.Algorithm)
 	spec.limit, spec.period_ns, spec.burst = C.uint64_t(p.Limit), whole(p.Period), C.uint64_t(p.Burst)
+	if p.Algorithm == Quota && p.Period == Forever {
+		spec.period_ns = C.TOLLBAR_FOREVER
+	}
 	if p.HasInit {
 		spec.init = C.uint64_t(p.Init)
 		spec.flags |= C.TOLLBAR_POLICY_HAS_INIT

@@ -81,6 +81,8 @@ const (
 	// ErrList: the policies of a list do not fit one state word together. Two of gcra without init, borrow and ban do,
 	// unless one is much faster than the other.
 	ErrList Code = -31
+	// ErrQuota: a quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another algorithm.
+	ErrQuota Code = -32
 )
 
 // Errors of memory.

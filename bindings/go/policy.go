@@ -32,6 +32,8 @@ const (
 	Pacer Algorithm = 6
 	// WarmUp: a rate that grows from cold to its limit.
 	WarmUp Algorithm = 7
+	// Quota: a lifetime quota: LIMIT/forever, which no time refills.
+	Quota Algorithm = 8
 )
 
 var algorithmNames = [...]string{
@@ -43,6 +45,7 @@ var algorithmNames = [...]string{
 	"sliding-log",
 	"pacer",
 	"warm-up",
+	"quota",
 }
 
 // Of each algorithm that lends the bit of its number.
@@ -76,7 +79,7 @@ type Policy struct {
 	Algorithm Algorithm
 	// Limit is permits per Period; 0 denies all.
 	Limit uint64
-	// Period, from 1 ns on.
+	// Period, from 1 ns on. [Forever] for a Quota.
 	Period time.Duration
 	// Burst is the most permits at once, from 1 on. Windows and logs: equal to Limit. Pacer, warm-up: the largest cost.
 	Burst uint64
@@ -123,7 +126,7 @@ func ParsePolicy(text string) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	if uint64(spec.period_ns) > uint64(Forever) || uint64(spec.second_period_ns) > uint64(Forever) {
+	if Algorithm(spec.algorithm) != Quota && uint64(spec.period_ns) > uint64(Forever) || uint64(spec.second_period_ns) > uint64(Forever) {
 		return Policy{}, &PolicyError{Text: text, Code: ErrNumberTooLarge, Expected: "a period of at most 292 years"}
 	}
 	return policyOf(&spec), nil

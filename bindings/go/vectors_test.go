@@ -23,7 +23,7 @@ func TestTheOraclesDecisions(t *testing.T) {
 	if err := json.Unmarshal(text, &vectors); err != nil {
 		t.Fatal(err)
 	}
-	if len(vectors) < 31 {
+	if len(vectors) < 35 {
 		t.Fatalf("%d vectors", len(vectors))
 	}
 	for _, vector := range vectors {
@@ -49,8 +49,24 @@ func TestTheOraclesDecisions(t *testing.T) {
 
 func answer(d tollbar.Decision) [3]uint64 {
 	retryAfter := uint64(d.RetryAfter / time.Nanosecond)
-	if d.Verdict == tollbar.Never {
+	if d.RetryAfter == tollbar.Forever {
 		retryAfter = 1<<64 - 1
 	}
 	return [3]uint64{uint64(d.Verdict), d.Remaining, retryAfter}
+}
+
+// A quota's period has no number in Go, so a parsed quota is compared with one that is made.
+func TestQuotaIsForever(t *testing.T) {
+	read, err := tollbar.ParsePolicy("500/forever")
+	made := tollbar.Policy{Algorithm: tollbar.Quota, Limit: 500, Period: tollbar.Forever, Burst: 500}
+	if err != nil || read != made || made.String() != "500/forever" {
+		t.Fatalf("%+v is not %+v (%v)", read, made, err)
+	}
+	limiter := mustLimiter(t, made.String())
+	if got, err := limiter.CheckAt(1, 500); err != nil || !got.Allowed() {
+		t.Fatalf("%v (%v)", got, err)
+	}
+	if got, err := limiter.CheckAt(1<<60, 1); err != nil || got.RetryAfter != tollbar.Forever {
+		t.Fatalf("%v (%v)", got, err)
+	}
 }

@@ -51,6 +51,7 @@ enum class errc : std::int32_t {
     not_one_word = TOLLBAR_E_NOT_ONE_WORD,
     ban = TOLLBAR_E_BAN,
     list = TOLLBAR_E_LIST,
+    quota = TOLLBAR_E_QUOTA,
     no_memory = TOLLBAR_E_NO_MEMORY,
     buffer_too_small = TOLLBAR_E_BUFFER_TOO_SMALL,
     capacity = TOLLBAR_E_CAPACITY,

@@ -29,6 +29,7 @@ enum class algorithm : std::uint32_t {
     sliding_log = TOLLBAR_ALGORITHM_SLIDING_LOG,
     pacer = TOLLBAR_ALGORITHM_PACER,
     warm_up = TOLLBAR_ALGORITHM_WARM_UP,
+    quota = TOLLBAR_ALGORITHM_QUOTA,
     // [lists: end]
 };
 
@@ -69,6 +70,13 @@ public:
         raw_.period_ns = detail::saturated(period);
         // A limit of 0 denies all, and a burst of 0 is an error.
         raw_.burst = limit == 0 ? 1 : limit;
+    }
+
+    /// A quota of `limit` permits, of which none comes back.
+    [[nodiscard]] static spec forever(std::uint64_t limit) noexcept {
+        spec made(limit, nanoseconds(1), algorithm::quota);
+        made.raw_.period_ns = TOLLBAR_FOREVER;
+        return made;
     }
 
     /// From the C struct.
@@ -124,6 +132,7 @@ public:
 
     tollbar::algorithm algorithm() const noexcept { return static_cast<tollbar::algorithm>(raw_.algorithm); }
     std::uint64_t limit() const noexcept { return raw_.limit; }
+    /// The longest duration for a quota.
     nanoseconds period() const noexcept { return detail::from_c(raw_.period_ns); }
     std::uint64_t burst() const noexcept { return raw_.burst; }
 

@@ -18,6 +18,8 @@ static tollbar_policy_spec of_algorithm(uint32_t algorithm) {
         spec.warm_up_ns = SEC;
         spec.cold = 3;
     }
+    if (algorithm == TOLLBAR_ALGORITHM_QUOTA)
+        spec.period_ns = TOLLBAR_FOREVER;
     return spec;
 }
 
@@ -107,10 +109,11 @@ static void what_no_word_can_hold_is_refused(void **state) {
     assert_int_equal(tollbar_policy_from_text(text, &policy, &error), TOLLBAR_E_RATE_TOO_HIGH);
     assert_null(limiter);
     assert_null(policy);
-    for (algorithm = 0; algorithm < 8; algorithm++) {
+    for (algorithm = 0; algorithm < 9; algorithm++) {
         spec = of_algorithm(algorithm);
         spec.limit = spec.burst = UINT64_MAX;
-        spec.period_ns = spec.segments ? spec.segments : 1;
+        if (algorithm != TOLLBAR_ALGORITHM_QUOTA)
+            spec.period_ns = spec.segments ? spec.segments : 1;
         assert_refused(&spec, algorithm == TOLLBAR_ALGORITHM_SLIDING_LOG ? TOLLBAR_E_LOG_TOO_LARGE
                                                                          : TOLLBAR_E_RATE_TOO_HIGH);
     }
@@ -123,12 +126,12 @@ static void what_no_word_can_hold_is_refused(void **state) {
 static void options_of_other_algorithms_are_refused(void **state) {
     uint32_t algorithm;
     (void)state;
-    for (algorithm = 0; algorithm < 8; algorithm++) {
+    for (algorithm = 0; algorithm < 9; algorithm++) {
         const int gcra = algorithm == TOLLBAR_ALGORITHM_GCRA;
         const int windows = algorithm >= TOLLBAR_ALGORITHM_FIXED_WINDOW && algorithm <= TOLLBAR_ALGORITHM_SLIDING_LOG;
         tollbar_policy_spec spec = of_algorithm(algorithm);
         assert_taken(&spec);
-        if (windows) {
+        if (windows || algorithm == TOLLBAR_ALGORITHM_QUOTA) {
             spec.burst = 9;
             assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
         }
@@ -172,10 +175,28 @@ static void options_of_other_algorithms_are_refused(void **state) {
     }
 }
 
+/* A quota's only period is TOLLBAR_FOREVER, and its text has that period's name. */
+static void a_quota_lasts_for_ever(void **state) {
+    tollbar_policy_spec spec = of_algorithm(TOLLBAR_ALGORITHM_QUOTA);
+    tollbar_limiter *limiter = NULL;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    char text[TOLLBAR_POLICY_TEXT_MAX];
+    (void)state;
+    assert_int_equal(tollbar_policy_spec_print(&spec, text, sizeof text, NULL), 0);
+    assert_string_equal(text, "10/forever");
+    assert_int_equal(tollbar_limiter_from_text(text, &limiter, NULL), 0);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 10, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, UINT64_C(1) << 60, &decision), TOLLBAR_DENIED);
+    assert_true(decision.retry_after_ns == TOLLBAR_NO_TIME);
+    tollbar_limiter_free(limiter);
+    spec.period_ns = SEC;
+    assert_refused(&spec, TOLLBAR_E_QUOTA);
+}
+
 static void a_limit_of_0_denies_all(void **state) {
     uint32_t algorithm;
     (void)state;
-    for (algorithm = 0; algorithm < 8; algorithm++) {
+    for (algorithm = 0; algorithm < 9; algorithm++) {
         tollbar_policy_spec spec = of_algorithm(algorithm);
         tollbar_decision decision = TOLLBAR_DECISION_INIT;
         tollbar_limiter *limiter = NULL;
@@ -196,7 +217,7 @@ static void a_limit_of_0_denies_all(void **state) {
 }
 
 static void choices_out_of_range_are_refused(void **state) {
-    static const uint32_t beyond[] = {8, 9, 255, 65536, UINT32_MAX};
+    static const uint32_t beyond[] = {9, 10, 255, 65536, UINT32_MAX};
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
     tollbar_policy_spec spec = plain(10, SEC, 10);
     tollbar_limiter *limiter = NULL;
@@ -345,7 +366,7 @@ static void compiled_policies_may_lie_in_the_callers_memory(void **state) {
 static void only_one_word_algorithms_compile_for_cells(void **state) {
     uint32_t algorithm;
     (void)state;
-    for (algorithm = 0; algorithm < 8; algorithm++) {
+    for (algorithm = 0; algorithm < 9; algorithm++) {
         tollbar_policy_spec spec = of_algorithm(algorithm);
         tollbar_policy *policy = NULL;
         const int more =
@@ -371,6 +392,7 @@ static void a_refill_is_told_where_permits_come_back(void **state) {
         {"7/s", TOLLBAR_NO_TIME},
         {"5/min ban 1h", TOLLBAR_NO_TIME},
         {"10/s borrow", TOLLBAR_NO_TIME},
+        {"10/forever", TOLLBAR_NO_TIME - 1},
         {"10/s algo interval", TOLLBAR_NO_TIME},
         {"10/s algo pacer", TOLLBAR_NO_TIME},
         {"10/s algo sliding-window", TOLLBAR_NO_TIME},
@@ -405,6 +427,7 @@ int main(void) {
         cmocka_unit_test(what_no_word_can_hold_is_refused),
         cmocka_unit_test(options_of_other_algorithms_are_refused),
         cmocka_unit_test(a_limit_of_0_denies_all),
+        cmocka_unit_test(a_quota_lasts_for_ever),
         cmocka_unit_test(choices_out_of_range_are_refused),
         cmocka_unit_test(c6_what_is_not_known_is_refused),
         cmocka_unit_test(c6_a_newer_struct_is_read_if_its_tail_is_zero),

@@ -38,6 +38,7 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_LOG_TOO_LARGE, -28),
     CODE(TOLLBAR_E_NOT_ONE_WORD, -29),
     CODE(TOLLBAR_E_BAN, -30),
+    CODE(TOLLBAR_E_QUOTA, -32),
     CODE(TOLLBAR_E_LIST, -31),
     CODE(TOLLBAR_E_NO_MEMORY, -40),
     CODE(TOLLBAR_E_BUFFER_TOO_SMALL, -41),
@@ -106,6 +107,7 @@ static void c7_numbers_of_choices_are_as_promised(void **state) {
     assert_int_equal(TOLLBAR_ALGORITHM_SLIDING_LOG, 5);
     assert_int_equal(TOLLBAR_ALGORITHM_PACER, 6);
     assert_int_equal(TOLLBAR_ALGORITHM_WARM_UP, 7);
+    assert_int_equal(TOLLBAR_ALGORITHM_QUOTA, 8);
     assert_int_equal(TOLLBAR_ANCHOR_EPOCH, 0);
     assert_int_equal(TOLLBAR_ANCHOR_FIRST, 1);
     assert_int_equal(TOLLBAR_MODE_N, 0);
@@ -155,7 +157,7 @@ static void strerror_says_something_of_its_own_for_each(void **state) {
 }
 
 static void unknown_codes_have_a_text_and_a_name(void **state) {
-    static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -32, -43, -49,
+    static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -33, -43, -49,
                                       -91, INT32_MAX, INT32_MIN};
     size_t i;
     (void)state;

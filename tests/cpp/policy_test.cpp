@@ -41,6 +41,13 @@ static_assert(std::is_convertible_v<std::span<const int>, tollbar::span<const in
 static_assert(!std::is_convertible_v<std::span<const int>, tollbar::span<int>>);
 #endif
 
+TEST(a_quota_is_forever) {
+    const auto quota = tollbar::spec::forever(500);
+    CHECK(quota.text() == "500/forever" && quota == tollbar::spec("500/forever"));
+    CHECK(quota.period() == std::chrono::nanoseconds::max());
+    CHECK(tollbar::limiter(quota).check(501).never());
+}
+
 TEST(a_version_and_an_abi) {
     CHECK(tollbar::version() == TOLLBAR_VERSION_STRING);
     CHECK(tollbar::version_number() == TOLLBAR_VERSION);

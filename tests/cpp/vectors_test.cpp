@@ -15,9 +15,10 @@ template <class Decide> bool repeats(const golden_vector &policy, const Decide &
     for (std::size_t i = 0; i < policy.count; i++) {
         const vector_step &step = policy.steps[i];
         const bool is_allowed = step.verdict == TOLLBAR_ALLOWED, is_never = step.verdict == TOLLBAR_NEVER;
+        const bool waits = step.retry_after != TOLLBAR_NO_TIME;
         const tollbar::decision got = decide(duration(step.now), step.cost);
         if (got.allowed() != is_allowed || got.never() != is_never || got.remaining() != step.remaining ||
-            (!is_never && got.retry_after() != duration(step.retry_after))) {
+            (waits ? got.retry_after() != duration(step.retry_after) : got.retry_after().has_value())) {
             std::printf("# \"%s\", step %u\n", policy.policy, static_cast<unsigned>(i));
             return false;
         }

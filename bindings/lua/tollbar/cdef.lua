@@ -14,6 +14,7 @@ enum {
     TOLLBAR_ALGORITHM_SLIDING_LOG = 5,
     TOLLBAR_ALGORITHM_PACER = 6,
     TOLLBAR_ALGORITHM_WARM_UP = 7,
+    TOLLBAR_ALGORITHM_QUOTA = 8,
     TOLLBAR_ALGORITHMS_LENDING = 192,
     TOLLBAR_ANCHOR_EPOCH = 0,
     TOLLBAR_ANCHOR_FIRST = 1,
@@ -104,6 +105,7 @@ enum {
     TOLLBAR_E_NOT_ONE_WORD = (-29),
     TOLLBAR_E_BAN = (-30),
     TOLLBAR_E_LIST = (-31),
+    TOLLBAR_E_QUOTA = (-32),
     TOLLBAR_E_NO_MEMORY = (-40),
     TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
     TOLLBAR_E_CAPACITY = (-50),
@@ -985,6 +987,7 @@ const char *tollbar_errname(int32_t code);
 
 return {
     VERSION_STRING = "0.1.0",
+    FOREVER = 0xffffffffffffffffULL,
     TIME_ZERO = 1741824000000000000ULL,
     NO_TIME = 0xffffffffffffffffULL,
 }

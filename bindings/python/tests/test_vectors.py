@@ -12,7 +12,7 @@ ALLOWED, DENIED, NEVER = range(3)
 
 def answer(decision):
     verdict = NEVER if decision.never else ALLOWED if decision.allowed else DENIED
-    return [verdict, decision.remaining, 2**64 - 1 if decision.never else decision.retry_after_ns]
+    return [verdict, decision.remaining, 2**64 - 1 if decision.retry_after_ns is None else decision.retry_after_ns]
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["policy"] for vector in VECTORS])

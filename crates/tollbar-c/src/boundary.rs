@@ -258,6 +258,7 @@ pub fn policy_code(error: PolicyError) -> i32 {
         PolicyError::LogTooLarge => TOLLBAR_E_LOG_TOO_LARGE,
         PolicyError::NotOneWord => TOLLBAR_E_NOT_ONE_WORD,
         PolicyError::List => TOLLBAR_E_LIST,
+        PolicyError::Quota => TOLLBAR_E_QUOTA,
         PolicyError::NoMemory => TOLLBAR_E_NO_MEMORY,
         PolicyError::Changes => TOLLBAR_E_POLICY_VERSIONS,
     }

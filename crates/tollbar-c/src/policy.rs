@@ -22,6 +22,9 @@ pub const TOLLBAR_MODE_STRICT: u32 = 1;
 /// Sliding window: one more segment counts, by the part of it that is still in the window.
 pub const TOLLBAR_MODE_INTERPOLATED: u32 = 2;
 
+/// The period of a quota: no permit comes back.
+pub const TOLLBAR_FOREVER: u64 = 0xffff_ffff_ffff_ffff;
+
 /// A permit is a request, a call, a message.
 pub const TOLLBAR_UNIT_PERMITS: u32 = 0;
 /// A permit is a byte.
@@ -53,7 +56,7 @@ pub struct tollbar_policy_spec {
     pub algorithm: u32,
     /// Permits per period. 0 denies every request.
     pub limit: u64,
-    /// The period in nanoseconds, from 1 on.
+    /// The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota.
     pub period_ns: u64,
     /// The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up: the
     /// largest cost.

@@ -70,6 +70,8 @@ pub const TOLLBAR_E_BAN: i32 = -30;
 /// The policies of a list do not fit one state word together. Two of gcra without init, borrow and ban do, unless one is much faster
 /// than the other.
 pub const TOLLBAR_E_LIST: i32 = -31;
+/// A quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another algorithm.
+pub const TOLLBAR_E_QUOTA: i32 = -32;
 
 // Errors of memory.
 
@@ -243,6 +245,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             c"TOLLBAR_E_LIST",
             c"the list does not fit one state word: make a limit of each policy, and charge them by take_many",
         ),
+        TOLLBAR_E_QUOTA => (c"TOLLBAR_E_QUOTA", c"a quota's period is forever, and no other algorithm has that period"),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),
         TOLLBAR_E_CAPACITY => (c"TOLLBAR_E_CAPACITY", c"the capacity is zero or more than a table can hold"),

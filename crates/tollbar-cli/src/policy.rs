@@ -50,7 +50,8 @@ fn explain(policy: &Policy) -> Result<String> {
     for sentence in sentences(policy) {
         let _ = writeln!(out, "  {sentence}");
     }
-    if policy.limit > 0 {
+    // A quota has no period that a chart could show.
+    if policy.limit > 0 && !policy.kind.is_forever() {
         let _ = write!(out, "\n{}", chart(policy)?);
     }
     Ok(out)
@@ -67,6 +68,12 @@ fn sentences(policy: &Policy) -> Vec<String> {
     let of = |n| permits(policy, n);
     if limit == 0 {
         return vec!["Refuses every request.".to_owned()];
+    }
+    if policy.kind.is_forever() {
+        return vec![
+            format!("{}, once. None comes back with time.", of(limit)),
+            format!("The worst case: at most {} until the key is reset.", of(limit)),
+        ];
     }
     let pace = format!("one every {}", span(policy.period / limit));
     let mut all = vec![match policy.kind {
@@ -91,6 +98,7 @@ fn sentences(policy: &Policy) -> Vec<String> {
             policy.cold,
             span(policy.warm_up)
         ),
+        Kind::Quota => return Vec::new(),
     }];
     if matches!(policy.kind, Kind::Gcra | Kind::Interval) {
         if policy.init < policy.burst {
@@ -139,6 +147,7 @@ fn worst(policy: &Policy) -> String {
         Kind::SlidingLog => limit,
         Kind::Pacer => policy.slack.saturating_add(limit).saturating_add(1),
         Kind::WarmUp => limit.saturating_add(1),
+        Kind::Quota => limit,
     };
     if let Some(second) = policy.second {
         let refill = u128::from(second.limit) * u128::from(policy.period) / u128::from(second.period);
@@ -204,6 +213,7 @@ mod tests {
             ("100/s algo warm-up warm 2s", ["3 times slower", "at most 101 permits"]),
             ("5/min ban 1h after 3", ["The 3rd refusal shuts a key out for 1 h", "at most 10 permits"]),
             ("10/s; 100/min", ["second bucket of 100 permits", "at most 20 permits in some window of 1 s"]),
+            ("500/forever", ["500 permits, once.", "at most 500 permits until the key is reset"]),
             ("0/s", ["Refuses every request", ""]),
         ] {
             let out = explained(text);

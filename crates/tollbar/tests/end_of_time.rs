@@ -9,7 +9,7 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm and option, from one permit a month to the highest rates that the algorithms can count. All of them admit a first
 /// request for one permit.
-const TEXTS: [&str; 44] = [
+const TEXTS: [&str; 45] = [
     "100/s burst 20",
     "3/min",
     "7/s burst 3",
@@ -54,6 +54,7 @@ const TEXTS: [&str; 44] = [
     "5/min algo warm-up warm 10s cold 3",
     "122070/s algo warm-up warm 1s",
     "3/day algo warm-up warm 1day cold 1000",
+    "5/forever",
 ];
 
 /// Every power of two and its neighbours, the ends of the type, and those of the range.
@@ -209,7 +210,9 @@ fn a_wait_may_end_at_the_last_time() {
 
 #[test]
 fn a_bucket_with_credit_admits_nothing_after_the_last_time() {
-    let plain = TEXTS.into_iter().filter(|text| !["algo", "borrow", "ban", ";"].iter().any(|word| text.contains(word)));
+    let plain = TEXTS
+        .into_iter()
+        .filter(|text| !["algo", "borrow", "ban", ";", "forever"].iter().any(|word| text.contains(word)));
     for text in plain.chain(["1000000000/s burst 1000000", "15900000000/s burst 400000000"]) {
         let (policy, last) = range(text);
         let limiter = Limiter::with_credit(&policy).expect("a bucket with credit");

@@ -16,7 +16,7 @@ use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::units::HORIZON;
 use tollbar::{Anchor, Kind, Policy, Verdict, NEVER};
 
-const EACH: [&str; 58] = [
+const EACH: [&str; 60] = [
     "0/s",
     "10/s burst 7",
     "10/s burst 7 init 2",
@@ -75,6 +75,8 @@ const EACH: [&str; 58] = [
     "44100/s burst 9 algo warm-up warm 10ms",
     "3/s burst 9 algo warm-up warm 1min cold 10",
     "1/365d algo warm-up warm 1s",
+    "10/forever",
+    "1000000000000/forever",
 ];
 
 /// A time that every policy here can hold; the fastest policies have half the clock's range.
@@ -119,8 +121,9 @@ struct Walk {
 
 impl Walk {
     fn new(policy: &Policy, rng: &mut Rng) -> Walk {
-        let starts = [0, 1, policy.period, DAY + rng.below(DAY), UNIX_NOW + rng.below(DAY), HORIZON - rng.below(DAY)];
-        Walk { now: rng.pick(&starts), period: policy.period, interval: policy.period / policy.limit.max(1) }
+        let period = scale(policy);
+        let starts = [0, 1, period, DAY + rng.below(DAY), UNIX_NOW + rng.below(DAY), HORIZON - rng.below(DAY)];
+        Walk { now: rng.pick(&starts), period, interval: period / policy.limit.max(1) }
     }
 
     fn jump(&self, rng: &mut Rng) -> u64 {
@@ -237,7 +240,9 @@ fn the_time_of_expiry_never_falls() {
     let mut rng = Rng(1);
     for (policy, _) in each() {
         let changes: u32 = (0..400).map(|_| never_falls(&policy, &mut rng)).sum();
-        assert!(changes > 600 || policy.limit == 0, "{policy}: only {changes}");
+        // A quota is used up soon.
+        let least = if policy.kind == Kind::Quota { 400 } else { 600 };
+        assert!(changes > least || policy.limit == 0, "{policy}: only {changes}");
     }
 }
 
@@ -294,7 +299,7 @@ fn an_expired_state_is_as_good_as_fresh() {
             if at >= END {
                 continue;
             }
-            for from in [at, at + 1, at + rng.below(policy.period), at + (rng.next() >> rng.within(4, 60))] {
+            for from in [at, at + 1, at + rng.below(scale(&policy)), at + (rng.next() >> rng.within(4, 60))] {
                 as_good_as_fresh(&policy, &rule, state, from, &mut rng);
             }
         }
@@ -584,12 +589,19 @@ fn sized(most: u32) -> impl Strategy<Value = u64> {
 /// Any policy with a state of one word; some of them do not compile.
 fn any_policy() -> impl Strategy<Value = Policy> {
     let numbers = (sized(34), sized(55), sized(45), any::<u64>(), sized(40));
-    (numbers, 0..6usize, any::<[bool; 3]>()).prop_map(|((limit, period, burst, part, warm_up), kind, flags)| {
+    (numbers, 0..7usize, any::<[bool; 3]>()).prop_map(|((limit, period, burst, part, warm_up), kind, flags)| {
         let [first, second, own_burst] = flags;
-        let kind =
-            [Kind::Gcra, Kind::Interval, Kind::FixedWindow, Kind::WeightedWindow, Kind::Pacer, Kind::WarmUp][kind];
+        let kind = [
+            Kind::Gcra,
+            Kind::Interval,
+            Kind::FixedWindow,
+            Kind::WeightedWindow,
+            Kind::Pacer,
+            Kind::WarmUp,
+            Kind::Quota,
+        ][kind];
         let mut policy = Policy::new(limit, period).with_kind(kind);
-        if own_burst && !matches!(kind, Kind::FixedWindow | Kind::WeightedWindow) {
+        if own_burst && !matches!(kind, Kind::FixedWindow | Kind::WeightedWindow | Kind::Quota) {
             policy = policy.with_burst(burst);
         }
         match kind {

@@ -102,6 +102,17 @@ fn a_request_that_never_passes_has_no_retry_after() {
 }
 
 #[test]
+fn a_lifetime_quota_has_no_window() {
+    let refused = Decision { retry_after: NEVER, reset_after: NEVER, remaining: 0, ..denied(SECOND) };
+    let limit = Limit::new(b"a", &policy("500/forever"), &refused);
+    assert_eq!(
+        written(Fields::new().with_draft(Draft::Eleven), &[limit], 0),
+        "RateLimit-Policy: \"a\";q=500\r\nRateLimit: \"a\";r=0\r\n"
+    );
+    assert!(written(Fields::new().with_draft(Draft::Seven), &[limit], 0).starts_with("RateLimit-Policy: 500\r\n"));
+}
+
+#[test]
 fn of_a_list_it_is_the_policy_that_bound() {
     let list = policy("10/s; 1000/day");
     let of = |bound| {

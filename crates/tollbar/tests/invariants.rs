@@ -12,7 +12,7 @@ use tollbar::units::HORIZON;
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm, in each of its shapes, at 10 permits a second.
-const EACH: [&str; 20] = [
+const EACH: [&str; 21] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
     "10/s burst 7 ban 1min after 1000",
@@ -33,6 +33,7 @@ const EACH: [&str; 20] = [
     "10/s algo sliding-log count rejected",
     "10/s burst 4 algo pacer slack 6",
     "10/s burst 4 algo warm-up warm 2s",
+    "10/forever",
 ];
 
 /// The permits that a fresh state admits in one instant, and those of a state that was idle for long after its
@@ -44,6 +45,7 @@ fn at_once(text: &str) -> (u64, u64) {
         Kind::Gcra => (policy.init, policy.burst),
         Kind::Pacer => (1, policy.slack + 1),
         Kind::WarmUp => (1, 1),
+        Kind::Quota => (policy.limit, 0),
         _ => (policy.burst, policy.burst),
     }
 }
@@ -80,7 +82,8 @@ fn invariant_1_a_frozen_clock_loses_no_update() {
             continue; // They admit one at a time, and the lending bucket stands for the pacer.
         }
         for options in if algorithm == "gcra" { ["", " borrow init 39999"] } else { [""; 2] } {
-            let limiter = state(&format!("{BURST}/day algo {algorithm}{options}"));
+            let period = if algorithm == "quota" { "forever" } else { "day" };
+            let limiter = state(&format!("{BURST}/{period} algo {algorithm}{options}"));
             let (start, admitted) = (std::sync::Barrier::new(16), AtomicU64::new(0));
             std::thread::scope(|scope| {
                 for _ in 0..16 {
@@ -212,6 +215,8 @@ const MORE: [&str; 16] = [
 fn invariant_3_retry_after_is_exact() {
     has_each(Kind::ALL, &EACH);
     let mut states = [0u32; Kind::ALL.len()];
+    // A quota's refusal has no time to wait for.
+    states[Kind::Quota as usize] = 100_000;
     let (mut rng, mut round) = (Rng(3), 0);
     while states.iter().any(|n| *n < 100_000) {
         let text = EACH.iter().chain(&MORE).nth(round % (EACH.len() + MORE.len())).unwrap();
@@ -425,6 +430,7 @@ fn invariant_10_costs_at_the_edge() {
 fn invariant_10_limit_zero_denies_all() {
     let texts = Kind::ALL.map(|kind| match kind {
         Kind::WarmUp => format!("0/s algo {} warm 1s", kind.name()),
+        Kind::Quota => "0/forever".to_owned(),
         _ => format!("0/s algo {}", kind.name()),
     });
     for text in texts.iter().map(String::as_str).chain(["0/s burst 10", "0/s borrow", "0/s burst 5 init 0"]) {

@@ -22,15 +22,28 @@ fn each_name_is_one_algorithms() {
         for name in [row.name].iter().chain(row.aliases) {
             assert!(names.insert(*name), "{name} has two meanings");
             let warm = if kind.takes(Opt::Warm) { " warm 1s" } else { "" };
-            assert_eq!(policy(&format!("9/s algo {name}{warm}")).kind, kind, "{name}");
+            assert_eq!(policy(&format!("9/{} algo {name}{warm}", period(kind))).kind, kind, "{name}");
             for form in row.forms {
-                assert_eq!(policy(&format!("9/s algo {name}{warm} {}", form.with)).kind, kind, "{name} {}", form.with);
+                assert_eq!(
+                    policy(&format!("9/{} algo {name}{warm} {}", period(kind), form.with)).kind,
+                    kind,
+                    "{name} {}",
+                    form.with
+                );
             }
         }
     }
     let why = text::parse(b"9/s algo nobody").expect_err("no algorithm");
     for name in names {
         assert!(why.expected().contains(&format!("`{name}`")), "{name} is not in {:?}", why.expected());
+    }
+}
+
+/// The period of an algorithm's texts.
+fn period(kind: Kind) -> &'static str {
+    match kind.is_forever() {
+        true => "forever",
+        false => "s",
     }
 }
 
@@ -51,7 +64,9 @@ fn each_option_is_read_by_its_name() {
             for value in values.split('|').filter(|_| *option != Opt::Algo) {
                 let warm = if kind.takes(Opt::Warm) && *option != Opt::Warm { "warm 1s" } else { "" };
                 let ban = if kind.takes(Opt::After) && *option == Opt::After { "ban 1h" } else { "" };
-                let read = text::parse(format!("10/s algo {} {warm} {ban} {name} {value}", kind.name()).as_bytes());
+                let read = text::parse(
+                    format!("10/{} algo {} {warm} {ban} {name} {value}", period(kind), kind.name()).as_bytes(),
+                );
                 assert_eq!(read.is_ok(), kind.takes(*option), "{} {name} {value}: {read:?}", kind.name());
             }
         }

@@ -65,6 +65,7 @@ fn a_limiter_keeps_what_a_key_keeps() {
         "10/s algo interval",
         "10/s algo fixed-window",
         "20/s algo weighted-window",
+        "8/forever",
         "0/s",
     ];
     has_each(one_word(), &texts);

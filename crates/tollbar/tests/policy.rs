@@ -127,6 +127,11 @@ fn errors_name_the_column() {
         ("1/s algo warm-up warm 1s cold 0", "                         ^", Fault::Policy(PolicyError::WarmUp)),
         ("1/s algo warm-up warm 1s cold 1001", "                         ^", Fault::Policy(PolicyError::WarmUp)),
         ("1/s algo warm-up", "    ^", Fault::Policy(PolicyError::WarmUp)),
+        ("1/forever algo gcra", "  ^", Fault::Policy(PolicyError::Quota)),
+        ("1/s algo quota", "  ^", Fault::Policy(PolicyError::Quota)),
+        ("5/forever burst 7", "          ^", Fault::Policy(PolicyError::OptionMismatch)),
+        ("5/2forever", "   ^", Fault::Syntax),
+        ("10/s; 100/forever", "      ^", Fault::Policy(PolicyError::List)),
         ("16777217/s algo sliding-log", "^", Fault::Policy(PolicyError::LogTooLarge)),
     ] {
         let why = refused(text);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::Rng;
+use common::{scale, Rng};
 use num_bigint::BigUint;
 use tollbar::algorithm::Rule;
 use tollbar::limiter::Cell;
@@ -182,6 +182,15 @@ fn weighted_window(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped
     }
 }
 
+fn quota(policy: &Policy, word: u128, cost: u128) -> Stepped {
+    let used = word.saturating_sub(1);
+    if used + cost <= u128::from(policy.limit) {
+        (Verdict::Allowed, used + cost + 1)
+    } else {
+        (Verdict::Denied, word)
+    }
+}
+
 fn step(policy: &Policy, word: u128, now: u64, cost: u64) -> Stepped {
     let wide = u128::from(cost);
     match policy.kind {
@@ -195,6 +204,7 @@ fn step(policy: &Policy, word: u128, now: u64, cost: u64) -> Stepped {
         Kind::Interval => fixed_window(policy, policy.burst, word, now, wide),
         Kind::FixedWindow => fixed_window(policy, policy.limit, word, now, wide),
         Kind::WeightedWindow => weighted_window(policy, word, now, wide),
+        Kind::Quota => quota(policy, word, wide),
         Kind::WarmUp | Kind::SlidingWindow | Kind::SlidingLog => unreachable!("not promised"),
     }
 }
@@ -228,6 +238,8 @@ fn the_words_are_those_of_the_documentation() {
         "1000/min algo fixed-window anchor first",
         "60/min algo weighted-window",
         "60000/s algo weighted-window",
+        "9/forever",
+        "1000/forever",
     ];
     let mut rng = Rng(41);
     for text in texts {
@@ -235,7 +247,8 @@ fn the_words_are_those_of_the_documentation() {
         for _ in 0..500 {
             let cell = Cell::new(Rule::new(&policy).unwrap());
             let mut word = 0;
-            let latest = if rng.one_in(2) { 10 * policy.period } else { 1 << 60 };
+            let period = scale(&policy);
+            let latest = if rng.one_in(2) { 10 * period } else { 1 << 60 };
             let mut now = rng.below(latest);
             for _ in 0..30 {
                 let cost = rng.below(policy.burst.min(40) + 2);
@@ -246,10 +259,10 @@ fn the_words_are_those_of_the_documentation() {
                 assert_eq!(u128::from(cell.word()), word, "{text}: {cost} at {now}, word {before}");
                 now = match rng.below(6) {
                     0 => now,
-                    1 => now.saturating_sub(rng.below(policy.period)),
-                    2 => now + policy.period,
-                    3 => now + rng.below(2 * policy.period),
-                    _ => now + rng.below(3 * policy.period / policy.limit + 2),
+                    1 => now.saturating_sub(rng.below(period)),
+                    2 => now + period,
+                    3 => now + rng.below(2 * period),
+                    _ => now + rng.below(3 * period / policy.limit + 2),
                 };
             }
         }

@@ -52,6 +52,7 @@ fn a_key_books_as_a_limiter_does() {
         "10/s algo weighted-window",
         "10/s algo sliding-window",
         "10/s algo sliding-log",
+        "1000/forever",
         "0/s",
     ];
     has_each(tollbar::Kind::ALL, &texts);

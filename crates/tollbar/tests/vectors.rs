@@ -2,7 +2,7 @@
 //!
 //! `tests/vectors/decisions.json` is an array with an object a line: `policy` is the policy's text, and `steps` are requests to one fresh
 //! limiter in their order, `[now, cost, verdict, remaining, retry_after]`. Times are nanoseconds. `verdict` is the C face's number: 0
-//! allowed, 1 denied, 2 never. `retry_after` is 2^64 - 1 where the verdict is "never". `VECTORS=write cargo test --test vectors` writes the
+//! allowed, 1 denied, 2 never. `retry_after` is 2^64 - 1 where no wait helps. `VECTORS=write cargo test --test vectors` writes the
 //! file again.
 
 mod common;
@@ -12,6 +12,7 @@ use common::{has_each, policy, Rng, Shape};
 use oracle::bans::Ban;
 use oracle::buckets::{Bucket, Departures, Refill, Trapezoid};
 use oracle::pairs::Two;
+use oracle::quotas::Quota;
 use oracle::windows::{Counter, Segments, Times, Weighted};
 use oracle::{q, Model, Side, Q};
 use std::fmt::Write;
@@ -23,7 +24,7 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/decisions.json");
 
 /// Policies that limiters and tables take and whose decisions have one right answer to the nanosecond, two or more for each algorithm.
-const POLICIES: [&str; 33] = [
+const POLICIES: [&str; 35] = [
     "10/s",
     "3/s burst 5",
     "7/s burst 1",
@@ -57,6 +58,8 @@ const POLICIES: [&str; 33] = [
     "10/s algo sliding-log",
     "1/s algo sliding-log",
     "3/min algo sliding-log count rejected",
+    "10/forever",
+    "1/forever",
 ];
 
 /// A request and the oracle's answer.
@@ -89,6 +92,15 @@ fn model(policy: &Policy) -> Box<dyn Model> {
         Kind::WeightedWindow => Box::new(Weighted::new(policy)),
         Kind::SlidingWindow => Box::new(Segments::new(policy)),
         Kind::SlidingLog => Box::new(Times::new(policy)),
+        Kind::Quota => Box::new(Quota::new(policy)),
+    }
+}
+
+/// The wait from `now` to `at`.
+fn wait(at: u64, now: u64) -> u64 {
+    match at {
+        NEVER => NEVER,
+        at => at - now,
     }
 }
 
@@ -110,7 +122,7 @@ fn steps(text: &str) -> Vec<Step> {
         let retry_after = match verdict {
             Verdict::Allowed => 0,
             Verdict::Never => NEVER,
-            Verdict::Denied => model.admits_at(now, cost, Side::Exact) - now,
+            Verdict::Denied => wait(model.admits_at(now, cost, Side::Exact), now),
         };
         steps.push(Step { now, cost, verdict, remaining: model.remaining(now, Side::Exact), retry_after });
         shape.advance(&mut rng, retry_after);

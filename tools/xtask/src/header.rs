@@ -187,6 +187,8 @@ fn constant(line: &str) -> String {
     ];
     if name == "TOLLBAR_NO_TIME" {
         "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
+    } else if name == "TOLLBAR_FOREVER" {
+        "#define TOLLBAR_FOREVER UINT64_MAX".to_owned()
     } else if name == "TOLLBAR_TIME_ZERO" {
         format!("#define TOLLBAR_TIME_ZERO UINT64_C({value})")
     } else if value.starts_with('-') {

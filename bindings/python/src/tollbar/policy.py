@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from operator import index
 
 from . import _core
@@ -17,6 +18,7 @@ ALGORITHMS = (
     "sliding-log",
     "pacer",
     "warm-up",
+    "quota",
 )
 _LENDING = frozenset((
     "pacer",
@@ -85,8 +87,8 @@ class Policy:
 
     @property
     def period(self) -> float:
-        """In seconds."""
-        return self._fields[2] / 1e9
+        """In seconds; infinite for a quota."""
+        return math.inf if self.algorithm == "quota" else self._fields[2] / 1e9
 
     @property
     def burst(self) -> int:

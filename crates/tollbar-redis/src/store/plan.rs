@@ -115,7 +115,7 @@ impl Plan {
     pub(super) const fn supports(kind: Kind) -> bool {
         match kind {
             Kind::Gcra | Kind::Interval | Kind::FixedWindow | Kind::WeightedWindow | Kind::SlidingLog => true,
-            Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp => false,
+            Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp | Kind::Quota => false,
         }
     }
 
@@ -225,7 +225,7 @@ impl Plan {
             }
             Kind::SlidingLog => Plan::Log { period: micros, limit, count_rejected },
             // The first is not counted in windows, and no script decides by the others.
-            Kind::Gcra | Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp => return None,
+            Kind::Gcra | Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp | Kind::Quota => return None,
         };
         exact.then_some(plan)
     }

@@ -12,6 +12,7 @@ pub mod gcra;
 pub mod interval;
 pub mod pacer;
 pub mod pair;
+pub mod quota;
 pub mod sliding_log;
 pub mod sliding_window;
 pub mod warm_up;
@@ -92,11 +93,12 @@ pub struct Charge {
 /// "Safe" means: in every interval of length t the charges minus the returned permits are at most the policy's bound for t, however charges
 /// and returns overlap.
 ///
-/// **Windows** (fixed and weighted windows, interval anchored to the first request): it is safe to lower the count that holds the charge. Then
+/// **Windows** (fixed and weighted windows, interval anchored to the first request, quota): it is safe to lower the count that holds the charge. Then
 /// each count is at least the sum of what its charges kept. So the rule would also admit the kept charges by themselves, and their bound is
 /// that of the rule without returns. The count that holds the charge must be certain: it is that of the word's window if the charge was made
-/// in that window. In a weighted window a charge of the window before may also lower the previous count. If a late clock has had it counted in
-/// the current one, then too little is returned, because a permit of the previous count weighs less at every instant.
+/// in that window, and that of a quota in any case. In a weighted window a charge of the window before may also lower the previous count. If a
+/// late clock has had it counted in the current one, then too little is returned, because a permit of the previous count weighs less at every
+/// instant.
 ///
 /// **Token buckets**: let a charge of cost `c` be for the instant `d`, and let `h` be the latest instant for which any request of this state has been
 /// admitted: the present, unless a request was booked ahead. Then it is safe to return `c` minus the permits that the limit refilled
@@ -212,7 +214,7 @@ pub trait Algorithm: Copy + Send + Sync {
     /// - Token buckets (gcra, interval) hold a debt of one burst below empty: later requests wait until it is paid.
     /// - Pacer: one largest cost more than a take could charge. Gcra with `borrow`: as much as the word can hold.
     /// - Warm-up: up to the largest cost at once, unless the state already owes more than that costs.
-    /// - Windows count up to their limit.
+    /// - Windows and quotas count up to their limit.
     ///
     /// The next state keeps the contract of [`Algorithm::expires_at`], as that of a step does. A cost of 0, and a time after
     /// [`Algorithm::last_time`], charge nothing.

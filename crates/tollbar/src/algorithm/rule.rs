@@ -6,6 +6,7 @@ use super::gcra::{Gcra, Plain};
 use super::interval::Interval;
 use super::pacer::Pacer;
 use super::pair::Pair;
+use super::quota::Quota;
 use super::warm_up::WarmUp;
 use super::weighted_window::WeightedWindow;
 use super::{describe, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
@@ -34,6 +35,8 @@ pub enum Rule {
     Pacer(Pacer),
     /// Warm-up.
     WarmUp(WarmUp),
+    /// Lifetime quota.
+    Quota(Quota),
 }
 
 /// Calls the compiled algorithm; `$closed` is the result for a limit of 0.
@@ -49,6 +52,7 @@ macro_rules! each {
             Rule::WeightedWindow($a) => $call,
             Rule::Pacer($a) => $call,
             Rule::WarmUp($a) => $call,
+            Rule::Quota($a) => $call,
         }
     };
 }
@@ -77,6 +81,7 @@ impl Rule {
             Kind::WeightedWindow => Rule::WeightedWindow(WeightedWindow::new(policy)?),
             Kind::Pacer => Rule::Pacer(Pacer::new(policy)?),
             Kind::WarmUp => Rule::WarmUp(WarmUp::new(policy)?),
+            Kind::Quota => Rule::Quota(Quota::new(policy)?),
             Kind::SlidingWindow | Kind::SlidingLog => return Err(PolicyError::NotOneWord),
         })
     }
@@ -126,6 +131,10 @@ impl Rule {
                 let Rule::Pair(old) = old else { return None };
                 new.adopt(old, state)
             }
+            Rule::Quota(new) => {
+                let Rule::Quota(old) = old else { return None };
+                Some(new.adopt(old, state))
+            }
             // `adopt` has handled equal rules before.
             Rule::Closed | Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
         }
@@ -166,7 +175,12 @@ impl Rule {
             Rule::WarmUp(warm_up) => warm_up.debt(state, now),
             Rule::Gcra(gcra) => gcra.debt(state, now),
             Rule::Pair(pair) => pair.debt(state, now),
-            Rule::Closed | Rule::Ban(_) | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) => 0,
+            Rule::Closed
+            | Rule::Ban(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Quota(_) => 0,
         }
     }
 
@@ -185,7 +199,8 @@ impl Rule {
             | Rule::Pair(_)
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_) => {
+            | Rule::WeightedWindow(_)
+            | Rule::Quota(_) => {
                 let lacking = self.available(0, now).saturating_sub(self.available(state, now));
                 lacking.saturating_add(self.debt(state, now))
             }
@@ -218,7 +233,8 @@ impl Rule {
             | Rule::Pair(_)
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_) => self.available(0, now),
+            | Rule::WeightedWindow(_)
+            | Rule::Quota(_) => self.available(0, now),
         };
         match permits {
             0 => 0,
@@ -252,7 +268,8 @@ impl Rule {
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
             | Rule::Pacer(_)
-            | Rule::WarmUp(_) => self,
+            | Rule::WarmUp(_)
+            | Rule::Quota(_) => self,
         }
     }
 
@@ -265,13 +282,33 @@ impl Rule {
         self.refill()
     }
 
+    /// The state of a key that a reset leaves in its slot, because no state of the rule but the fresh word expires. It admits as much as a fresh
+    /// state. `None` if a reset gives the key another slot.
+    pub(crate) fn unused_in_slot(&self) -> Option<u64> {
+        match self {
+            Rule::Quota(_) => Some(Quota::UNUSED),
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Ban(_)
+            | Rule::Pair(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Pacer(_)
+            | Rule::WarmUp(_) => None,
+        }
+    }
+
     /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater expires no sooner.
     pub(crate) fn words_are_times(&self) -> bool {
         match self {
             Rule::Gcra(_) | Rule::Ban(_) | Rule::Pair(_) | Rule::Pacer(_) => true,
-            Rule::Closed | Rule::Interval(_) | Rule::FixedWindow(_) | Rule::WeightedWindow(_) | Rule::WarmUp(_) => {
-                false
-            }
+            Rule::Closed
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::WarmUp(_)
+            | Rule::Quota(_) => false,
         }
     }
 
@@ -292,7 +329,8 @@ impl Rule {
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
             | Rule::Pacer(_)
-            | Rule::WarmUp(_) => decision,
+            | Rule::WarmUp(_)
+            | Rule::Quota(_) => decision,
         }
     }
 
@@ -381,7 +419,8 @@ impl Algorithm for Rule {
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
             | Rule::Pacer(_)
-            | Rule::WarmUp(_) => state,
+            | Rule::WarmUp(_)
+            | Rule::Quota(_) => state,
         }
     }
 

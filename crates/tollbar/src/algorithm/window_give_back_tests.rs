@@ -78,7 +78,8 @@ impl Subject {
             | Rule::Pair(_)
             | Rule::Interval(_)
             | Rule::Pacer(_)
-            | Rule::WarmUp(_) => panic!("no window"),
+            | Rule::WarmUp(_)
+            | Rule::Quota(_) => panic!("no window"),
         }
     }
 }

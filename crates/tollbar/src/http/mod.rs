@@ -22,7 +22,7 @@ mod write;
 pub use read::Seen;
 
 use crate::decision::{Decision, Verdict};
-use crate::policy::{Kind, Policy};
+use crate::policy::Policy;
 use crate::units::NEVER;
 
 /// The largest integer of a structured field (RFC 9651, section 3.3.1). Larger numbers are written as this one.
@@ -103,7 +103,7 @@ pub struct Limit<'a> {
     pub partition: &'a [u8],
     /// Permits per period.
     pub limit: u64,
-    /// The period in nanoseconds.
+    /// The period in nanoseconds; [`FOREVER`](crate::policy::FOREVER) for a lifetime quota, which has no window in the fields.
     pub period: u64,
     /// The most permits that can be taken at once.
     pub burst: u64,
@@ -188,5 +188,5 @@ pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl Fn
 
 /// Whether a request may pass although it costs more than what is left.
 fn lends(policy: &Policy) -> bool {
-    policy.borrow || matches!(policy.kind, Kind::Pacer | Kind::WarmUp)
+    policy.borrow || policy.kind.lends()
 }

@@ -1,6 +1,7 @@
 //! Header fields and problems as bytes.
 
 use super::{Draft, Fields, Limit, Reset, INTEGER_MOST};
+use crate::policy::FOREVER;
 use crate::units::NEVER;
 use crate::writer::Writer;
 
@@ -83,7 +84,7 @@ fn draft_eleven(w: &mut Lines<'_>, limits: &[Limit<'_>]) {
         let (permits, window) = quota(limit);
         w.quoted(limit.name);
         w.parameter("q", permits);
-        w.parameter("w", window);
+        w.window(window);
         w.partition(limit.partition);
     });
     w.end();
@@ -105,18 +106,22 @@ fn unnamed_policies(w: &mut Lines<'_>, limits: &[Limit<'_>]) {
     w.list(limits.iter(), ", ", |w, limit| {
         let (permits, window) = quota(limit);
         w.number(permits);
-        w.parameter("w", window);
+        w.window(window);
     });
     w.end();
 }
 
-/// Permits in a whole number of seconds, and those seconds. For a period that is no whole number of seconds it is a pair of the same rate.
-fn quota(limit: &Limit<'_>) -> (u64, u64) {
+/// Permits in a whole number of seconds, and those seconds. For a period that is no whole number of seconds it is a pair of the same rate. A
+/// lifetime quota has no window.
+fn quota(limit: &Limit<'_>) -> (u64, Option<u64>) {
+    if limit.period == FOREVER {
+        return (limit.limit.min(INTEGER_MOST), None);
+    }
     let window = seconds(limit.period);
     let permits = (u128::from(limit.limit) * u128::from(window) * u128::from(SECOND))
         .checked_div(u128::from(limit.period))
         .unwrap_or(0);
-    (permits.min(u128::from(INTEGER_MOST)) as u64, window.min(INTEGER_MOST))
+    (permits.min(u128::from(INTEGER_MOST)) as u64, Some(window.min(INTEGER_MOST)))
 }
 
 /// Seconds until more permits are left, and never later than `Retry-After`. At least 1: the client may use what is left until then.
@@ -167,6 +172,12 @@ impl Lines<'_> {
         self.text(name);
         self.text("=");
         self.number(value);
+    }
+
+    fn window(&mut self, seconds: Option<u64>) {
+        if let Some(seconds) = seconds {
+            self.parameter("w", seconds);
+        }
     }
 
     fn list<T>(&mut self, items: impl Iterator<Item = T>, between: &str, mut item: impl FnMut(&mut Self, T)) {

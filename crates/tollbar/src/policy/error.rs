@@ -24,6 +24,8 @@ pub enum PolicyError {
     WarmUp,
     /// A ban needs a time above 0 that the state word can hold, and `after` from 1 to 1000.
     Ban,
+    /// A quota with another period than `forever`, or `forever` with another algorithm.
+    Quota,
     /// A sliding log has more than 2^24 entries, or in a table more than its key's word can count in the period.
     LogTooLarge,
     /// The algorithm needs more than one state word.
@@ -50,6 +52,7 @@ impl PolicyError {
             PolicyError::Segments => "segments must be 1 to 1024 and divide the period",
             PolicyError::WarmUp => "warm-up needs `warm TIME` above zero and `cold` from 1 to 1000",
             PolicyError::Ban => "a ban needs a time above zero that a state word can hold, and `after` from 1 to 1000",
+            PolicyError::Quota => "a quota's period is `forever`, and no other algorithm has that period",
             PolicyError::LogTooLarge => {
                 "a sliding log may have 16777216 entries at most, fewer in a table if its period is short"
             }

@@ -22,6 +22,8 @@ pub struct Row {
     /// A request may cost more permits than are left, and later requests wait until that debt is paid. With `borrow` other
     /// algorithms lend too.
     pub lends: bool,
+    /// No permit comes back with time, and the period is [`FOREVER`](super::FOREVER).
+    pub forever: bool,
     /// The algorithm's options, without `algo` and `unit`, which all algorithms have.
     pub options: &'static [Opt],
     /// The algorithm's lines in docs/algorithms.md: first without options, then with options that change the bound.
@@ -84,6 +86,20 @@ macro_rules! kinds {
                 }
             }
 
+            /// Whether a request may cost more permits than are left.
+            pub const fn lends(self) -> bool {
+                match self {
+                    $(Kind::$kind => const { ROWS[$number].lends },)+
+                }
+            }
+
+            /// Whether no permit comes back with time.
+            pub const fn is_forever(self) -> bool {
+                match self {
+                    $(Kind::$kind => const { ROWS[$number].forever },)+
+                }
+            }
+
             /// Whether the algorithm has the option.
             pub const fn takes(self, option: Opt) -> bool {
                 let set = match self {
@@ -102,6 +118,7 @@ kinds! {
         aliases: &["token-bucket", "leaky-bucket"],
         words: Words::One,
         lends: false,
+        forever: false,
         options: &[Opt::Burst, Opt::Init, Opt::Borrow, Opt::Ban, Opt::After],
         forms: &[
             Form {
@@ -133,6 +150,7 @@ kinds! {
         aliases: &[],
         words: Words::One,
         lends: false,
+        forever: false,
         options: &[Opt::Burst, Opt::Anchor],
         forms: &[Form {
             with: "",
@@ -148,6 +166,7 @@ kinds! {
         aliases: &[],
         words: Words::One,
         lends: false,
+        forever: false,
         options: &[Opt::Anchor, Opt::Count],
         forms: &[Form {
             with: "",
@@ -163,6 +182,7 @@ kinds! {
         aliases: &[],
         words: Words::One,
         lends: false,
+        forever: false,
         options: &[],
         forms: &[Form {
             with: "",
@@ -178,6 +198,7 @@ kinds! {
         aliases: &[],
         words: Words::Ring,
         lends: false,
+        forever: false,
         options: &[Opt::Anchor, Opt::Segments, Opt::Mode],
         forms: &[
             Form {
@@ -202,6 +223,7 @@ kinds! {
         aliases: &[],
         words: Words::Log,
         lends: false,
+        forever: false,
         options: &[Opt::Count],
         forms: &[Form {
             with: "",
@@ -217,6 +239,7 @@ kinds! {
         aliases: &[],
         words: Words::One,
         lends: true,
+        forever: false,
         options: &[Opt::Burst, Opt::Slack],
         forms: &[Form {
             with: "",
@@ -232,6 +255,7 @@ kinds! {
         aliases: &[],
         words: Words::One,
         lends: true,
+        forever: false,
         options: &[Opt::Burst, Opt::Warm, Opt::Cold],
         forms: &[Form {
             with: "",
@@ -239,6 +263,22 @@ kinds! {
             refusal_writes: "nothing",
             books_ahead: "yes",
             choose: "the service that you call must not meet full load while it is cold",
+        }],
+    }
+    /// A lifetime quota: LIMIT/forever, which no time refills
+    Quota = 8 {
+        name: "quota",
+        aliases: &[],
+        words: Words::One,
+        lends: false,
+        forever: true,
+        options: &[],
+        forms: &[Form {
+            with: "",
+            most: "limit, and no more until a reset",
+            refusal_writes: "nothing",
+            books_ahead: "no",
+            choose: "a key may take so many permits once, as of a trial or a voucher, and none comes back",
         }],
     }
 }

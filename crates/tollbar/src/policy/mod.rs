@@ -55,6 +55,8 @@ pub enum Unit {
     Bytes = 1,
 }
 
+/// The period of a [`Kind::Quota`]: no permit comes back.
+pub const FOREVER: u64 = u64::MAX;
 /// The most entries a sliding log may keep (8 bytes each: 128 MiB).
 pub const LOG_MOST: u64 = 1 << 24;
 /// The most segments a sliding window may have.
@@ -96,7 +98,7 @@ pub struct Rate {
 pub struct Policy {
     /// Permits per period. 0 denies all.
     pub limit: u64,
-    /// The period in nanoseconds.
+    /// The period in nanoseconds; [`FOREVER`] for a quota.
     pub period: u64,
     /// The most permits at once, and so the largest cost that can pass (with `borrow` a larger one can, too).
     pub burst: u64,
@@ -155,6 +157,11 @@ impl Policy {
         }
     }
 
+    /// A lifetime quota of `limit` permits, of which none comes back.
+    pub const fn forever(limit: u64) -> Policy {
+        Policy::new(limit, FOREVER).with_kind(Kind::Quota)
+    }
+
     /// This policy with another burst, and a fresh state that holds all of it.
     pub const fn with_burst(mut self, burst: u64) -> Policy {
         self.burst = burst;
@@ -175,7 +182,7 @@ impl Policy {
         self
     }
 
-    /// This policy with another algorithm, and the defaults of that algorithm's options.
+    /// This policy with another algorithm, and the defaults of that algorithm's options. A quota's period is [`FOREVER`].
     pub const fn with_kind(mut self, kind: Kind) -> Policy {
         self.kind = kind;
         if kind.takes(Opt::Segments) {
@@ -183,6 +190,9 @@ impl Policy {
         }
         if kind.takes(Opt::Cold) {
             self.cold = COLD_DEFAULT;
+        }
+        if kind.is_forever() {
+            self.period = FOREVER;
         }
         self
     }
@@ -227,6 +237,9 @@ impl Policy {
         }
         if (self.ban == 0) != (self.ban_after == 0) || self.ban_after > BAN_AFTER_MOST {
             return Err(PolicyError::Ban);
+        }
+        if kind.is_forever() && self.period != FOREVER {
+            return Err(PolicyError::Quota);
         }
         if matches!(kind, Kind::SlidingLog) && self.limit > LOG_MOST {
             return Err(PolicyError::LogTooLarge);

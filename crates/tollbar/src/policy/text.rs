@@ -7,11 +7,12 @@
 //! 10/100ms burst 20 init 0 120/60s algo sliding-window segments 6 mode strict
 //! 1000/day                 250000000/s burst 1mb unit bytes
 //! 10 per 2 minutes         10/s; 1000/day
+//! 500/forever
 //! ```
 //!
 //! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minutes`), alone or after a whole number. `per` may
-//! stand for the `/`. Two policies joined by `;` are a list: a request passes if both admit it, and then both are charged. Options come
-//! in any order, each once:
+//! stand for the `/`. `forever` makes a quota, which no time refills. Two policies joined by `;` are a list: a request passes if both admit
+//! it, and then both are charged. Options come in any order, each once:
 //!
 //! <!-- [lists: options] written by cargo xtask lists -->
 //! | option | algorithms | |
@@ -37,7 +38,7 @@ mod print;
 
 pub use print::print;
 
-use super::{Fault, Kind, Opt, Policy, PolicyError, Rate, SyntaxError, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
+use super::{Fault, Kind, Opt, Policy, PolicyError, Rate, SyntaxError, Unit, COLD_DEFAULT, FOREVER, SEGMENTS_DEFAULT};
 use core::ffi::CStr;
 use names::{
     find, name, same, Name, ALGORITHMS, ANCHORS, ANY_ALGORITHM, ANY_OPTION, MODES, OPTIONS, SIZES, TIMES, UNITS,
@@ -110,7 +111,7 @@ impl core::fmt::Display for Policy {
     }
 }
 
-const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day` or `100ms`";
+const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day`, `100ms` or `forever`";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 
 /// The column at which the text names each option, and at which it first gives a number with a size. Columns count from 1. 0: not given.
@@ -128,7 +129,7 @@ impl Seen {
     /// The column of the fault in a policy that can be read but is refused.
     fn blame(&self, policy: &Policy, why: PolicyError, period: usize) -> usize {
         match why {
-            PolicyError::PeriodZero => period,
+            PolicyError::PeriodZero | PolicyError::Quota => period,
             PolicyError::BurstZero | PolicyError::BurstTooLarge => self.column(Opt::Burst),
             PolicyError::InitAboveBurst => self.column(Opt::Init),
             PolicyError::Segments => self.column(Opt::Segments),
@@ -172,8 +173,8 @@ impl<'a> Reader<'a> {
         }
         self.blanks();
         let period_column = self.at + 1;
-        let period = self.time(PERIOD, true)?;
-        let mut policy = Policy::new(limit, period);
+        let period = self.period()?;
+        let mut policy = Policy::new(limit, period.unwrap_or(FOREVER));
         let mut cold = None;
         let mut segments = None;
         let mut init = None;
@@ -213,6 +214,9 @@ impl<'a> Reader<'a> {
                 Opt::Unit => policy.unit = self.choice(c"`bytes` or `permits`", &UNITS)?,
             }
         }
+        if period.is_none() && seen.column(Opt::Algo) == 0 {
+            policy.kind = Kind::Quota;
+        }
         policy.init = init.unwrap_or(if policy.borrow { 0 } else { policy.burst });
         let implied = |option, value| if policy.kind.takes(option) { value } else { 0 };
         policy.segments = segments.unwrap_or(implied(Opt::Segments, SEGMENTS_DEFAULT));
@@ -230,6 +234,7 @@ impl<'a> Reader<'a> {
             .stranger(policy.kind)
             .filter(|column| *column != seen.column(Opt::Burst) || policy.burst != policy.limit);
         let checked = match stranger {
+            _ if period.is_none() && !policy.kind.is_forever() => Err(PolicyError::Quota),
             Some(_) => Err(PolicyError::OptionMismatch),
             None => check(&policy),
         };
@@ -330,6 +335,16 @@ impl<'a> Reader<'a> {
             return Err(self.wrong(expected));
         };
         number.checked_mul(unit).ok_or(SyntaxError { column: start + 1, expected, fault: Fault::Overflow })
+    }
+
+    /// A period; `None` for `forever`.
+    fn period(&mut self) -> Result<Option<u64>, SyntaxError> {
+        let start = self.at;
+        if same(&const { name("forever") }, self.word()) {
+            return Ok(None);
+        }
+        self.at = start;
+        self.time(PERIOD, true).map(Some)
     }
 
     fn choice<T: Copy>(&mut self, expected: &'static CStr, from: &[(Name, T)]) -> Result<T, SyntaxError> {

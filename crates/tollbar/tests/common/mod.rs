@@ -117,6 +117,14 @@ pub fn most_in_window(times: &[u64], length: u64) -> usize {
     most
 }
 
+/// The period in which a random trace moves: that of the policy, or an hour for a quota.
+pub fn scale(policy: &Policy) -> u64 {
+    match policy.kind {
+        Kind::Quota => HOUR,
+        _ => policy.period,
+    }
+}
+
 /// How a random trace moves: its own mixture of gaps and costs.
 pub struct Shape {
     pub now: u64,
@@ -129,7 +137,7 @@ pub struct Shape {
 
 impl Shape {
     pub fn new(policy: &Policy, rng: &mut Rng) -> Shape {
-        let period = policy.period;
+        let period = scale(policy);
         let starts = [
             0,
             1,

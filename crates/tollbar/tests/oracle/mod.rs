@@ -5,6 +5,7 @@
 pub mod bans;
 pub mod buckets;
 pub mod pairs;
+pub mod quotas;
 pub mod windows;
 
 use super::common::*;

@@ -10,8 +10,14 @@ use crate::writer::Writer;
 pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     let most = out.len();
     let mut w = Words(Writer::new(out));
-    w.rate(policy.limit, policy.period, policy.burst);
-    if policy.kind != Kind::Gcra {
+    let forever = policy.kind.is_forever();
+    if forever {
+        w.number(policy.limit);
+        w.text("/forever");
+    } else {
+        w.rate(policy.limit, policy.period, policy.burst);
+    }
+    if policy.kind != Kind::Gcra && !forever {
         w.text(" algo ");
         w.text(policy.kind.name());
     }

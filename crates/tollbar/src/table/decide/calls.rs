@@ -122,7 +122,8 @@ impl Table {
 
     /// Lets `key` begin again with a fresh state, and returns whether it does. The key gets another slot with its next charge. No key takes its
     /// former slot until its debt would have been paid, because a slot's time must not become earlier. If no other candidate slot is free
-    /// (after some resets within the time of the debt, or in a full table), the call changes nothing and returns false.
+    /// (after some resets within the time of the debt, or in a full table), the call changes nothing and returns false. A key under a quota keeps
+    /// its slot.
     ///
     /// If the key begins again, the calling thread loses its credit for the key. Other threads keep theirs.
     pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
@@ -146,6 +147,14 @@ impl Table {
             let expires = self.policies.expires_at(pair);
             if expires <= now {
                 return Ok(self.void_credit(version, hash));
+            }
+            if let Some(state) = version.rule.unused_in_slot() {
+                // The slot would never come free, so the key keeps it.
+                if slot.swap(pair, Pair { key: pair.key, state }).is_ok() {
+                    self.policies.memory.count(ShardCounter::Resets);
+                    return Ok(self.void_credit(version, hash));
+                }
+                continue;
             }
             if !self.has_room(&candidates, pair.key, now) {
                 return Ok(false);

@@ -1,0 +1,168 @@
+//! Lifetime quotas: a count that no time refills.
+//!
+//! The word is 0 for a fresh state, and otherwise the permits used, plus 1. So a state that got all its permits back (the word 1) is not the fresh
+//! word, and keeps its slot of a table.
+//!
+//! A word other than 0 never expires: [`Algorithm::expires_at`] is [`NEVER`]. So a key stays in its slot of a table, also after a reset, which makes
+//! the word 1. Only a full table under `evict-nearest` or `inherit` gives the slot to another key, and forgets the former one.
+//!
+//! Most admitted in any window of any length, until a reset: `limit`.
+
+use super::{Algorithm, Charged, GiveBack, Returned, Step};
+use crate::policy::{Kind, Policy, PolicyError};
+use crate::units::{LAST, NEVER};
+
+/// A compiled lifetime quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Quota {
+    limit: u64,
+}
+
+impl Quota {
+    /// The state of a slot whose key has used nothing.
+    pub(crate) const UNUSED: u64 = word(0);
+
+    /// Compiles a policy of kind [`Kind::Quota`] whose limit is not 0.
+    ///
+    /// # Errors
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot hold the count, and those of
+    /// [`Policy::validate`].
+    pub fn new(policy: &Policy) -> Result<Quota, PolicyError> {
+        policy.validate()?;
+        match policy.limit {
+            0 => Err(PolicyError::OptionMismatch),
+            _ if policy.kind != Kind::Quota => Err(PolicyError::OptionMismatch),
+            // The word is one more than the permits used.
+            u64::MAX => Err(PolicyError::RateTooHigh),
+            limit => Ok(Quota { limit }),
+        }
+    }
+
+    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit.
+    pub(super) fn adopt(&self, old: &Quota, state: u64) -> u64 {
+        word(used(state).min(old.limit).min(self.limit))
+    }
+
+    /// The permits left at `now`.
+    fn left(&self, state: u64, now: u64) -> u64 {
+        match now <= LAST {
+            true => self.limit.saturating_sub(used(state)),
+            false => 0,
+        }
+    }
+}
+
+/// The permits used.
+const fn used(state: u64) -> u64 {
+    state.saturating_sub(1)
+}
+
+/// The word of so many permits used.
+const fn word(used: u64) -> u64 {
+    used.saturating_add(1)
+}
+
+impl Algorithm for Quota {
+    fn last_time(&self) -> u64 {
+        LAST
+    }
+
+    fn step(&self, state: u64, now: u64, cost: u64) -> Step {
+        if cost == 0 {
+            return Step::ask();
+        }
+        if cost > self.limit {
+            return Step::never();
+        }
+        match cost <= self.left(state, now) {
+            true => Step::allow(word(used(state).saturating_add(cost))),
+            false => Step::deny(),
+        }
+    }
+
+    fn available(&self, state: u64, now: u64) -> u64 {
+        self.left(state, now)
+    }
+
+    fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
+        match cost <= self.left(state, now) {
+            true => now,
+            false => NEVER,
+        }
+    }
+
+    fn fresh_at(&self, state: u64, now: u64) -> u64 {
+        match used(state) {
+            0 => now,
+            _ => NEVER,
+        }
+    }
+
+    fn expires_at(&self, state: u64) -> u64 {
+        match state {
+            0 => 0,
+            _ => NEVER,
+        }
+    }
+
+    /// All permits are used: no state expires before [`NEVER`].
+    fn owing(&self, _until: u64) -> u64 {
+        word(self.limit)
+    }
+
+    fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
+        match cost.min(self.left(state, now)) {
+            0 => Charged::none(cost),
+            permits => Charged { next: Some(word(used(state).saturating_add(permits))), rest: cost - permits },
+        }
+    }
+
+    /// No permit is refilled. The time is below [`NEVER`], which stands for algorithms that give nothing back.
+    fn refill(&self) -> Option<u64> {
+        Some(NEVER - 1)
+    }
+
+    /// Lowers the count. The count holds every charge since the state was fresh, so it is at least the sum of what the charges kept.
+    fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
+        match back.permits.min(back.charge.cost).min(used(state)) {
+            0 => None,
+            _ if now > LAST => None,
+            permits => Some(Returned { next: state.saturating_sub(permits), permits }),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::algorithm::Charge;
+
+    fn quota(limit: u64) -> Quota {
+        Quota::new(&Policy::forever(limit)).expect("a quota")
+    }
+
+    /// A returned permit can be taken once more, and a state that got all of them back still never expires.
+    #[test]
+    fn a_return_keeps_the_slot() {
+        let (quota, charge) = (quota(5), Charge { at: 7, cost: 3 });
+        let back = |permits| GiveBack { charge, permits, booked: false, highest: 0, keeps_slot: true };
+        let taken = quota.step(0, 7, 3).next.expect("a charge");
+        let returned = quota.give_back(taken, 9, &back(9)).expect("a return");
+        assert_eq!((returned.permits, quota.available(returned.next, 9)), (3, 5));
+        assert_eq!((returned.next, quota.expires_at(returned.next)), (1, NEVER));
+        assert_eq!(quota.give_back(returned.next, 9, &back(1)), None, "nothing is used");
+        assert_eq!(quota.give_back(taken, LAST + 1, &back(1)), None, "after the last time");
+    }
+
+    /// The greatest quota counts to its end without overflow.
+    #[test]
+    fn the_greatest_quota_ends_exactly() {
+        let quota = quota(u64::MAX - 1);
+        let step = quota.step(0, 0, u64::MAX - 2);
+        assert_eq!(quota.available(step.next.expect("a charge"), 0), 1);
+        let full = quota.step(step.next.expect("a charge"), 0, 1).next;
+        assert_eq!(full, Some(u64::MAX));
+        assert_eq!(quota.step(u64::MAX, LAST, 1), Step::deny());
+        assert_eq!(Quota::new(&Policy::forever(u64::MAX)), Err(PolicyError::RateTooHigh));
+    }
+}

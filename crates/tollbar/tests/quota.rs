@@ -1,0 +1,114 @@
+//! Lifetime quotas: limiters, and keys of a table, whose slots no time frees.
+
+mod common;
+
+use common::*;
+use tollbar::algorithm::Charge;
+use tollbar::clock::Manual;
+use tollbar::policy::Keep;
+use tollbar::table::{OnFull, Options, PolicyId, Refund, Table};
+use tollbar::units::LAST;
+use tollbar::{Limiter, Verdict, NEVER};
+
+const FIRST: PolicyId = PolicyId::FIRST;
+
+fn table(text: &str, on_full: OnFull) -> Table {
+    Table::private(&Options::new(1).with_seed(5).with_on_full(on_full), &[policy(text)]).unwrap()
+}
+
+/// Keys that each used a permit until one of them was refused or evicted another; the last is that one.
+fn filled(table: &Table) -> Vec<String> {
+    let mut keys = Vec::new();
+    for n in 0.. {
+        keys.push(format!("key {n}"));
+        let before = table.stats();
+        table.admit_at(FIRST, keys[n].as_bytes(), HOUR, 1);
+        let after = table.stats();
+        let full = |s: &tollbar::table::Stats| s.evicted + s.inherited + s.refused;
+        if full(&after) > full(&before) {
+            return keys;
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_lifetime_quota_never_comes_back() {
+    let limiter = Limiter::with(tollbar::State::new(&policy("3/forever")).unwrap(), Manual::new(0));
+    for left in [2, 1, 0] {
+        let passed = limiter.check_at(7, 1);
+        assert_eq!((passed.verdict, passed.remaining, passed.reset_after), (Verdict::Allowed, left, NEVER));
+    }
+    for now in [7, HOUR, 70 * YEAR, LAST, LAST + 1, u64::MAX] {
+        let refused = limiter.check_at(now, 1);
+        assert_eq!((refused.verdict, refused.remaining, refused.retry_after), (Verdict::Denied, 0, NEVER), "{now}");
+    }
+    assert_eq!(limiter.wait(1, NEVER).verdict, Verdict::Denied, "no wait helps");
+    limiter.reset();
+    assert_eq!(limiter.take_up_to_at(LAST, 9), 3);
+}
+
+#[test]
+fn a_changed_quota_keeps_its_count() {
+    let limiter = Limiter::with(tollbar::State::new(&policy("10/forever")).unwrap(), Manual::new(HOUR));
+    assert!(limiter.check(6).is_allowed());
+    for (text, left) in [("20/forever", 14), ("4/forever", 0), ("10/forever", 6)] {
+        limiter.set_policy(&policy(text), Keep::Count).unwrap();
+        assert_eq!(limiter.peek(1).remaining, left, "{text}");
+    }
+    limiter.set_policy(&policy("8/s"), Keep::Count).unwrap();
+    assert_eq!(limiter.peek(1).remaining, 6, "as many as were left");
+}
+
+/// Neither time nor a sweep frees the slot of a key that has used a permit, and a reset does not leave an unusable slot behind.
+#[test]
+fn a_key_stays_in_its_slot_and_may_begin_again() {
+    let table = table("2/forever", OnFull::Deny);
+    for lap in 0..100 {
+        assert_eq!(table.take_up_to_at(FIRST, b"key", HOUR, 9), 2, "{lap}");
+        assert_eq!(table.admit_at(FIRST, b"key", 70 * YEAR, 1), Verdict::Denied, "{lap}");
+        assert_eq!(table.reset_at(FIRST, b"key", HOUR), Ok(true), "{lap}");
+        assert_eq!(table.check_at(FIRST, b"key", HOUR, 0).remaining, 2, "{lap}");
+    }
+    table.take_up_to_at(FIRST, b"key", HOUR, 9);
+    table.sweep(0, u64::MAX, LAST);
+    assert_eq!(table.admit_at(FIRST, b"key", LAST, 1), Verdict::Denied, "a sweep forgets no quota");
+    assert_eq!(table.stats().keys, 1);
+}
+
+/// `deny` refuses newcomers of a full table, however late, and forgets no key. `evict-nearest` forgets one for each newcomer, and under `inherit`
+/// a newcomer has what that key had left.
+#[test]
+fn a_full_table_forgets_a_quota_unless_it_denies() {
+    let denying = table("2/forever", OnFull::Deny);
+    let keys = filled(&denying);
+    let (newcomer, old) = keys.split_last().unwrap();
+    assert_eq!(denying.admit_at(FIRST, newcomer.as_bytes(), LAST, 1), Verdict::Denied);
+    for key in old {
+        let rest = [0, 1].map(|_| denying.admit_at(FIRST, key.as_bytes(), LAST, 1));
+        assert_eq!(rest, [Verdict::Allowed, Verdict::Denied], "{key}");
+    }
+
+    let evicting = table("2/forever", OnFull::EvictNearest);
+    let newcomer = filled(&evicting).pop().unwrap();
+    let rest = [0, 1].map(|_| evicting.admit_at(FIRST, newcomer.as_bytes(), LAST, 1));
+    assert_eq!(rest, [Verdict::Allowed, Verdict::Denied], "it has a quota of its own");
+    assert_eq!(evicting.stats().evicted, 1);
+
+    let inheriting = table("2/forever", OnFull::Inherit);
+    let keys = filled(&inheriting);
+    // The evicted key had one permit left, which was the newcomer's first request.
+    assert_eq!(inheriting.admit_at(FIRST, keys.last().unwrap().as_bytes(), LAST, 1), Verdict::Denied);
+}
+
+#[test]
+fn unused_permits_come_back() {
+    let table = table("10/forever", OnFull::Deny);
+    let receipt = table.take_at(FIRST, b"key", HOUR, 8).unwrap().1.unwrap();
+    let settled = table.settle_at(&receipt, 70 * YEAR, 3, Refund::Safe).unwrap();
+    assert_eq!(settled.given_back, 5);
+    assert_eq!(table.check_at(FIRST, b"key", 70 * YEAR, 0).remaining, 7);
+    let charge = Charge { at: HOUR, cost: 3 };
+    assert_eq!(table.give_back_at(FIRST, b"key", 70 * YEAR, charge, 3), Ok(3));
+    assert_eq!(table.check_at(FIRST, b"key", 70 * YEAR, 0).remaining, 10);
+}
