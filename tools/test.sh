@@ -77,6 +77,7 @@ step_bench() {
 step_counts() { made lib && tools/instructions.sh; }
 # The README's C programs, as a reader would take them.
 step_readme() {
+    tools/documents.py || return 1
     made lib || return 1
     # The table's name is another for each run, since two runs of one machine would meet in it.
     logins=/dev/shm/readme-logins-$$

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Checks the documents beside the files: every relative link leads to a file and a heading, and every name in docs/verification.md and
+docs/change-it-safely.md that looks like a test or a function stands in a source. Ends with `N passed, N failed`."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+top = Path(__file__).resolve().parent.parent
+tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=top, capture_output=True, text=True, check=True).stdout.split("\n")
+# The benchmarks' template has the links of the page that it becomes.
+documents = [top / name for name in tracked if name.endswith(".md") and not name.startswith("benches/") and (top / name).exists()]
+sources = [top / name for name in tracked if re.search(r"\.(rs|c|h|hpp|cpp|py|go|lua|sh|toml|html|js|pyi)$|/abi/|config$", name)]
+passed = failed = 0
+
+
+def prose(path: Path) -> str:
+    """The text without its programs."""
+    return re.sub(r"(?ms)^ *```.*?^ *```", "", path.read_text())
+
+
+def headings(path: Path) -> set[str]:
+    """The anchors as GitHub makes them: lower case, without punctuation, a repeated one with a number."""
+    found: dict[str, int] = {}
+    for heading in re.findall(r"(?m)^#{1,6} (.*)$", prose(path)):
+        anchor = re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
+        number = found.get(anchor, 0)
+        found[anchor] = number + 1
+        if number:
+            found[f"{anchor}-{number}"] = 1
+    return set(found)
+
+
+def check(path: Path, what: str, fault: str | None) -> None:
+    global passed, failed
+    passed, failed = passed + (fault is None), failed + (fault is not None)
+    if fault is not None:
+        print(f"FAIL {path.relative_to(top)}: {what}: {fault}")
+
+
+for document in documents:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(document)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (document.parent / name).resolve() if name else document
+        fault = None if file.exists() else "no such file; expected: a path beside the document"
+        if fault is None and anchor and file.suffix == ".md" and anchor not in headings(file):
+            fault = f"no such heading; expected one of: {', '.join(sorted(headings(file)))[:300]}"
+        check(document, target, fault)
+
+words = set()
+for source in sources:
+    if source.is_file():
+        words.update(re.findall(r"\w+", source.read_text(errors="replace")))
+words.update(word for name in tracked for word in re.findall(r"\w+", name))
+for name in ("verification.md", "change-it-safely.md"):
+    document = top / "docs" / name
+    for symbol in sorted(set(re.findall(r"`([A-Za-z_]\w*(?:::\w+)*|\w+_\w+)`", document.read_text()))):
+        missing = [part for part in symbol.split("::") if part not in words]
+        check(document, symbol, f"no source has {missing[0]}; expected: the name that the test or function has" if missing else None)
+
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed > 0)
