@@ -1,6 +1,6 @@
 //! The cost of a decision on a limit that is shared through Redis: by leases, by tollbar's direct mode, and by
 //! one script call for each request with the `redis` crate. One run starts and stops one `redis-server`.
-//! `--smoke`: short, judging nothing.
+//! `--smoke`: a short run that checks no goal.
 
 mod peer;
 mod server;
@@ -83,7 +83,7 @@ fn leased(way: &'static str, url: &Url, policy: &Policy, keys: &[Vec<u8>], each:
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Leases grow to what is used. In the first second a new limit counts as empty.
+        // The node asks for larger leases as it spends more, and in its first second a new limit counts as empty. So the first calls do not count.
         let warm = if each < Duration::from_secs(1) { each } else { Duration::from_millis(1500) };
         run(warm, keys, |key| node.check(key, 1).is_allowed());
         let before = node.stats().asked;

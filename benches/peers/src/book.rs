@@ -38,7 +38,7 @@ impl Group {
         self.rows.iter().find(|row| row.who.name == who.name)
     }
 
-    /// The fastest of a side, among contenders that are told the time or among those that read a clock.
+    /// The fastest of a side, among contenders that get the time from the caller or among those that read a clock.
     pub fn best(&self, side: Side, given_time: bool) -> Option<&Row> {
         let rows = self.rows.iter().filter(|row| row.who.side == side && row.who.is_given_the_time() == given_time);
         rows.min_by(|one, other| one.nanoseconds().total_cmp(&other.nanoseconds()))

@@ -67,7 +67,7 @@ impl<'a> Keyed<'a> {
             Other { who: who::X_TIME, peer: "x-time", program: &programs.go },
             Other { who: who::GUAVA, peer: "guava", program: &programs.java },
         ];
-        // Python would take minutes to insert more, and is too slow to show effects of caches.
+        // Inserting more would take minutes in Python, and Python is too slow to show the effects of caches.
         if keys <= PYTHON_MOST && work == Work::Allowed {
             all.push(Other { who: who::LIMITS, peer: "limits", program: &programs.python });
             all.push(Other { who: who::PYRATE, peer: "pyrate", program: &programs.python });

@@ -4,10 +4,10 @@
 //! the median of the rounds' ratios. With two threads each does all the requests on the shared limiter or
 //! table, in a part of the order of its own. A figure is then the time of a request of one thread.
 //!
-//! Without arguments: the peers that are crates, as text. `--all BUILT`: those of other languages too, which
-//! `tools/bench-peers.sh` has built there. `--document DOCS`: writes `benchmarks.md` and its charts there; `--nginx
+//! Without arguments: the peers that are crates, as text. `--all BUILT`: with the peers in other languages, which
+//! `tools/bench-peers.sh` has built in that directory. `--document DOCS`: writes `benchmarks.md` and its charts there; `--nginx
 //! TEXTS`, at the end: with what the programs in `nginx/bench` have printed. `--cores`: one
-//! to all processors beside the model. `--one`: only the rows of one key, as text. `--smoke`: small sizes, judging nothing. `--hashers`: how governor's
+//! to all processors beside the model. `--one`: only the rows of one key, as text. `--smoke`: small sizes, and no target is checked. `--hashers`: how governor's
 //! fastest set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's memory has huge pages as well.
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -1,4 +1,4 @@
-//! Contenders run in turn, round after round, so that what else the machine does falls on all of them.
+//! Contenders run in turn, round after round, so that the machine's other work slows all of them alike.
 
 use crate::keys::{Key, Order, BATCH};
 use crate::ours::Ours;

@@ -131,7 +131,7 @@ pub fn design(book: &Book, sizes: &Sizes) -> Vec<Target> {
     all.all
 }
 
-/// The keyed table's ratios from when it was made, as targets that keep them.
+/// The keyed table's first ratios, as targets: no later change may lose them.
 pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
     let mut all = Targets { book, all: Vec::new() };
     for (keys, spread, own, given, batch, floor) in [

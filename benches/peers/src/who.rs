@@ -17,7 +17,7 @@ pub struct Who {
 }
 
 impl Who {
-    /// Whether the caller tells it the time, so that it reads no clock.
+    /// Whether the caller passes the time, so that it reads no clock.
     pub fn is_given_the_time(&self) -> bool {
         self.name.contains("caller's time") || self.name.contains("batches")
     }

@@ -238,7 +238,7 @@ unsafe fn cancel(
         Some(now) => limiter.give_back_at(now, charge, charge.cost),
         None => limiter.give_back(charge, charge.cost),
     };
-    Ok(tell(permits, back))
+    Ok(write_back(permits, back))
 }
 
 /// # Safety
@@ -261,7 +261,7 @@ unsafe fn cancel_key(
         Some(now) => table.give_back_at(PolicyId::new(policy), key, now, charge, charge.cost),
         None => table.give_back(PolicyId::new(policy), key, charge, charge.cost),
     };
-    Ok(tell(permits.map_err(table_code)?, back))
+    Ok(write_back(permits.map_err(table_code)?, back))
 }
 
 /// [`place`] of an output that may be null.
@@ -276,7 +276,7 @@ unsafe fn place_if_any<'a, T>(at: *mut T) -> Result<Option<&'a mut MaybeUninit<T
     }
 }
 
-fn tell(permits: u64, back: Option<&mut MaybeUninit<u64>>) -> i32 {
+fn write_back(permits: u64, back: Option<&mut MaybeUninit<u64>>) -> i32 {
     if let Some(back) = back {
         back.write(permits);
     }

@@ -371,7 +371,7 @@ pub unsafe extern "C" fn tollbar_table_validate(
         let table = &unsafe { reference(table) }?.table;
         size_at(out)?;
         // SAFETY: by the caller's promise; size_at has checked it.
-        unsafe { tell(&table.validate(now_ns), out) }
+        unsafe { write_health(&table.validate(now_ns), out) }
     })
 }
 
@@ -392,13 +392,13 @@ pub unsafe extern "C" fn tollbar_table_repair(
         let table = &unsafe { reference(table) }?.table;
         size_at(out)?;
         // SAFETY: by the caller's promise; size_at has checked it.
-        unsafe { tell(&table.repair(now_ns), out) }
+        unsafe { write_health(&table.repair(now_ns), out) }
     })
 }
 
 /// # Safety
 /// `out` is writable and has a struct_size.
-unsafe fn tell(health: &Health, out: *mut tollbar_table_health) -> Result<i32, i32> {
+unsafe fn write_health(health: &Health, out: *mut tollbar_table_health) -> Result<i32, i32> {
     let &Health { vacant, waiting, expired, live, unknown, duplicate, claimed } = health;
     let value = tollbar_table_health {
         struct_size: 0,

@@ -29,7 +29,7 @@ function table(into, head, rows) {
   into.replaceChildren(element("thead", {}, header), element("tbody", {}, ...body));
 }
 
-// A chart is one picture with one sentence for those who do not see it; its table or text has the numbers.
+// A chart is one picture. Its label describes it to a screen reader, and its table or text has the numbers.
 function draw(into, label, options) {
   const width = Math.max(280, into.clientWidth);
   const chart = Plot.plot({width, marginTop: 24, style: {fontSize: "12px"}, ...options(width)});
@@ -55,7 +55,7 @@ function tile(value, what) {
 const smallest = pick(smallestBursts("requests", 0.1));
 $("tiles").replaceChildren(
   tile(percent(share(first.denied, first.requests)), `of the requests refused by ${first.policy}`),
-  tile(percent(share(first.keys_denied, first.keys)), "of the clients refused anything by it"),
+  tile(percent(share(first.keys_denied, first.keys)), "of the clients had a request refused by it"),
   tile(number(log.most_in_a_minute), `requests within a minute, the most of one client${log.most_in_a_minute_key ? ` (${log.most_in_a_minute_key})` : ""}`),
   tile(smallest ? policyText(smallest) : "none", "the smallest limit that refuses at most 0.1 % of the requests"));
 
@@ -66,15 +66,15 @@ function notes() {
     if (log.reorder_s > 0) {
       const other = log.denied_in_file_order === null ? "" : ` In the order of the file, ${first.policy} would refuse ${number(log.denied_in_file_order)} requests instead of ${number(first.denied)}: a limiter never admits more because time went back.`;
       all.push(`${late} The replay decided in order of time.${other}`);
-      if (log.too_late > 0) all.push(`${number(log.too_late)} lines came more than ${span(1000 * log.reorder_s)} late and were decided when they came. A longer --reorder takes them in order.`);
+      if (log.too_late > 0) all.push(`${number(log.too_late)} lines came more than ${span(1000 * log.reorder_s)} late, so the replay decided them out of order. A longer --reorder puts them in order.`);
     } else {
-      all.push(`${late} The replay decided in the order of the file, which refuses more than the requests would have met.`);
+      all.push(`${late} The replay decided in the order of the file, which refuses more requests than a limiter in front of the server would have.`);
     }
   }
-  if (log.whole_seconds) all.push("The log's times are whole seconds. Requests of one second count as made at one instant, so bursts look larger than they were.");
-  if (log.minutes_of_hour <= 5 && log.last_ms - log.first_ms > 3 * 36e5) all.push(`All lines stand in ${log.minutes_of_hour === 1 ? "one minute" : `${log.minutes_of_hour} minutes`} of their hours. So this log cannot tell window algorithms apart, and it looks burstier than the traffic was if lines were left out.`);
+  if (log.whole_seconds) all.push("The log's times are whole seconds. The replay takes all requests of one second as made at one instant, so bursts look larger than they were.");
+  if (log.minutes_of_hour <= 5 && log.last_ms - log.first_ms > 3 * 36e5) all.push(`All times fall into the same ${log.minutes_of_hour === 1 ? "minute" : `${log.minutes_of_hour} minutes`} of the hour. So this log cannot show how window algorithms differ. If lines were left out, it looks burstier than the traffic was.`);
   if (log.bad_lines > 0) all.push(`${number(log.bad_lines)} of ${number(log.lines)} lines are no requests and were left out.`);
-  all.push("A refused client does not come back here. A real one may try again, or give up.");
+  all.push("In the replay a refused client does not try again. A real client may.");
   all.push("A client is an address. Many people may share one, behind a company's or a phone network's gateway.");
   return all;
 }
@@ -94,7 +94,7 @@ function smallestBursts(of, most) {
   }).filter((limit) => limit !== null);
 }
 
-// The one that admits least in its worst minute; of two equal ones the faster.
+// The limit that admits the fewest requests in its worst minute; of two equal ones the faster.
 function pick(all) {
   return all.reduce((best, limit) => (best === null || limit.minute <= best.minute ? limit : best), null);
 }
@@ -219,7 +219,7 @@ function strip(client) {
   return picture;
 }
 
-$("clients-help").textContent = clients.length === 0 ? `${first.policy} would have refused nobody.`
+$("clients-help").textContent = clients.length === 0 ? `${first.policy} would have refused no client.`
   : `The ${clients.length} clients that ${first.policy} refuses most, of ${number(first.keys_denied)}. The strip is the time from left to right: darker with more requests, red where they were refused.`;
 if (clients.length > 0) {
   const head = ["client", "requests", "refused", "burst needed", "what was refused most", "when"];

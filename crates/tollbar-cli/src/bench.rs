@@ -1,4 +1,4 @@
-//! `tollbar bench`: what a decision costs on this machine, beside the floor.
+//! `tollbar bench`: measures what a decision costs on this machine, beside one compare-and-swap.
 
 use crate::problem::{Problem, Result};
 use crate::text::grouped;
@@ -17,7 +17,7 @@ pub struct BenchArgs {
     keys: u64,
 }
 
-/// Calls a round; the best of [`ROUNDS`] rounds counts, since others share the machine.
+/// The calls of a round. The best of [`ROUNDS`] rounds counts, because other programs share the machine.
 const CALLS: u64 = 1 << 20;
 const ROUNDS: u32 = 7;
 
@@ -32,7 +32,7 @@ fn nanoseconds(mut call: impl FnMut(u64)) -> f64 {
     (0..ROUNDS).map(|_| round(&mut all)).fold(f64::INFINITY, f64::min)
 }
 
-/// Measures, and prints a line for each.
+/// Measures each case and prints a line for it.
 pub fn run(args: &BenchArgs) -> Result<()> {
     let wrong = |error: &dyn std::fmt::Display| Problem::io(error.to_string());
     let policy: Policy = "1000000000/s burst 1000000".parse().map_err(|error| wrong(&error))?;
@@ -47,22 +47,22 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         let _ = black_box(word.compare_exchange(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed));
         seen += 1;
     });
-    tell("the floor: one compare-and-swap", swap)?;
+    print_figure("the floor: one compare-and-swap", swap)?;
     let clock = Utc::new(Source::Tsc);
     let read = nanoseconds(|_| {
         black_box(clock.now());
     });
-    tell("the clock", read)?;
+    print_figure("the clock", read)?;
 
     let limiter = Limiter::new(&policy).map_err(|error| wrong(&error))?;
     let begin = clock.now();
-    tell(
+    print_figure(
         "one limiter, the caller passes the time",
         nanoseconds(|n| {
             black_box(limiter.check_at(begin + n, 1));
         }),
     )?;
-    tell(
+    print_figure(
         "one limiter",
         nanoseconds(|_| {
             black_box(limiter.check(1));
@@ -73,13 +73,13 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let one = nanoseconds(|_| {
         black_box(table.check(PolicyId::FIRST, b"198.51.100.7", 1));
     });
-    tell("one key of a table", one)?;
+    print_figure("one key of a table", one)?;
     (0..args.keys).for_each(|key| {
         black_box(table.check(PolicyId::FIRST, &key.to_le_bytes(), 1));
     });
-    // The top bits of a multiple of the golden ratio: all keys about as often, in an order that no prefetcher knows.
+    // Multiples of 2^64 / phi: every key comes about as often as another, in an order that a prefetcher cannot guess.
     let key = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24) % args.keys;
-    tell(
+    print_figure(
         &format!("{} keys of a table", grouped(args.keys)),
         nanoseconds(|n| {
             black_box(table.check(PolicyId::FIRST, &key(n).to_le_bytes(), 1));
@@ -87,6 +87,6 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     )
 }
 
-fn tell(name: &str, ns: f64) -> Result<()> {
+fn print_figure(name: &str, ns: f64) -> Result<()> {
     crate::print(format!("{name:45}{ns:8.1}\n").as_bytes())
 }

@@ -1,4 +1,4 @@
-//! `tollbar policy`: a policy in words, with its worst case and a chart; and whether texts are policies.
+//! `tollbar policy`: explains a policy in words, with its worst case and a chart, and checks whether texts are policies.
 
 use crate::problem::{Problem, Result};
 use crate::text::{grouped, span};
@@ -39,7 +39,7 @@ pub fn run(command: PolicyCommand) -> Result<()> {
 pub fn parse(text: &str) -> Result<Policy> {
     parse_checked(text.as_bytes(), &State::validate).map_err(|error| {
         let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        // One blank a letter, also where UTF-8 has several bytes for it.
+        // The column counts bytes. The mark needs one blank for each character before it.
         let before = text.char_indices().take_while(|(at, _)| at + 1 < error.column).count();
         Problem::usage(format!("policy, {error}\n  {shown}\n  {:before$}^", ""))
     })
@@ -86,7 +86,11 @@ fn sentences(policy: &Policy) -> Vec<String> {
             format!("{} in each window of {period}, less what the window before had, weighted by how much of it still counts.", of(limit))
         }
         Kind::SlidingWindow => {
-            format!("{} in a window of {period} that slides on by a {}th at a time.", of(limit), policy.segments)
+            format!(
+                "{} in a window of {period} that slides on by {} at a time.",
+                of(limit),
+                span(policy.period / u64::from(policy.segments))
+            )
         }
         Kind::SlidingLog => format!("{} in any window of {period}, each remembered with its time.", of(limit)),
         Kind::Pacer => {
@@ -135,7 +139,7 @@ fn ordinal(n: u32) -> String {
     format!("{n}{end}")
 }
 
-/// The most in any window of one period, as docs/algorithms.md has it.
+/// The most permits in any window of one period. docs/algorithms.md has the bounds.
 fn worst(policy: &Policy) -> String {
     let limit = policy.limit;
     let mut most = match policy.kind {
@@ -162,15 +166,15 @@ fn worst(policy: &Policy) -> String {
     }
 }
 
-/// The parts of a period that the chart tells apart.
+/// The bars of the chart for each period.
 const PARTS: u64 = 10;
-/// The widest bar.
+/// The widest bar, in columns.
 const WIDTH: u64 = 48;
 
-/// What a new key gets that asks all the time for two periods, decided by the library.
+/// What the library gives a new key that takes all it can, [`PARTS`] times a period, for two periods.
 fn chart(policy: &Policy) -> Result<String> {
     let state = State::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
-    // A multiple of the period, at which windows begin; long after the clock's zero.
+    // Windows begin at multiples of the period.
     let begin = policy.period.saturating_mul(4);
     let parts: Vec<(u64, u64)> = (0..2 * PARTS)
         .map(|part| {
@@ -179,7 +183,7 @@ fn chart(policy: &Policy) -> Result<String> {
         })
         .collect();
     let most = parts.iter().map(|&(_, taken)| taken).max().unwrap_or(0).max(1);
-    let mut out = format!("  A new key that takes whatever there is, ten times per {}:\n", span(policy.period));
+    let mut out = format!("  A new key that takes all it can, ten times per {}:\n", span(policy.period));
     for (time, taken) in parts {
         let bar = (u128::from(taken) * u128::from(WIDTH)).div_ceil(u128::from(most)) as usize;
         let _ = writeln!(out, "  {:>14} {:>12} {}", span(time), grouped(taken), "#".repeat(bar));
@@ -207,7 +211,7 @@ mod tests {
             ),
             ("10/min algo fixed-window", ["10 permits in each window", "at most 20 permits"]),
             ("10/min algo weighted-window", ["weighted", "at most 19 permits"]),
-            ("10/min algo sliding-window mode strict", ["slides on by a 10th", "at most 10 permits"]),
+            ("10/min algo sliding-window mode strict", ["slides on by 6 s at a time", "at most 10 permits"]),
             ("10/min algo sliding-log", ["in any window", "at most 10 permits"]),
             ("10/s algo pacer slack 2", ["3 permits may go at once", "at most 13 permits"]),
             ("100/s algo warm-up warm 2s", ["3 times slower", "at most 101 permits"]),

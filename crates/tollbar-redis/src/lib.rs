@@ -1,6 +1,6 @@
 //! Rate limits that machines share through Redis or Valkey.
 //!
-//! * [`lease`]: a machine takes permits from the server some at a time and spends them by itself. A decision waits for nothing.
+//! * [`lease`]: a machine takes permits from the server in batches and spends them by itself. No decision waits for the network.
 //! * [`store`]: the server decides each request. The limit is exact, and a decision takes a round trip.
 //! * [`redis`]: the connection that both use.
 //!
@@ -25,7 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Policies and decisions are those of the crate [`tollbar`], whose tables hold what a machine may spend without the server.
+//! Policies and decisions are those of the crate [`tollbar`]. One of its tables holds what a machine may admit without a lease.
 
 #![no_std]
 

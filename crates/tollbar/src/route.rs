@@ -1,8 +1,8 @@
 //! Which of several nodes a key belongs to: weighted rendezvous hashing.
 //!
 //! Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes
-//! chooses the same node for a key, without a table and without asking anybody. If a node leaves, only its own keys move, and they spread
-//! over the others by their weights. If a node comes, it takes its share from all.
+//! chooses the same node for a key, without a table and without a message. If a node leaves, only its own keys move, and they spread over
+//! the others by their weights. If a node joins, it takes its share from all others.
 //!
 //! ```
 //! use tollbar::route::{route, Node};
@@ -14,8 +14,8 @@
 //!
 //! A node's cost for a key is -log2(u) / weight, where u is a hash of the key, the node and the seed as a fraction in (0, 1]. The key goes to the node with
 //! the least cost. These costs are independent exponential variables, and the least of them is a node's with probability weight / (sum of
-//! weights). (Thaler and Ravishankar 1998 for equal weights; Schindelhauer and Schomaker 2005 for the logarithm.) All is integer
-//! arithmetic, so that all machines agree.
+//! weights). (Thaler and Ravishankar 1998 for equal weights; Schindelhauer and Schomaker 2005 for the logarithm.) The
+//! arithmetic is on integers, so all machines agree.
 
 #![allow(deprecated)] // core's SipHasher: std's successor may change its algorithm, and a route may not
 
@@ -24,15 +24,16 @@ use core::hash::{Hasher, SipHasher};
 /// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node<'a> {
-    /// What tells it from the others: a name or an address. Its keys stay if its place in the list changes.
+    /// The name or address that distinguishes it. A node keeps its keys if its place in the list changes.
     pub name: &'a [u8],
-    /// Its share of the keys is its weight by the sum of all weights. 0: it gets none.
+    /// Its share of the keys is its weight divided by the sum of all weights. 0: no keys.
     pub weight: u32,
 }
 
-/// The index of the node that `key` belongs to; `None` if there is no node with a weight above 0. Of two nodes of one name the first.
+/// The index of the node that `key` belongs to; `None` if no node has a weight above 0. If two nodes have the same name and weight, the
+/// first one counts.
 ///
-/// `seed` is the same for all callers. With a secret seed nobody outside can invent keys that all belong to one node.
+/// All callers use the same `seed`. If it is secret, a client cannot invent keys that all belong to one node.
 ///
 /// It takes 100 to 200 ns for each node.
 pub fn route<'a>(nodes: impl IntoIterator<Item = Node<'a>>, key: &[u8], seed: u64) -> Option<usize> {
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_to_go_to() {
+    fn no_node_has_a_weight() {
         assert_eq!((route([], b"k", 0), route(nodes([0; 4]), b"k", 0)), (None, None));
         assert_eq!(route(nodes([0, 0, 1, 0]), b"", u64::MAX), Some(2));
         assert!(route(nodes([u32::MAX; 4]), b"k", 0).is_some());

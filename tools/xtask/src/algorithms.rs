@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use tollbar::policy::{Kind, Opt, Row, Words};
 
-/// It has the number of each algorithm and error a second time, because numbers are promised.
+/// The test that has the number of each algorithm and error a second time, because numbers are promised.
 pub const PINNED: &str = include_str!("../../../tests/c/status_test.c");
 
-/// Whether the test that promises numbers has each algorithm's.
+/// Checks that the test that promises numbers has the number of each algorithm.
 pub fn check() -> Result<(), String> {
     let promise = |row: &Row| format!("assert_int_equal({}, {});", c_name(row), row.kind as u32);
     match rows().map(promise).find(|promise| !PINNED.contains(promise)) {

@@ -10,7 +10,7 @@ const STATUS: &str = include_str!("../../../crates/tollbar-c/src/status.rs");
 /// The title of the group after whose errors errno has the system's reason.
 const SYSTEM: &str = "Errors of the system";
 
-/// What Go has in place of what the comments say of C. Each is in a comment.
+/// Words of C in the comments, each with Go's words. Each must occur in a comment.
 const GO_WORDS: [(&str, &str); 6] = [
     ("TOLLBAR_TABLE_TRUST_ANYONE takes it", "TableOptions.TrustAnyone takes it"),
     ("After one of these, errno has the system's reason", "They wrap the system's reason"),
@@ -21,7 +21,7 @@ const GO_WORDS: [(&str, &str); 6] = [
 ];
 
 struct Group {
-    /// "Errors of policies", and what else the line says.
+    /// The group's line, such as "Errors of policies".
     title: &'static str,
     errors: Vec<Error>,
 }
@@ -33,7 +33,7 @@ struct Error {
     says: String,
 }
 
-/// Whether each error is in the one other place of its file and in the test that promises its number.
+/// Checks that the errors stand in every other place that lists them by hand: their file, and the test that promises their numbers.
 pub fn check() -> Result<(), String> {
     let count = STATUS.matches("pub const TOLLBAR_E_").count();
     let groups = groups();

@@ -1,13 +1,13 @@
-//! `cargo xtask lists`: lists that bindings and documents have of what one table in the sources says.
+//! `cargo xtask lists`: writes the lists in bindings and documents that come from a table in the sources.
 //!
 //! A list stands between two lines, the first of which has `[lists: NAME]` and the second `[lists: end]`, each within whatever
-//! that file has for a comment. The lines between them are written.
+//! that file has for a comment. The command writes the lines between them.
 
 use crate::{algorithms, errors};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A list's name, and what it is.
+/// A list's name, and its text.
 pub type List = (&'static str, fn() -> String);
 /// A file, and the lists in it.
 type File = (&'static str, &'static [List]);

@@ -1,4 +1,4 @@
-//! The machine and the versions, as the system tells them.
+//! The machine and the versions, as the system reports them.
 
 use super::tables::Table;
 use super::Document;
@@ -31,7 +31,7 @@ pub fn table(document: &Document) -> String {
     table.text()
 }
 
-/// The load average of the last minute, which shows what else wanted the processors.
+/// The load average of the last minute, which shows how busy the machine was besides.
 pub fn load() -> String {
     read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned()
 }

@@ -7,8 +7,7 @@ use std::path::Path;
 pub const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
 /// The colour of grid lines.
 pub const GRID: RGBColor = RGBColor(0xd0, 0xd7, 0xde);
-/// The colours of series, to be told apart on white, on near-black, and by readers who do not tell red from
-/// green.
+/// The colours of series. They differ on white, on near-black, and for readers who do not see red and green as different.
 pub const COLOURS: [RGBColor; 9] = [
     RGBColor(0x2f, 0x81, 0xf7),
     RGBColor(0xe3, 0x7a, 0x1e),
@@ -57,7 +56,7 @@ pub fn say(area: &Area, text: &str, at: (i32, i32), size: u32, colour: RGBColor,
     area.draw(&Text::new(text.to_owned(), at, style)).expect("into memory");
 }
 
-/// Where the text stands, as seen from its point.
+/// The side of its point on which a text stands.
 #[derive(Clone, Copy)]
 pub enum Side {
     Left,

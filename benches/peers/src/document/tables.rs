@@ -84,7 +84,7 @@ pub fn keys(document: &Document) -> String {
     document.key_works().iter().map(|title| work(document.book, title)).collect::<Vec<_>>().join("\n")
 }
 
-/// Our fastest beside the fastest peer: of contenders that read a clock, or of those that are told the time.
+/// Our fastest beside the fastest peer: of contenders that read a clock, or of those that get the time from the caller.
 pub fn glance(document: &Document, given_time: bool) -> String {
     let mut table = Table::new(&["", "tollbar", "ns", "fastest peer", "ns", "times as fast"]);
     let mut works: Vec<String> = one::WORKS.map(one::title).into();

@@ -1,4 +1,4 @@
-//! What each key has used up under one policy: a state for each key, or a place in a table.
+//! The state of each key under one policy, in memory of the replay or in a table.
 
 use super::tables::Tables;
 use crate::problem::{Problem, Result};
@@ -17,7 +17,7 @@ pub enum Engine {
     Table(usize, PolicyId),
 }
 
-/// What a request is asked with.
+/// A request as the engine decides it.
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
     /// The key's number.

@@ -48,7 +48,7 @@ pub struct Input {
     pub lines: u64,
     /// Lines that are no requests.
     pub bad: u64,
-    /// Lines of nothing but blanks.
+    /// Blank lines.
     pub blank: u64,
     /// Lines that are requests.
     pub requests: u64,
@@ -78,7 +78,7 @@ pub struct Replay {
     pub collector: Option<Collector>,
 }
 
-/// Bad lines that are told one by one.
+/// Bad lines that are printed one by one.
 const BAD_PRINTED: u64 = 5;
 
 /// All of `tollbar replay`.
@@ -104,7 +104,7 @@ pub fn replay(options: &Options) -> Result<()> {
     }
     replay.seen = order.seen;
     replay.tables.sync()?;
-    // All decisions are in their file before a word of the summary.
+    // Writes all decisions to their file before it prints the summary.
     if let Some(decisions) = decisions {
         decisions.close()?;
     }

@@ -7,7 +7,7 @@ use crate::problem::{Problem, Result};
 use clap::{Args, ValueEnum};
 use tollbar::Policy;
 
-/// Tells what a limit would have done to the requests of a log
+/// Shows what a limit would have done to the requests of a log
 #[derive(Args, Debug)]
 pub struct ReplayArgs {
     /// The log, or several in their order; - is standard input. gzip and zstd are read as they are
@@ -83,7 +83,7 @@ pub struct Options {
     pub html: Option<String>,
 }
 
-/// What is compared without a policy.
+/// The policies that a replay without a policy compares.
 const COMPARED: [&str; 6] = [
     "10/min",
     "10/min algo interval",
@@ -94,7 +94,7 @@ const COMPARED: [&str; 6] = [
 ];
 
 impl Options {
-    /// Whether more than counts are wanted.
+    /// Whether the caller wants JSON or a page, which have more than the summary.
     pub fn wants_data(&self) -> bool {
         self.json || self.html.is_some()
     }

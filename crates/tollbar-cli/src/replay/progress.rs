@@ -1,4 +1,4 @@
-//! A bar on the terminal while a log is read. Nothing is drawn anywhere else.
+//! A bar on the terminal while a log is read. Without a terminal there is no bar.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ pub struct Progress {
     read: Arc<AtomicU64>,
 }
 
-/// Lines between two looks at how far the log has been read.
+/// Lines between two updates of the bar.
 const LINES: u64 = 1 << 14;
 
 impl Progress {

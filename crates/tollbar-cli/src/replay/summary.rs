@@ -67,7 +67,7 @@ fn input(out: &mut impl Write, replay: &Replay) -> io::Result<()> {
     }
 }
 
-/// What cannot be told, because one period had more admissions than are remembered.
+/// Stands for a figure that the replay gave up, because one period had more admissions than it remembers.
 const UNCOUNTED: &str = "not counted: more than 4194304 requests in one period";
 
 fn policy(out: &mut impl Write, replay: &Replay, run: &Run) -> io::Result<()> {

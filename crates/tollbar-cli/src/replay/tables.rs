@@ -42,7 +42,7 @@ impl OnFullName {
         }
     }
 
-    /// What became of the keys that found no slot.
+    /// The outcome for keys that found no slot, in the summary's words.
     pub const fn got(self) -> &'static str {
         match self {
             OnFullName::EvictNearest => "admitted, another key forgotten",
@@ -85,13 +85,13 @@ fn groups(policies: &[Policy]) -> Vec<Vec<usize>> {
 }
 
 fn options(room: &Room, keys: u64, policies: usize) -> Options {
-    // A key has a slot for each policy that it is asked under.
+    // A key takes a slot for each policy.
     let mut options = Options::new(keys.saturating_mul(policies as u64)).with_on_full(room.on_full.option());
     options.missing = Missing::Report;
-    // Few keys in a wide table touch few small pages, and every huge one.
+    // Few keys in a large table touch few small pages, but every huge page.
     options.huge_pages = false;
-    // Which keys meet in a full table, and so who is refused, is the same in each replay of a log. Others may write to a file, too, and
-    // must not know it.
+    // With a fixed seed the same keys collide, and are refused, in each replay of a log. A file's seed is random, because other programs may
+    // write to the file, too, and must not know the seed.
     options.seed = if room.file.is_none() { Some(0) } else { None };
     options
 }

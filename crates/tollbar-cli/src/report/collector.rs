@@ -1,4 +1,4 @@
-//! Collects what the report tells, request by request.
+//! Collects the report's figures, request by request.
 
 use super::data::{self, Data};
 use super::limits::Limits;
@@ -81,7 +81,7 @@ impl Collector {
         })
     }
 
-    /// The number of a path; looks at the agent of a new client.
+    /// The number of a path. The call also checks whether a new client's agent is a robot's.
     pub fn path(&mut self, key: u32, is_new: bool, path: &[u8], agent: &[u8]) -> u32 {
         if is_new {
             debug_assert_eq!(self.robots.len(), key as usize);
@@ -90,7 +90,7 @@ impl Collector {
         self.paths.number(path)
     }
 
-    /// What policy `n` decided on the request of which [`Collector::request`] will be told.
+    /// Adds the decision of policy `n` on the next request. [`Collector::request`] ends the request.
     #[inline]
     pub fn verdict(&mut self, n: usize, verdict: Verdict) {
         self.verdicts[n] = verdict;

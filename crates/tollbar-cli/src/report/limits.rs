@@ -69,7 +69,7 @@ fn below(need: u64) -> usize {
 }
 
 impl Limits {
-    /// Nothing asked yet.
+    /// A grid without requests.
     pub fn new() -> Limits {
         Limits { clients: Vec::new(), refused: [[0; BURSTS.len()]; RATES.len()] }
     }
@@ -105,7 +105,7 @@ impl Limits {
             if need > client.needs[n] {
                 client.needs[n] = need;
                 let all = below(need);
-                // These refuse for the first time, and so were not charged for this request.
+                // These buckets refuse for the first time, so this request does not charge them.
                 client.buckets.splice(at + have..at + have, std::iter::repeat_n(before, all - have));
                 for refused in &mut self.refused[n][have..all] {
                     *refused += 1;

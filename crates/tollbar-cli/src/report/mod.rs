@@ -1,4 +1,4 @@
-//! What `--json` and `--html` tell beyond the summary.
+//! What `--json` and `--html` have beyond the summary.
 //!
 //! | file | |
 //! |---|---|

@@ -3,7 +3,7 @@
 use crate::text;
 use hashbrown::HashMap;
 
-/// Paths as numbers. Memory is bounded: paths beyond the first [`MOST`] are one, "(other paths)".
+/// Paths as numbers. To bound the memory, all paths after the first [`MOST`] share one number, "(other paths)".
 pub struct Paths {
     numbers: HashMap<Box<[u8]>, u32>,
     names: Vec<String>,
@@ -11,7 +11,7 @@ pub struct Paths {
 
 /// The most paths that have a name of their own.
 const MOST: usize = 1 << 16;
-/// The bytes of a path that count.
+/// Paths are equal if their first bytes are, this many.
 const LENGTH: usize = 96;
 
 /// No path.
@@ -24,7 +24,7 @@ impl Paths {
         Paths { numbers: HashMap::new(), names: vec![String::new(), "(other paths)".to_owned()] }
     }
 
-    /// The path's number. What follows a question mark does not count.
+    /// The path's number. The query after a question mark is left out.
     pub fn number(&mut self, path: &[u8]) -> u32 {
         if path.is_empty() {
             return NONE;
@@ -54,7 +54,7 @@ impl Paths {
 }
 
 /// The paths of one client that were refused most often, by the Space-Saving algorithm. A path that takes the place of another inherits its
-/// count, which may belong to other paths: it is remembered, and only the rest is told.
+/// count, which may belong to other paths. The report subtracts the inherited part.
 #[derive(Clone, Debug, Default)]
 pub struct Top(Vec<Counted>);
 
@@ -81,7 +81,7 @@ impl Top {
         }
     }
 
-    /// The first few with how often they were refused at least, the most refused first.
+    /// The most refused paths, in that order, each with the least number of its refusals.
     pub fn first(&self, most: usize) -> Vec<(u32, u32)> {
         let mut all: Vec<_> = self.0.iter().map(|one| (one.path, one.count - one.inherited)).collect();
         all.sort_by_key(|&(path, count)| (std::cmp::Reverse(count), path));
@@ -94,7 +94,7 @@ impl Top {
 mod tests {
     use super::*;
 
-    /// A client that asks for two thousand paths once each, and for two more often: no count is more than there was.
+    /// A client asks for two thousand paths once each, and for two others more often. No count exceeds the real one.
     #[test]
     fn no_path_is_listed_more_often_than_it_was_refused() {
         let mut top = Top::default();

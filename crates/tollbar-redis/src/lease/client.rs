@@ -36,7 +36,7 @@ pub struct Client {
     random: u64,
 }
 
-/// The longest pause after a broken connection, in nanoseconds. A random pause of half of it to all of it is taken.
+/// The longest pause after a broken connection, in nanoseconds. The client chooses a random pause from half of it to all of it.
 const RECONNECT: u64 = 50_000_000;
 /// A connection that is not made, or has not answered a question, for this many nanoseconds is closed.
 const PATIENCE: u64 = 1_000_000_000;
@@ -54,7 +54,7 @@ const ACTIVE: u64 = 100_000_000;
 const BUFFER: usize = 64 << 10;
 
 impl Client {
-    /// Makes a client for the store at `url`. It takes its memory, and does not connect yet. Errors: [`NodeError::NoMemory`], or
+    /// Makes a client for the store at `url`. It allocates all its memory now, and connects at its first tick. Errors: [`NodeError::NoMemory`], or
     /// the system has no random numbers.
     pub fn new(node: &Node, url: &Url) -> Result<Client, NodeError> {
         let (keys, random) = (node.capacity(), random_u64()?);
@@ -77,7 +77,7 @@ impl Client {
     /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if [`Client::fd`] is ready for what
     /// [`Client::wants`] says. A tick never waits, neither for the network nor for a name server.
     ///
-    /// A tick takes in the callers' messages, reads and writes the socket, and begins a connection at most every 25 ms. To connect
+    /// A tick reads the callers' messages, reads and writes the socket, and begins a connection at most every 25 ms. To connect
     /// to a host by name it reads /etc/hosts and /etc/resolv.conf, at most 64 KiB of each, and sends a question to a name server.
     pub fn tick(&mut self, node: &Node) -> u32 {
         self.turn(node, true)
@@ -137,7 +137,7 @@ impl Client {
         }
     }
 
-    /// Tells the store the debts that it does not know, and lets another client take over. It waits at most `millis` milliseconds;
+    /// Sends the store the debts that it does not know, and lets another client take over. It waits at most `millis` milliseconds;
     /// with 0 it begins no connection. Returns whether the store has confirmed all debts. The node's leases stay until they end;
     /// what is left of them then is not given back.
     pub fn close(&mut self, node: &Node, millis: u32) -> bool {
@@ -380,8 +380,8 @@ mod tests {
         let mut question = [0; 512];
         assert!(server.recv(&mut question).expect("a question") > 12);
         assert!(node.check(b"k", 1).is_allowed(), "the reserve admits while there is no store");
-        assert!(!client.close(&node, 0), "the store was not told the debt");
+        assert!(!client.close(&node, 0), "the store has not confirmed the debt");
         let mut other = Client::new(&node, &Url::parse("redis://store.example").expect("a URL")).expect("a client");
-        assert!(other.close(&node, 0), "this client took in no debt");
+        assert!(other.close(&node, 0), "this client has read no debt");
     }
 }

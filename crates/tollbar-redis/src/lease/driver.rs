@@ -1,5 +1,5 @@
-//! The driver decides what to ask the store, without any input or output: messages of callers go in, questions come out, answers
-//! go in.
+//! The driver decides what to ask the store. It does no input or output: its caller brings it messages and answers, and sends its
+//! questions.
 //!
 //! At most one question about a key is in flight, and questions about many keys at once. While the store does not answer, at most
 //! one question in all is in flight. It is a real question, so the circuit closes only when the store's script works.
@@ -49,10 +49,10 @@ pub struct Question<'a> {
 
 /// The most questions in flight.
 const FLIGHT_MOST: usize = 256;
-/// The number of a question that is about no key.
+/// The number of a question without a key.
 const PROBE: u32 = u32::MAX;
-/// Nanoseconds after which an idle node asks about no key. A store with new data must hear of the old data from a node within
-/// `record::GRACE`.
+/// An idle driver that has had no answer for this many nanoseconds sends a question without a key. A store with new data must hear of the old
+/// data from a node within `record::GRACE`.
 const HEARTBEAT: u64 = 400_000_000;
 /// Nanoseconds between two questions to a store that does not answer.
 const PROBES: u64 = 50_000_000;
@@ -85,7 +85,7 @@ impl Driver {
         })
     }
 
-    /// Takes in the callers' messages and publishes the driver's beat, circuit and debts. Opens the circuit if the oldest question
+    /// Reads the callers' messages and publishes the driver's beat, circuit and debts. Opens the circuit if the oldest question
     /// has been in flight for longer than the patience.
     pub fn collect(&mut self, node: &Node, now: u64) {
         let header = node.header();
@@ -131,7 +131,7 @@ impl Driver {
         if self.flight.is_full() {
             return None;
         }
-        // A store that answers wrongly (the watchdog's trouble) is still told all debts, not one at a time.
+        // To a store that answers wrongly (the watchdog's trouble) the driver still sends all debts at once.
         let probes = self.circuit != Circuit::Closed && (self.watchdog.trouble().is_none() || self.queue.len() == 0);
         if probes && (self.flight.len() != 0 || now < self.probe_at) {
             return None;
@@ -174,7 +174,7 @@ impl Driver {
         self.flight.len() != 0
     }
 
-    /// Takes in the answer to the oldest question in flight.
+    /// Applies the answer to the oldest question in flight.
     pub fn answered(&mut self, node: &Node, grant: &Grant, now: u64) {
         let Some((number, sent_at)) = self.flight.pop() else { return };
         let jitter = self.random();
@@ -221,15 +221,15 @@ impl Driver {
         }
     }
 
-    /// The connection is gone. The store may have executed any question in flight, so their debts are told again: some may be
-    /// charged twice, none is forgotten.
+    /// The connection is gone. The store may have executed any question in flight. The driver sends the debts of those questions again, so
+    /// the store may charge a debt twice, and no debt is lost.
     pub fn dropped(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
         self.watchdog = Watchdog::default();
         self.open(node, now);
     }
 
-    /// Another client asks in place of this one. This driver keeps its debts and tells them when it asks again.
+    /// Another client asks in place of this one. This driver keeps its debts and sends them when it asks again.
     pub fn displaced(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
         self.watchdog = Watchdog::default();
@@ -266,12 +266,12 @@ impl Driver {
         self.queue.len() != 0 || self.flight.len() != 0 || self.stalled.is_some()
     }
 
-    /// Permits of debt in the messages taken in so far that the store has not confirmed.
+    /// Permits of debt in the messages read so far that the store has not confirmed.
     pub fn owed(&self) -> u64 {
         self.owed
     }
 
-    /// Whether the store has confirmed every debt in the messages taken in so far.
+    /// Whether the store has confirmed every debt in the messages read so far.
     pub fn has_confirmed_all(&self) -> bool {
         self.owed() == 0 && self.stalled.as_ref().map_or(0, |message| message.debt) == 0
     }

@@ -28,7 +28,7 @@ const TIME_MOST: u64 = 1 << 52;
 /// The store's clock may run faster than the node's by one part in this many.
 const DRIFT: u64 = 1024;
 
-// Relaxed throughout: no other memory is published by these words.
+// Relaxed throughout: these words publish no other memory.
 impl Horizon {
     /// An upper bound of the store's time at `now`, in microseconds; 0 if it is not known.
     pub(super) fn estimate(&self, now: u64) -> u64 {
@@ -36,7 +36,7 @@ impl Horizon {
         u64::try_from(time).ok().filter(|time| *time < TIME_MOST).unwrap_or(0)
     }
 
-    /// Takes in an answer: the question was sent at `sent` and answered at `received` (nanoseconds), and the store's time was
+    /// Learns from an answer: the question was sent at `sent` and answered at `received` (nanoseconds), and the store's time was
     /// `store` (microseconds) in between. `slack` is by how many microseconds questions allow more than the estimate.
     pub(super) fn heard(&self, store: u64, sent: u64, received: u64, slack: u64) {
         let store = i64::try_from(store).unwrap_or(i64::MAX);

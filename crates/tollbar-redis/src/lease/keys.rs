@@ -16,7 +16,7 @@ pub(super) struct Entry {
     pub(super) owed_since: u64,
     /// The largest cost that waits for a lease; 0: no lease is wanted.
     pub(super) want: u64,
-    /// `want` when the question in flight was sent. A cost that a caller wrote later is not answered by it.
+    /// The `want` of the question in flight. If it is 0, the question asked for no lease, and its answer says nothing about `want`.
     pub(super) asked: u64,
     /// Whether the next lease makes the key hot (`Node::install`).
     pub(super) hot: bool,

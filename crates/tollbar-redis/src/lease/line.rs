@@ -70,13 +70,13 @@ impl Line {
         None
     }
 
-    /// Permits that both leases have left at `now`. One cost can be spent of one lease only.
+    /// Permits that both leases have left at `now`. A request takes its whole cost from one of them.
     #[inline]
     pub(super) fn left(&self, hash: u64, now: u64) -> u64 {
         LEASES.iter().filter_map(|&n| self.0.get(n)).fold(0, |sum: u64, slot| sum.saturating_add(live(slot, hash, now)))
     }
 
-    /// Whether this line's control slot has the key: only then the line records answers about it.
+    /// Whether this line's control slot has the key. A line records only answers about that key.
     #[inline]
     pub(super) fn is_of(&self, hash: u64) -> bool {
         self.0.get(CONTROL).is_some_and(|slot| slot.key() == hash)

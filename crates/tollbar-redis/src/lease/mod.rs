@@ -6,7 +6,7 @@
 //!
 //! Data flows in a circle:
 //!
-//! 1. Callers spend leases, and write into the node's ring what they lack ([`Node`]).
+//! 1. Callers spend leases. A caller that needs a lease, or has admitted without one, writes a message into the node's ring ([`Node`]).
 //! 2. One process reads the ring and asks the store ([`Driver`], driven by [`Client`]).
 //! 3. The store answers by `lease.lua`; [`bucket`] and [`record`] are the same arithmetic in Rust.
 //! 4. The driver installs the answers as leases.

@@ -21,8 +21,8 @@ use tollbar::internal::Region;
 use tollbar::table::{PolicyId, Table};
 use tollbar::units::NEVER;
 
-/// A machine's part of a limit. Any number of threads and processes may make any call at once. No call waits for another thread,
-/// for the network, or for memory.
+/// A machine's part of a limit. Any number of threads and processes may make any call at once. No call waits for another thread
+/// or for the network, and none allocates.
 ///
 /// A `Client` asks the store. Without one a node has no leases and follows [`Fallback`].
 #[derive(Debug)]
@@ -278,7 +278,7 @@ impl Node {
             let low = closed && own.is_allowed() && !self.suffices(own.remaining, cost);
             let want = if low && self.may_ask(hash, now) { cost } else { 0 };
             // If the ring has no room for the debt, the request is denied, and the permits drawn from the reserve are lost.
-            if own.is_allowed() && self.say(hash, key, cost, want) {
+            if own.is_allowed() && self.write_message(hash, key, cost, want) {
                 self.count(if closed { Count::Overdrawn } else { Count::FallbackPermits }, cost);
                 let admitted = allowed(own.remaining);
                 return if closed { admitted } else { admitted.because(Reason::StoreDown) };
@@ -297,7 +297,7 @@ impl Node {
     /// "nothing left". A cost that needs the lower half passes only when the reserve is full.
     fn may_overdraw(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> bool {
         let overdraft = self.terms.overdraft;
-        // A silent client tells the store no debts. The bound allows for debts that wait for one patience of silence.
+        // A silent client sends the store no debts. The bound allows for debts that wait for one patience of silence.
         let silent = now.abs_diff(self.header().beat.load(Ordering::Relaxed));
         if overdraft == 0 || silent > self.patience() {
             return false;
@@ -320,7 +320,7 @@ impl Node {
     #[inline(never)]
     fn nudge(&self, hash: u64, key: &[u8], now: u64, want: u64) {
         if self.may_ask(hash, now) {
-            self.say(hash, key, 0, want);
+            self.write_message(hash, key, 0, want);
         }
     }
 
@@ -331,15 +331,15 @@ impl Node {
     }
 
     /// Writes a message to the client; `false` if the ring had no room. The caller must not admit a debt that was not written.
-    fn say(&self, hash: u64, key: &[u8], debt: u64, want: u64) -> bool {
+    fn write_message(&self, hash: u64, key: &[u8], debt: u64, want: u64) -> bool {
         let mut bytes = [0; KEY_MOST];
         let length = store_key(key, &mut bytes);
         let message = Message { hash, debt: debt.min(NUMBER_MOST), want: want.min(NUMBER_MOST), bytes, length };
-        let said = self.ring().push(&message);
-        if !said {
+        let written = self.ring().push(&message);
+        if !written {
             self.count(Count::QueueFull, 1);
         }
-        said
+        written
     }
 
     /// Nanoseconds for which callers wait for an answer before one of them asks again: [`Terms::patience`].

@@ -2,8 +2,8 @@
 //! computes the same, line for line.
 //!
 //! **Time.** The server's clock may step, so the data have a time of their own. Between two questions it advances by what the
-//! server's clock advanced, and never goes back. It goes no further than the asker allows: the asker works out the store's time
-//! from its own steady clock and earlier answers ([`Ask::at`]). A machine that has had no answer yet allows any step.
+//! server's clock advanced, and never goes back. The asking node limits the advance: it estimates the store's time
+//! from its own steady clock and earlier answers ([`Ask::at`]). A node that has had no answer yet allows any step.
 //!
 //! **Loss.** After a loss of data every key counts as empty at one time ([`Record::floor`]).
 //!
@@ -33,7 +33,7 @@ pub struct Record {
     /// The least difference of the server's clock and the data's time since the last jump beyond `margin`. The server expires keys
     /// by its own clock.
     pub low: i64,
-    /// How much longer than needed keys are kept, so that a step ahead of the server's clock expires none too early.
+    /// Keys are kept this many microseconds longer than needed, so that a smaller step ahead of the server's clock expires none too early.
     pub margin: u64,
     /// The rate in force is `num` permits in `den` microseconds.
     pub num: u64,
@@ -51,7 +51,7 @@ pub struct Record {
     pub reach_until: u64,
 }
 
-/// What an asker says about itself.
+/// What a question says about the node that asks it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visitor {
     /// The name of the data in its last answer; 0: it has had none.
@@ -69,7 +69,7 @@ pub struct Met {
     pub record: Record,
     /// Whether the record has to be written back.
     pub write: bool,
-    /// Whether stricter terms than the asker's are in force.
+    /// Whether stricter terms than the asking node's are in force.
     pub mixed: bool,
 }
 
@@ -116,7 +116,7 @@ impl Record {
     }
 
     fn new(terms: &Terms, ask: &Ask, visitor: &Visitor, raw: u64) -> Record {
-        // If the asker knows an earlier time, new data go on from it, so that its hints and estimates still hold.
+        // If the asking node knows the time of earlier data, new data go on from it, so that its hints and estimates still hold.
         let now = if ask.at > 0 { ask.at } else { raw };
         Record {
             id: visitor.fresh,
@@ -142,7 +142,7 @@ impl Record {
     fn advance(&mut self, ask: &Ask, visitor: &Visitor, raw: u64) -> bool {
         let (before, was) = (self.now, self.raw);
         self.now = before.saturating_add(raw.saturating_sub(was));
-        // The asker's time limits only the data that the asker knows: other data have another time.
+        // The asking node's time limits only the data that it knows: other data have another time.
         if ask.at > 0 && visitor.seen == self.id {
             self.now = self.now.min(ask.at.saturating_add(ask.slack).max(before));
         }
@@ -150,7 +150,7 @@ impl Record {
         raw >= was.saturating_add(STALE) || difference(raw, self.now) != difference(was, before)
     }
 
-    /// Whether this question shows for the first time that data were lost: the server runs as another process, or the asker knows
+    /// Whether this question shows for the first time that data were lost: the server runs as another process, or the asking node knows
     /// other data.
     fn suspect(&mut self, visitor: &Visitor) -> bool {
         if visitor.run != 0 && visitor.run != self.run {
@@ -180,8 +180,8 @@ impl Record {
         lost
     }
 
-    /// Merges the asker's `terms` into those in force. Returns whether the terms in force have changed, and whether they are
-    /// stricter than the asker's.
+    /// Merges the asking node's `terms` into those in force. Returns whether the terms in force have changed, and whether they are
+    /// stricter than the node's own.
     fn agree(&mut self, terms: &Terms) -> (bool, bool) {
         let until = self.now.saturating_add(terms.hold());
         let (mut cap, mut reach) = (terms.cap, terms.debt_cap);

@@ -3,11 +3,11 @@
 //! A bounded ring in the node's shared memory with many writers and one reader. A writer claims a place by advancing the head,
 //! writes the message, and publishes it through the place's turn. No side waits for the other:
 //!
-//! - A writer that finds the ring full is told so.
+//! - A writer that finds the ring full learns it at once, and its message is lost.
 //! - A writer that is killed between claim and publication costs its message. The reader skips a place that stays unpublished for
 //!   a second.
-//! - A writer that was skipped but still runs fails to publish, and is told so. If it wrote into the next message at that place,
-//!   the message's checksum shows it.
+//! - A writer that was skipped but still runs fails to publish, and learns it. If it wrote into the next message at that place, the
+//!   reader finds a wrong checksum and drops that message.
 //! - Any word may be damaged. Writers then find no room, and the reader sees a claimed place and skips it after the same second.
 
 use core::num::NonZeroU64;

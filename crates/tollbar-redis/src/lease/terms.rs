@@ -64,7 +64,8 @@ impl Options {
 pub enum TermsError {
     /// The policy is invalid.
     Policy(PolicyError),
-    /// The policy is not gcra (token bucket, leaky bucket), has `borrow`, has an `init` other than its burst, or a limit of 0.
+    /// The policy is not gcra (token bucket, leaky bucket), has `borrow`, `ban`, a second rate or an `init` other than its burst, or has a
+    /// limit of 0.
     Algorithm,
     /// `nodes` is 0 or more than 65,535.
     Nodes,
@@ -188,7 +189,7 @@ impl Terms {
         let overdraft = match options.overdraft {
             Options::OVERDRAFT_DEFAULT => {
                 let usual = quotient(policy.burst, 8 * nodes).min(64);
-                // An overdraft only if it leaves at least an eighth of the burst for leases.
+                // The overdraft is 0 unless at least an eighth of the burst is left for leases.
                 let costs = correction(life, micros(usual.saturating_mul(nodes), num, den), usual);
                 if costs * 8 <= refill * 7 {
                     usual
@@ -292,10 +293,14 @@ fn patience(life: u64) -> u64 {
     (life / 2).clamp(PATIENCE_LEAST, PATIENCE_MOST)
 }
 
-/// Microseconds of the burst that an exact bound takes off. The life of a lease, because a lease may be spent until then after its charge.
-/// With overdrafts also twice the patience, for which a debt may stay unconfirmed (one patience of a silent client, one of a
-/// waiting debt), and twice `owed`, the overdrafts of all nodes in microseconds (once charged ahead, once not charged yet). The
-/// proof is in docs/distributed.md, "The bound".
+/// Microseconds of the burst that an exact bound takes off.
+///
+/// - The life of a lease, because a node may spend a lease until then after its charge.
+/// - With overdrafts twice the patience, because a debt may stay unconfirmed for one patience of a silent client and one of a waiting
+///   debt.
+/// - Twice `owed`, the overdrafts of all nodes in microseconds: once charged ahead, once not charged yet.
+///
+/// The proof is in docs/distributed.md, "The bound".
 fn correction(life: u64, owed: u128, overdraft: u64) -> u128 {
     let unreported = if overdraft == 0 { 0 } else { 2 * patience(life) };
     u128::from(life.saturating_add(unreported) / 1000 + 1) + 2 * owed

@@ -31,17 +31,17 @@ pub(super) struct Watchdog {
 
 /// The time over which the two clocks are compared, in nanoseconds.
 const SAMPLE: u64 = 1_000_000_000;
-/// One node of N gets every Nth permit on average. That this many of its shares in a row go to others is no chance. It is also
+/// One node of N gets every Nth permit on average. If this many of its shares in a row go to others, the cause is a fault. It is also
 /// the least number of empty answers in a row that count as starved.
 const SHARES: u64 = 16;
-/// One turn in this many, a node with a starved store stops admitting from its reserve. What the nodes admit by themselves is
-/// charged to the store and may be all that it has; in that turn a working store has permits to grant again.
+/// In one turn of this many, a node with a starved store stops admitting from its reserve. The store is charged for what the nodes admit
+/// by themselves, which may be all that it has. In that turn a working store has permits to grant again.
 const TURNS: u64 = 8;
 /// The shortest turn, in nanoseconds.
 const TURN_LEAST: u64 = 100_000_000;
 
 impl Watchdog {
-    /// Looks at an answer that came at `now` to a question sent at `sent`, both in nanoseconds. `least` is the question's
+    /// Judges an answer that came at `now` to a question sent at `sent`, both in nanoseconds. `least` is the question's
     /// [`Ask::least`](super::bucket::Ask::least).
     pub(super) fn heard(&mut self, terms: &Terms, least: u64, grant: &Grant, sent: u64, now: u64) {
         self.clock(grant, sent, now);

@@ -5,7 +5,7 @@ use super::text::Text;
 use core::ffi::{c_int, CStr};
 use tollbar::internal::again;
 
-/// The settings of resolv.conf(5) that this resolver heeds.
+/// The settings of resolv.conf(5) that this resolver follows.
 #[derive(Clone, Copy)]
 pub(super) struct Settings {
     /// The name servers; the first `count` are set.
@@ -17,7 +17,7 @@ pub(super) struct Settings {
     pub(super) dots: usize,
     /// Nanoseconds that one server has for an answer. The default is a second, less than resolv.conf(5)'s five.
     pub(super) timeout: u64,
-    /// How often each server is asked.
+    /// How many questions each server gets for a name.
     pub(super) attempts: usize,
 }
 
@@ -52,7 +52,7 @@ impl Settings {
         }
     }
 
-    /// Takes in a line.
+    /// Applies a line.
     pub(super) fn line(&mut self, line: &[u8]) {
         let mut words = words(line, b"#;");
         match words.next() {
@@ -77,7 +77,7 @@ impl Settings {
         }
     }
 
-    /// Ends the reading. Without a name server the one on this machine is asked.
+    /// Ends the reading. Without a name server the resolver asks the one on this machine.
     pub(super) fn finish(&mut self) {
         if let (0, Some(to), Some(here)) = (self.count, self.servers.first_mut(), Place::of_text(b"127.0.0.1", 53)) {
             (*to, self.count) = (here, 1);

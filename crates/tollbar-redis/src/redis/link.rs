@@ -231,7 +231,7 @@ impl Link {
         self.state = State::Closed;
     }
 
-    /// Takes in the state of the lookup: addresses, not over yet (`None`), or failed. After a failure the last known addresses serve.
+    /// Applies the state of the lookup: addresses, not over yet (`None`), or failed. After a failure the link uses the last known addresses.
     fn after_lookup(&mut self, found: Result<Option<Places>, LinkError>) -> Result<(), LinkError> {
         self.places = match found {
             Ok(Some(places)) => {

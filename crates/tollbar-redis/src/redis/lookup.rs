@@ -123,7 +123,7 @@ impl Lookup {
         self.replace(-1);
     }
 
-    /// Takes in a datagram. Returns whether it made the lookup ask again, of another server or for another name.
+    /// Handles a datagram. Returns whether the lookup then asked another server, or for another name.
     fn hear(&mut self, message: &[u8], now: u64) -> Result<bool, LinkError> {
         for (n, kind) in KINDS.into_iter().enumerate() {
             let (Some(pending), Some(found), Some(id)) =

@@ -71,7 +71,7 @@ const SHA: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
-    /// The server has the script, as far as the session knows.
+    /// The server has answered SCRIPT LOAD with the digest, and no call has found the script missing since.
     Done,
     /// SCRIPT LOAD is queued or sent, and not answered.
     Asked,
@@ -140,7 +140,7 @@ impl Session {
         }
         self.greeting = self.expected.used().len();
         if !room {
-            // `new` made the buffers large enough, so this does not happen. An error is better than a handshake that never ends.
+            // Cannot be: `new` made the buffers large enough. An error is better than a handshake that never ends.
             self.over = Some(Fault::Protocol);
         }
     }

@@ -72,7 +72,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// The decision of a limit of 0: never, but for a cost of 0.
+/// The decision of a limit of 0: allowed for a cost of 0, otherwise never.
 pub(super) fn closed(cost: u64) -> Decision {
     let (verdict, retry_after) = if cost == 0 { (Verdict::Allowed, 0) } else { (Verdict::Never, NEVER) };
     Decision { verdict, reason: Reason::of(verdict), remaining: 0, retry_after, reset_after: 0, bound: 0 }

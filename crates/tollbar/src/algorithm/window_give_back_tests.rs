@@ -1,4 +1,4 @@
-//! Give-backs of windows against an exact count of what each window kept.
+//! Give-backs of windows, compared with an exact count of the permits that each window kept.
 
 use super::{Algorithm, Charge, GiveBack, Rule, Step};
 use crate::decision::Verdict;
@@ -11,33 +11,36 @@ use std::vec::Vec;
 /// The windows' period in all policies of this file, in nanoseconds.
 const PERIOD: u64 = 1_000_000_000;
 
-/// A charge, and how many of its permits were not given back.
+/// A charge.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     /// The caller's time, which may lag behind the clock.
     at: u64,
-    /// The window in which the rule has counted it.
+    /// The window in which the rule counted the charge.
     window: u64,
     /// Nanoseconds from the start of that window to the charge; 0 for a charge before it.
     elapsed: u64,
-    /// The instant in that window for which it was judged.
+    /// The instant for which the rule admitted it: `at`, or the start of that window if `at` is earlier.
     judged: u64,
     cost: u64,
+    /// The permits that were not given back.
     net: u64,
+    /// Whether a give-back of this charge returned permits.
     given: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    /// A request, by a clock reading that is so old.
+    /// A request: its cost, and by how many nanoseconds its time lags behind the clock.
     Take(u64, u64),
-    /// Gives back so many permits of the charge that is so many charges old.
+    /// A give-back: how many charges have come since the charge, and how many permits to give back.
     Back(usize, u64),
+    /// The clock advances by this many nanoseconds.
     Pass(u64),
 }
 
 fn calls(limit: u64) -> impl Strategy<Value = Vec<Call>> {
-    // Among the times are those at which windows meet, and grains.
+    // Some of the times are the ends of windows, or shorter than a grain.
     let time = || prop_oneof![Just(0), Just(PERIOD), Just(PERIOD / 2), Just(1), Just(20), 0..60u64, 0..PERIOD * 2];
     let lag = prop_oneof![6 => Just(0), 1 => 1..60u64, 1 => 0..PERIOD];
     let call = prop_oneof![
@@ -48,7 +51,7 @@ fn calls(limit: u64) -> impl Strategy<Value = Vec<Call>> {
     proptest::collection::vec(call, 1..40)
 }
 
-/// A policy as the count below needs it.
+/// A compiled policy, and what the exact count needs of it.
 struct Subject {
     rule: Rule,
     limit: u64,
@@ -61,7 +64,7 @@ fn compiled(text: &str) -> Subject {
 }
 
 impl Subject {
-    /// The window of a word, where it began, and the permits that it counts in the window before and in it.
+    /// The number of a word's window, its start in nanoseconds, and the permits that the word counts in the window before it and in it.
     fn read(&self, word: u64) -> (u64, u64, u64, u64) {
         match &self.rule {
             Rule::FixedWindow(window) => {
@@ -88,17 +91,18 @@ impl Subject {
 struct Run {
     /// Permits that came back.
     given: u64,
+    /// The last violation that the exact count found.
     over: Option<String>,
-    /// Whether a window was full of what it kept.
+    /// Whether some window kept exactly its limit.
     full: bool,
 }
 
-/// Makes the calls; `back` is the rule of the give-back.
+/// Makes the calls. `back` gives permits back: it gets the word, the time and the give-back, and returns the next word.
 fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> Option<u64>) -> Run {
-    // So that no grain and no period divides it.
+    // Neither a grain nor the period divides the first time.
     let (mut state, mut clock) = (0, 1_000_000_000_000_000_007);
     let mut charges: Vec<Taken> = Vec::new();
-    // Windows in which a request was refused, and how many charges there had been.
+    // The windows of refused requests, each with the number of charges before it.
     let mut refused: Vec<(u64, usize)> = Vec::new();
     let mut run = Run::default();
     let mut expiry = 0;
@@ -152,8 +156,8 @@ fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> 
         expiry = expires;
     }
     for (n, charge) in charges.iter().enumerate() {
-        // What the rule would have seen, had nothing been charged but what was kept: the permits of its window, and those of the window
-        // before as they have faded. Both times the period.
+        // The weight that the rule would have seen if only the kept permits had been charged, times the period: the permits of its window,
+        // and those of the window before, weighted by the part of it that still counts.
         let kept = |window: u64| charges[..n].iter().filter(|c| c.window == window).map(|c| c.net).sum::<u64>();
         let mut weight = u128::from(kept(charge.window) + charge.net) * u128::from(PERIOD);
         if let Rule::WeightedWindow(_) = subject.rule {
@@ -168,7 +172,7 @@ fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> 
         if subject.counts_refusals && refused.iter().any(|&(window, before)| window == charge.window && before <= n) {
             run.over = Some(context());
         }
-        // By time alone: an interval meets at most so many windows.
+        // An interval of this length touches at most (to - from) / PERIOD + 2 windows.
         let from = charge.judged;
         for to in charges.iter().map(|last| last.judged).filter(|&to| to >= from) {
             let sum: u64 = charges.iter().filter(|c| (from..=to).contains(&c.judged)).map(|c| c.net).sum();
@@ -184,7 +188,7 @@ const POLICIES: [&str; 8] = [
     "5/s algo fixed-window",
     "1/s algo fixed-window",
     "5/s algo fixed-window anchor first",
-    // Of a grain above 1 ns.
+    // Its grain is longer than 1 ns.
     "40/s algo fixed-window anchor first",
     "5/s algo fixed-window count rejected",
     "5/s algo weighted-window",
@@ -209,7 +213,8 @@ proptest! {
     }
 }
 
-/// The traces in which a rule kept more than the limit, the permits that it gave back, and whether a window was full.
+/// The number of traces in which a window kept more than its limit, the permits given back, and whether some window kept exactly its
+/// limit.
 fn searched(text: &str, back: impl Fn(&Subject, u64, u64, &GiveBack) -> Option<u64>) -> (u32, u64, bool) {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let subject = compiled(text);
@@ -224,15 +229,15 @@ fn searched(text: &str, back: impl Fn(&Subject, u64, u64, &GiveBack) -> Option<u
     (over, given, full)
 }
 
-/// What a rule would store that lowers the count of the word's window without asking where the charge was counted.
+/// The word of a faulty rule: it lowers the count of the word's window, whichever window counted the charge.
 fn lower(subject: &Subject, state: u64, how: &GiveBack) -> Option<u64> {
     let used = subject.read(state).3;
-    // A permit stays, for the time of expiry.
+    // One permit stays, so that the word keeps its time of expiry.
     let permits = how.permits.min(used.saturating_sub(1));
     (permits != 0).then(|| state - permits)
 }
 
-/// The search finds the faults of simpler rules, and the rule gives back most of what they would.
+/// The search finds the faults of simpler rules, and the rule gives back more than a tenth of what the faulty ones give.
 #[test]
 fn the_search_finds_what_is_wrong_with_simpler_rules() {
     for text in POLICIES {
@@ -247,7 +252,7 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
         assert!(over > 100, "{text}: a give-back in any window broke the limit in {over} traces only");
         assert!(given > most / 10, "{text}: {given} of {most}");
     }
-    // A charge up to a grain before the window began may be one of the window before.
+    // Faulty: a charge up to a grain before the window's start counts as one of this window, though the window before may have counted it.
     let (over, ..) = searched("40/s algo fixed-window anchor first", |subject, state, now, how| {
         let Rule::FixedWindow(window) = &subject.rule else { return None };
         let (_, from, _) = window.parts(state);
@@ -255,7 +260,7 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
         by_rule(subject)(state, now, &GiveBack { charge: Charge { at, ..how.charge }, ..*how })
     });
     assert!(over > 0, "an uncertain window broke the limit in no trace");
-    // The window before, taken from the count that has not faded.
+    // Faulty: permits of the window before are taken off the count of the current window.
     let (over, ..) = searched("40/s algo weighted-window", |subject, state, now, how| {
         let next = by_rule(subject)(state, now, how);
         let (window, ..) = subject.read(state);
@@ -266,7 +271,7 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
         }
     });
     assert!(over > 100, "the wrong count broke the limit in {over} traces only");
-    // A full window that counts refusals.
+    // Faulty: a full window that counts refusals gives permits back.
     let (over, ..) = searched("5/s algo fixed-window count rejected", |subject, state, now, how| {
         let held = by_rule(&compiled("5/s algo fixed-window"))(state, now, how);
         held.filter(|_| subject.counts_refusals)
@@ -274,7 +279,8 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
     assert!(over > 100, "a refusal was forgotten in {over} traces only");
 }
 
-/// The request that begins an anchored window of a coarse grain gives nothing back, and those after it do. With a grain of 1 ns it does.
+/// With a grain above 1 ns the request that begins an anchored window gives nothing back, and later requests do. With a grain of 1 ns the
+/// first one does, too.
 #[test]
 fn the_first_request_of_a_coarse_window_gives_nothing_back() {
     let give = |text: &str, at: u64| {
@@ -304,7 +310,7 @@ fn a_weighted_window_gives_back_what_has_not_faded() {
     };
     let back = |word, now, how| subject.rule.give_back(word, now, &how).map(|returned| returned.permits);
     assert_eq!(back(word, 7 * PERIOD + 1, how(7 * PERIOD, 40)), Some(40));
-    // Of a word that has not moved on, and of one that has.
+    // First for a word that is still in the window of the charge, then for one in the next window.
     assert_eq!(back(word, 8 * PERIOD + PERIOD / 2, how(7 * PERIOD, 40)), Some(20));
     assert_eq!(back(later, 8 * PERIOD + PERIOD / 2, how(7 * PERIOD, 30)), Some(15));
     assert_eq!(back(later, 9 * PERIOD, how(7 * PERIOD, 30)), Some(0));

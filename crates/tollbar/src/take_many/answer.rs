@@ -21,7 +21,7 @@ fn combined(parts: &[Part<'_>], decisions: &mut [Decision]) -> Taken {
     let mut all: Option<Taken> = None;
     for part in parts {
         let Some(decision) = part.decided() else { continue };
-        part.tell(decision, decisions);
+        part.write_to(decision, decisions);
         let part = Taken { decision, bound: part.index };
         all = Some(all.map_or(part, |all| sum(all, part, decision.remaining < all.decision.remaining)));
     }
@@ -41,7 +41,7 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
         let refused = part.decision.filter(|decision| !decision.is_allowed());
         let Some(decision) = refused.or_else(|| part.peek()) else { continue };
         if let Some(decisions) = &mut decisions {
-            part.tell(decision, decisions);
+            part.write_to(decision, decisions);
         }
         let taken = Taken { decision, bound: part.index };
         let binds = all.map_or(true, |all| {

@@ -200,7 +200,7 @@ impl<'a> Part<'a> {
     }
 
     /// Writes `decision` for each of the caller's limits that this part stands for.
-    pub(super) fn tell(&self, decision: Decision, decisions: &mut [Decision]) {
+    pub(super) fn write_to(&self, decision: Decision, decisions: &mut [Decision]) {
         for (index, place) in decisions.iter_mut().enumerate().take(LIMITS_MOST) {
             if self.limits >> index & 1 != 0 {
                 *place = decision;

@@ -76,7 +76,7 @@ fn cut<'a>(bytes: Cow<'a, [u8]>, part: impl Fn(&[u8]) -> &[u8]) -> Cow<'a, [u8]>
     }
 }
 
-/// serde_json ends its messages with a place, which is told before.
+/// serde_json ends its messages with a line and column. The message already begins with the line.
 fn without_place(text: &str) -> &str {
     text.rfind(" at line ").map_or(text, |at| &text[..at])
 }

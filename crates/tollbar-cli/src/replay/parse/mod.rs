@@ -17,13 +17,13 @@ use std::borrow::Cow;
 pub struct Request<'a> {
     /// Nanoseconds of Unix time (of a trace: of its own clock).
     pub time: u64,
-    /// Who asks.
+    /// The client's address, or a trace's key.
     pub key: Cow<'a, [u8]>,
     /// Permits.
     pub cost: u64,
-    /// What is asked for; empty if the line does not say, or nobody wants to know.
+    /// The requested path; empty if the line has none, or the caller needs none.
     pub path: Cow<'a, [u8]>,
-    /// The client's own name; empty likewise.
+    /// The user agent; empty likewise.
     pub agent: Cow<'a, [u8]>,
 }
 
@@ -113,7 +113,7 @@ impl Parser {
         }
     }
 
-    /// Settles the format by the log's first line that is not blank, if nobody has named one.
+    /// Chooses the format by the log's first line that is not blank, unless the caller has named one.
     pub fn settle(&mut self, line: &[u8]) {
         if let Parser::Auto(named, details) = self {
             *self = Parser::new(Format::of_line(line), std::mem::take(named), *details);
