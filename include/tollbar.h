@@ -41,14 +41,14 @@
  *     tollbar_table_check_at, known key                 160
  *     tollbar_limiter_check_at, two rates                93
  *     tollbar_table_check_at, known key, two rates      206
- *     tollbar_table_check_at, known key beside overrides  645
- *     tollbar_table_check_at, full decision             311
+ *     tollbar_table_check_at, known key beside overrides  629
+ *     tollbar_table_check_at, full decision             317
  *     tollbar_table_peek_at, known key                  178
  *     tollbar_table_peek_at, fresh key                  298
  *     tollbar_table_check_at, fresh key                 332
  *     tollbar_table_check_at, fresh key of a flood      360
  *     tollbar_table_check_at, hot key                   143
- *     tollbar_table_check_at, hot key, full decision    521
+ *     tollbar_table_check_at, hot key, full decision    530
  *     tollbar_take_many_at, two known keys              361
  *     tollbar_table_check_many_at, a key of 32          157
  *

@@ -1,7 +1,7 @@
 //! Helpers of every C call: a guard against unwinding, and reads and writes of structs that may grow in later versions.
 
 use super::status::*;
-use core::mem::{size_of, MaybeUninit};
+use core::mem::{align_of, size_of, MaybeUninit};
 use tollbar::policy::{Fault, PolicyError};
 
 /// Runs a call so that nothing unwinds into C.
@@ -35,19 +35,29 @@ pub unsafe trait Growable: Copy {
 /// # Safety
 /// `from` is null, or points to a readable struct of `from.struct_size` bytes.
 pub unsafe fn read<T: Growable>(from: *const T) -> Result<T, i32> {
-    let size = size_at(from)?;
     let mut value = MaybeUninit::<T>::zeroed();
-    let known = size.min(size_of::<T>());
-    // SAFETY: `known` bytes are readable by the caller's promise and fit in `value`; they cannot overlap.
-    unsafe { core::ptr::copy_nonoverlapping(from.cast::<u8>(), value.as_mut_ptr().cast::<u8>(), known) };
-    for offset in known..size {
+    let size = size_at(from)?;
+    // SAFETY: `size_at` has inspected `from`, which has that many bytes by the caller's promise; `value` has a T's.
+    unsafe { read_bytes(from.cast(), size, value.as_mut_ptr().cast(), size_of::<T>()) }?;
+    // SAFETY: every bit pattern of a Growable is a value, zero bytes among them.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// [`read`], compiled once for all types.
+///
+/// # Safety
+/// `from` has `size` readable bytes and `to` has `room` writable ones.
+#[inline(never)]
+unsafe fn read_bytes(from: *const u8, size: usize, to: *mut u8, room: usize) -> Result<(), i32> {
+    // SAFETY: both have as many bytes by the caller's promise; a struct of C's and one of ours cannot overlap.
+    unsafe { core::ptr::copy_nonoverlapping(from, to, size.min(room)) };
+    for offset in room..size {
         // SAFETY: `offset` is below the size the caller vouches for.
-        if unsafe { from.cast::<u8>().add(offset).read() } != 0 {
+        if unsafe { from.add(offset).read() } != 0 {
             return Err(TOLLBAR_E_RESERVED);
         }
     }
-    // SAFETY: every bit pattern of a Growable is a value, zero bytes among them.
-    Ok(unsafe { value.assume_init() })
+    Ok(())
 }
 
 /// Writes a struct of any version. An older caller gets the fields that its struct has. A newer caller gets 0 in the fields that this
@@ -57,33 +67,61 @@ pub unsafe fn read<T: Growable>(from: *const T) -> Result<T, i32> {
 /// `to` points to a writable struct of `to.struct_size` bytes.
 pub unsafe fn write<T: Growable>(to: *mut T, value: &T) -> Result<(), i32> {
     let size = size_at(to)?;
-    let header = size_of::<u32>();
-    let known = size.min(size_of::<T>());
-    // SAFETY: `header..known` lies within both structs, which cannot overlap.
-    unsafe {
-        let from = core::ptr::from_ref(value).cast::<u8>().add(header);
-        // The usual case, of a length that the compiler knows: a few moves in place of two calls.
-        if size == size_of::<T>() {
-            core::ptr::copy_nonoverlapping(from, to.cast::<u8>().add(header), size_of::<T>() - header);
-            return Ok(());
-        }
-        core::ptr::copy_nonoverlapping(from, to.cast::<u8>().add(header), known - header);
-        core::ptr::write_bytes(to.cast::<u8>().add(known), 0, size - known);
-    }
+    // SAFETY: `size_at` has inspected `to`, which has that many bytes by the caller's promise.
+    unsafe { write_bytes(to.cast(), size, core::ptr::from_ref(value).cast(), size_of::<T>()) };
     Ok(())
 }
 
+/// [`write`], compiled once for all types.
+///
+/// # Safety
+/// `to` has `size` writable bytes and `from` has `room` readable ones. Both sizes are at least that of `struct_size`.
+#[inline(never)]
+unsafe fn write_bytes(to: *mut u8, size: usize, from: *const u8, room: usize) {
+    let header = size_of::<u32>();
+    let known = size.min(room);
+    // SAFETY: `header..known` lies within both structs, which cannot overlap, and `known..size` within the caller's.
+    unsafe {
+        core::ptr::copy_nonoverlapping(from.add(header), to.add(header), known - header);
+        core::ptr::write_bytes(to.add(known), 0, size - known);
+    }
+}
+
 /// Checks that a struct can be written, and returns its size. Callers run it before they decide anything.
+#[inline(always)]
 pub fn size_at<T: Growable>(at: *const T) -> Result<usize, i32> {
+    // SAFETY: a Growable starts with a u32.
+    unsafe { size_of_struct(at.cast(), align_of::<T>(), T::FIRST_SIZE, T::MOST_SIZE) }
+}
+
+/// [`size_at`] for hot calls: a struct of this version's size is checked without a call.
+///
+/// # Safety
+/// `at` is null, or points to a readable `T` of the caller's version.
+#[inline(always)]
+pub unsafe fn usual_size_at<T: Growable>(at: *const T) -> Result<usize, i32> {
+    // SAFETY: not null and aligned, and readable by the caller's promise.
+    if !at.is_null() && at.is_aligned() && unsafe { at.cast::<u32>().read() } as usize == size_of::<T>() {
+        return Ok(size_of::<T>());
+    }
+    size_at(at)
+}
+
+/// [`size_at`], compiled once for all types.
+///
+/// # Safety
+/// `at` is null, misaligned, or points to a readable `struct_size`.
+#[inline(never)]
+unsafe fn size_of_struct(at: *const u32, align: usize, first: usize, most: usize) -> Result<usize, i32> {
     if at.is_null() {
         return Err(TOLLBAR_E_NULL);
     }
-    if !at.is_aligned() {
+    if at as usize & (align - 1) != 0 {
         return Err(TOLLBAR_E_MISALIGNED);
     }
-    // SAFETY: not null, aligned, and a Growable starts with a u32 that the caller vouches for.
-    let size = unsafe { at.cast::<u32>().read() } as usize;
-    if size < T::FIRST_SIZE || size > T::MOST_SIZE {
+    // SAFETY: not null and aligned, and readable by the caller's promise.
+    let size = unsafe { at.read() } as usize;
+    if size < first || size > most {
         return Err(TOLLBAR_E_STRUCT_SIZE);
     }
     Ok(size)

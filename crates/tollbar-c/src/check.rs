@@ -159,7 +159,8 @@ unsafe fn write_in_full(
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    let size = size_at(out)?;
+    // SAFETY: by the caller's promise.
+    let size = unsafe { usual_size_at(out) }?;
     match table.decide::<Result<Decision, TableError>>(PolicyId::new(policy), key, now, cost) {
         // SAFETY: size_at has inspected it; writable by the caller's promise.
         Ok(decision) => unsafe { put(out, size, &decision) },

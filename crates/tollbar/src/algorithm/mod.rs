@@ -267,6 +267,19 @@ pub(crate) fn begun(algorithm: &impl Algorithm, state: u64, now: u64, cost: u64)
     }
 }
 
+/// [`Algorithm::describe`]. It is out of line in the freestanding artefacts, to keep them small.
+#[cfg_attr(feature = "small", inline(never))]
+#[cfg_attr(not(feature = "small"), inline(always))]
+pub(crate) fn describe_small<A: Algorithm>(
+    algorithm: &A,
+    verdict: Verdict,
+    state: u64,
+    now: u64,
+    cost: u64,
+) -> Decision {
+    algorithm.describe(verdict, state, now, cost)
+}
+
 /// [`Algorithm::describe`], field by field.
 #[inline]
 fn describe(algorithm: &impl Algorithm, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {

@@ -334,6 +334,12 @@ impl Rule {
         }
     }
 
+    /// [`Algorithm::step`], compiled once for all slow paths.
+    #[inline(never)]
+    pub(crate) fn step_out_of_line(&self, state: u64, now: u64, cost: u64) -> Step {
+        self.step(state, now, cost)
+    }
+
     #[inline(never)]
     fn step_other(&self, state: u64, now: u64, cost: u64) -> Step {
         let closed = if cost == 0 { Step::ask() } else { Step::deny() };

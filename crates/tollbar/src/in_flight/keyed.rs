@@ -136,13 +136,13 @@ impl InFlight {
             Ok(())
         };
         let access = Access::new(options.mode, options.trust);
-        InFlight::over(Region::open_or_create(path, length, access, inspect, fill)?.0)
+        InFlight::over(Region::open_or_create(path, length, access, &inspect, &fill)?.0)
     }
 
     /// Opens the table in the file at `path`, whatever its options are.
     pub fn open_at(path: &CStr, trust: Trust) -> Result<InFlight, TableError> {
         let inspect = |head: &[u8]| Head::inspect(head).map(|(found, _)| found.bytes);
-        InFlight::over(Region::open(path, Access::new(0, trust), inspect)?)
+        InFlight::over(Region::open(path, Access::new(0, trust), &inspect)?)
     }
 
     /// Takes a permit of a key, unless `limit` are in flight. The caller gives the limit with each call, so it can change at any time: if more

@@ -9,7 +9,7 @@
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::pair::Pair;
-use crate::algorithm::{begun, Algorithm, Charge, Charged, GiveBack, Rule, Step};
+use crate::algorithm::{begun, describe_small, Algorithm, Charge, Charged, GiveBack, Rule, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering};
 
@@ -73,7 +73,7 @@ fn step_small<A: Algorithm>(algorithm: &A, state: u64, now: u64, cost: u64) -> S
 #[inline(never)]
 pub fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
     let (verdict, state) = step_out_of_line(word, algorithm, now, cost);
-    algorithm.describe(verdict, state, now, cost)
+    describe_small(algorithm, verdict, state, now, cost)
 }
 
 /// [`Shared::peek_at`] on a bare word.
@@ -81,7 +81,7 @@ pub fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64)
 pub fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
     let state = word.load(Ordering::Relaxed);
     let step = step_small(algorithm, state, now, cost);
-    algorithm.describe(step.verdict, algorithm.described(step, state), now, cost)
+    describe_small(algorithm, step.verdict, algorithm.described(step, state), now, cost)
 }
 
 /// [`Shared::take_up_to_at`] on a bare word.
@@ -290,7 +290,7 @@ impl<A: Algorithm> Shared for Cell<A> {
     #[inline]
     fn check_at(&self, now: u64, cost: u64) -> Decision {
         let (verdict, state) = self.watched(now, |state| step_small(&self.algorithm, state, now, cost));
-        self.algorithm.describe(verdict, state, now, cost)
+        describe_small(&self.algorithm, verdict, state, now, cost)
     }
 
     #[inline]

@@ -33,7 +33,7 @@ impl Table {
         };
         let fill = |memory: &Region| begin(memory, &fixed, policies);
         let (memory, _) =
-            Region::open_or_create(path, length, Access::new(options.mode, options.trust), inspect, fill)?;
+            Region::open_or_create(path, length, Access::new(options.mode, options.trust), &inspect, &fill)?;
         let table = Table::over(memory, options.huge_pages)?;
         // This comes before the first write, because a refused file must stay unchanged.
         agrees(&table.policies.memory.fixed, &fixed, options.seed)?;
@@ -43,7 +43,7 @@ impl Table {
 
     /// Opens the table in the file at `path`, with any options and policies.
     pub fn open_at(path: &CStr, trust: Trust) -> Result<Table, TableError> {
-        let memory = Region::open(path, Access::new(0, trust), |head| Header::inspect(head).map(|found| found.bytes))?;
+        let memory = Region::open(path, Access::new(0, trust), &length)?;
         Table::over(memory, false)?.going_on()
     }
 
@@ -74,7 +74,7 @@ impl Table {
     /// # Errors
     /// [`TableError::Unsealed`] for a file that a process could truncate.
     pub fn open_descriptor(descriptor: c_int) -> Result<Table, TableError> {
-        let memory = Region::of_descriptor(descriptor, |head| Header::inspect(head).map(|found| found.bytes))?;
+        let memory = Region::of_descriptor(descriptor, &length)?;
         Table::over(memory, false)?.going_on()
     }
 
@@ -107,6 +107,11 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// The length of the table in a file.
+fn length(head: &[u8]) -> Result<u64, TableError> {
+    Ok(Header::inspect(head)?.bytes)
 }
 
 /// Checks that `found` are the parameters that `asked` describes. It does not compare policies.

@@ -143,6 +143,15 @@ pub(crate) fn full(until: u64, now: u64) -> Decision {
     }
 }
 
+/// [`Answer::of_step`] for slow paths, which share one copy of a full decision.
+#[inline(always)]
+pub(crate) fn of_slow_step<A: Answer>(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> A {
+    match A::IS_FULL {
+        true => A::of_decision(describe(rule, verdict, state, now, cost)),
+        false => A::of_step(rule, verdict, state, now, cost),
+    }
+}
+
 /// [`Algorithm::describe`], compiled once for all slow paths.
 #[inline(never)]
 pub(crate) fn describe(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {

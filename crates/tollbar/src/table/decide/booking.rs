@@ -154,7 +154,7 @@ impl Table {
                 at = earliest;
                 Step::allow(next)
             }
-            _ if rule.step(state, now, cost).verdict == Verdict::Never => Step::never(),
+            _ if rule.step_out_of_line(state, now, cost).verdict == Verdict::Never => Step::never(),
             _ => Step { verdict: Verdict::Denied, next: begun(rule, state, now, cost) },
         };
         let mut booked = Err(Verdict::Denied);
@@ -181,7 +181,7 @@ impl<'a> KeyPermits<'a> {
     where
         'a: 's,
     {
-        let hash = self.table.hash_bytes(self.key) ^ salt(self.policy.number());
+        let hash = self.table.hash_out_of_line(self.key) ^ salt(self.policy.number());
         self.table.policies.current(self.policy, hash, scratch)
     }
 }

@@ -49,12 +49,12 @@ impl Table {
 
     /// The answer that [`Table::check`] would give. It takes no permits and inserts no key.
     pub fn peek(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
-        self.peek_for(policy, key, None, cost)
+        Decision::of(self.try_peek(policy, key, None, cost))
     }
 
     /// [`Table::peek`] at the caller's time.
     pub fn peek_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
-        self.peek_for(policy, key, Some(now), cost)
+        Decision::of(self.try_peek(policy, key, Some(now), cost))
     }
 
     /// Takes as many permits as the key has, up to `most`, and returns their number.
@@ -92,7 +92,7 @@ impl Table {
                 }
             }
         };
-        self.policies.memory.count_decision(version.number, verdict_of(taken));
+        self.policies.memory.count_decision_out_of_line(version.number, verdict_of(taken));
         Ok(taken)
     }
 
@@ -108,7 +108,7 @@ impl Table {
             match taken {
                 // No permits are taken, so no state is stored.
                 0 => Step::deny(),
-                taken => rule.step(state, now, taken),
+                taken => rule.step_out_of_line(state, now, taken),
             }
         };
         self.request(version, hash, now, &mut step, &mut |_, outcome| verdict = outcome.verdict)?;
@@ -182,7 +182,7 @@ impl Table {
     #[inline]
     pub fn hash(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
         match self.policies.memory.has_policy(policy.number()) {
-            true => Ok(self.hash_bytes(key) ^ salt(policy.number())),
+            true => Ok(self.hash_out_of_line(key) ^ salt(policy.number())),
             false => Err(TableError::NoSuchPolicy),
         }
     }
@@ -194,7 +194,7 @@ impl Table {
     pub fn count_decided(&self, policy: PolicyId, verdict: Verdict) -> Result<(), TableError> {
         match self.policies.memory.has_policy(policy.number()) {
             true => {
-                self.policies.memory.count_decision(policy.number(), verdict);
+                self.policies.memory.count_decision_out_of_line(policy.number(), verdict);
                 Ok(())
             }
             false => Err(TableError::NoSuchPolicy),
@@ -234,7 +234,10 @@ impl Table {
         let pays = cost != 0 && credit >= cost;
         let decision = match self.state_of(version, hash) {
             Some(state) if pays => describe(&version.rule, Verdict::Allowed, state, now, cost),
-            Some(state) => describe(&version.rule, version.rule.step(state, now, cost).verdict, state, now, cost),
+            Some(state) => {
+                let step = version.rule.step_out_of_line(state, now, cost);
+                describe(&version.rule, step.verdict, version.rule.described(step, state), now, cost)
+            }
             None => self.peek_slow(policy, key, now, cost)?,
         };
         let verdict = if pays { Verdict::Allowed } else { decision.verdict };
@@ -301,7 +304,7 @@ impl Table {
     ) -> Result<Decision, Changed> {
         let key = version.key | candidates.tag;
         let about = |state| {
-            let step = version.rule.step(state, now, cost);
+            let step = version.rule.step_out_of_line(state, now, cost);
             describe(&version.rule, step.verdict, version.rule.described(step, state), now, cost)
         };
         if let Some(slot) = candidates.find(key) {

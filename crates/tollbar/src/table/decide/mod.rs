@@ -42,7 +42,7 @@ use crate::algorithm::{Algorithm, Rule, Step};
 use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::waiting::Waiters;
-use answer::{closed, describe, full, uncharged, Answer};
+use answer::{closed, describe, full, of_slow_step, uncharged, Answer};
 use hot_keys::HotKeys;
 use prefetch::prefetch;
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
@@ -218,7 +218,7 @@ impl Table {
     #[inline(never)]
     fn decide_rare_at<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
-            return self.decide_hashed(version, self.hash_bytes(key) ^ version.salt, now, cost);
+            return self.decide_hashed(version, self.hash_out_of_line(key) ^ version.salt, now, cost);
         }
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
@@ -267,7 +267,7 @@ impl Table {
                     _ => LineCounter::Reclaimed,
                 };
                 self.policies.memory.count_insertion(version.number, counter);
-                return A::of_step(&version.rule, Verdict::Allowed, fresh, now, cost);
+                return of_slow_step(&version.rule, Verdict::Allowed, fresh, now, cost);
             }
         }
         match find_in(candidates.spare, key) {
@@ -309,7 +309,7 @@ impl Table {
             let Step { verdict, next } = version.rule.step(state, now, cost);
             if slot.commit(key, state, next) {
                 self.policies.memory.count_decision(version.number, verdict);
-                return A::of_step(&version.rule, verdict, next.unwrap_or(state), now, cost);
+                return of_slow_step(&version.rule, verdict, next.unwrap_or(state), now, cost);
             }
         }
         match self.slots.hash_in_slot(key, slot) {
@@ -322,7 +322,7 @@ impl Table {
     #[inline(never)]
     fn slow(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, TableError> {
         let decision = self.slow_uncounted(version, hash, now, cost)?;
-        self.policies.memory.count_decision(version.number, decision.verdict);
+        self.policies.memory.count_decision_out_of_line(version.number, decision.verdict);
         Ok(decision)
     }
 
@@ -333,15 +333,21 @@ impl Table {
             return Ok(self.decide_multi_word(version, hash, now, multi_word::Op::Check(cost))?.decision);
         }
         let mut decision = closed(Reason::Fault);
-        self.request(version, hash, now, &mut |rule, state| rule.step(state, now, cost), &mut |rule, outcome| {
-            let described = describe(rule, outcome.verdict, outcome.state, now, cost);
-            decision = match outcome.event {
-                Event::Refused => full(outcome.until, now),
-                Event::Unremembered => described.because(Reason::TableFull),
-                Event::RefusedByDebt => described.because(Reason::InheritedDebt),
-                _ => described,
-            };
-        })?;
+        self.request(
+            version,
+            hash,
+            now,
+            &mut |rule, state| rule.step_out_of_line(state, now, cost),
+            &mut |rule, outcome| {
+                let described = describe(rule, outcome.verdict, outcome.state, now, cost);
+                decision = match outcome.event {
+                    Event::Refused => full(outcome.until, now),
+                    Event::Unremembered => described.because(Reason::TableFull),
+                    Event::RefusedByDebt => described.because(Reason::InheritedDebt),
+                    _ => described,
+                };
+            },
+        )?;
         Ok(decision)
     }
 
@@ -390,7 +396,7 @@ impl Table {
                 Missing::Report => Err(TableError::MissingKey),
             });
         }
-        let hash = self.hash_bytes(key) ^ salt(policy.number());
+        let hash = self.hash_out_of_line(key) ^ salt(policy.number());
         let version = self.policies.current_inlined(policy, hash, scratch).map_err(Err)?;
         match self.policies.is_exempt(hash) {
             true => Err(Ok(uncharged(Reason::Exempt))),
@@ -410,9 +416,15 @@ impl Table {
     #[inline(always)]
     pub(super) fn hash_bytes(&self, key: &[u8]) -> u64 {
         if key.len() > SHORT {
-            return hash_long(key, &self.secrets);
+            return self.hash_out_of_line(key);
         }
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
+    }
+
+    /// [`Table::hash_bytes`] out of line, for a long key and for rare callers.
+    #[inline(always)]
+    pub(super) fn hash_out_of_line(&self, key: &[u8]) -> u64 {
+        hash_long(key, &self.secrets)
     }
 
     /// The table's time in nanoseconds, which calls without a `now` argument use. It is UTC since [`TIME_ZERO`](crate::clock::TIME_ZERO),
@@ -423,7 +435,7 @@ impl Table {
     }
 }
 
-/// [`Table::hash_bytes`] for a key of more than [`SHORT`] bytes.
+/// The hash of a key of any length, compiled for long ones.
 #[inline(never)]
 pub(crate) fn hash_long(key: &[u8], secrets: &RapidSecrets) -> u64 {
     rapidhash_v3_inline::<true, true, false>(key, secrets)

@@ -113,7 +113,7 @@ impl Table {
         };
         self.policies.memory.note_time(now);
         let decision = self.slow_uncounted(version, hash, now, estimate)?;
-        self.policies.memory.count_decision(version.number, decision.verdict);
+        self.policies.memory.count_decision_out_of_line(version.number, decision.verdict);
         let charged = if decision.reason == Reason::TableFull { 0 } else { estimate };
         Ok((decision, decision.is_allowed().then(|| self.open_receipt(version, hash, now, charged))))
     }

@@ -190,7 +190,7 @@ impl<'a> KeyLimit<'a> {
     #[inline(never)]
     fn prepare_slow(&self, now: u64, cost: u64) -> Result<Prepared<'a>, TableError> {
         let mut scratch = Scratch::new();
-        let hash = self.table.hash_bytes(self.key) ^ salt(self.policy.number());
+        let hash = self.table.hash_out_of_line(self.key) ^ salt(self.policy.number());
         let version = self.table.policies.current(self.policy, hash, &mut scratch);
         let refill = version.map_or(u64::MAX, |version| self.table.refill(version));
         Ok(Prepared { verdict: self.peek(now, cost)?.verdict, refill, known: None })
@@ -198,7 +198,7 @@ impl<'a> KeyLimit<'a> {
 
     /// [`Table::peek_at`].
     pub(crate) fn peek(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
-        self.table.peek_for(self.policy, self.key, Some(now), cost)
+        self.table.try_peek(self.policy, self.key, Some(now), cost)
     }
 
     /// Charges by one swap the request of `prepare`, if the slot has not changed since. `None`: nothing has been charged, and the caller must call
@@ -242,7 +242,7 @@ impl<'a> KeyLimit<'a> {
 
     /// The part of the key's hash by which the keys of several limits are ordered.
     pub(crate) fn rank(&self) -> u64 {
-        tag(self.table.hash_bytes(self.key) ^ salt(self.policy.number()))
+        tag(self.table.hash_out_of_line(self.key) ^ salt(self.policy.number()))
     }
 
     /// Counts the decision of a call over several limits.

@@ -140,7 +140,7 @@ pub(crate) struct UnderVersion<'t> {
 }
 
 impl States for UnderVersion<'_> {
-    #[inline(always)]
+    #[inline]
     fn expires_at(&self, pair: Pair) -> u64 {
         if pair.key & !TAG == self.version.key {
             return match &self.version.multi_word {

@@ -31,7 +31,7 @@ pub(crate) struct Candidates<'a> {
 
 impl<'a> Candidates<'a> {
     /// The slot whose key word is `key`.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn find(&self, key: u64) -> Option<&'a Slot> {
         if let Some(slot) = find_in(self.first, key) {
             return Some(slot);

@@ -334,6 +334,8 @@ pub(crate) fn first_to_expire<'a>(
 
 /// Converts a key from the version in `former` to the current version of its policy, that of `key`. `first` is the first to expire of its
 /// other candidates. The caller must probe for the key again, whether this succeeds or not.
+#[cold]
+#[inline(never)]
 fn migrate<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,

@@ -106,7 +106,7 @@ impl Table {
     fn decide_hot_long<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         match (self.policies.current_compiled(policy), key.is_empty()) {
             (Some((version, _)), false) => {
-                self.decide_hot_slow(version, self.hash_bytes(key) ^ version.salt, now, cost)
+                self.decide_hot_slow(version, self.hash_out_of_line(key) ^ version.salt, now, cost)
             }
             _ => self.decide_hot_rare(policy, key, now, cost),
         }

@@ -63,6 +63,12 @@ impl Memory {
         }
     }
 
+    /// [`Memory::count_decision`], compiled once for all slow paths.
+    #[inline(never)]
+    pub(crate) fn count_decision_out_of_line(&self, policy: u32, verdict: Verdict) {
+        self.count_decision(policy, verdict);
+    }
+
     /// Counts a key that was put into a slot and allowed.
     #[inline(always)]
     pub(crate) fn count_insertion(&self, policy: u32, counter: LineCounter) {
@@ -85,7 +91,7 @@ impl Memory {
     #[cold]
     pub(crate) fn count_decision_checked(&self, policy: u32, verdict: Verdict) {
         if self.has_policy(policy) {
-            self.count_decision(policy, verdict);
+            self.count_decision_out_of_line(policy, verdict);
         }
     }
 

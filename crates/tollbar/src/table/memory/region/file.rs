@@ -3,7 +3,7 @@
 
 use super::super::error::{Call, TableError};
 use super::system::{errno, random_u64, Fd, Status, Text};
-use super::{Access, Kind, Opened, Region, HEAD};
+use super::{Access, Fill, Inspect, Kind, Opened, Region, HEAD};
 use core::ffi::{c_char, c_int, CStr};
 use core::mem::ManuallyDrop;
 use core::ptr::{null_mut, NonNull};
@@ -15,11 +15,7 @@ const ROUNDS: u32 = 64;
 /// a terminal the controlling one.
 const EXISTING: c_int = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
-pub(super) fn open(
-    path: &CStr,
-    access: Access,
-    inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
-) -> Result<Region, TableError> {
+pub(super) fn open(path: &CStr, access: Access, inspect: Inspect<'_>) -> Result<Region, TableError> {
     match attach(&Place::of(path)?, access, inspect)? {
         Some(region) => Ok(region),
         None => Err(TableError::System(Call::Open, libc::ENOENT)),
@@ -31,8 +27,8 @@ pub(super) fn open_or_create(
     len: usize,
     access: Access,
     first: Way,
-    inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
-    fill: &impl Fn(&Region) -> Result<(), TableError>,
+    inspect: Inspect<'_>,
+    fill: Fill<'_>,
 ) -> Result<(Region, Opened), TableError> {
     let place = Place::of(path)?;
     access.of_directory(&place.status()?)?;
@@ -56,11 +52,7 @@ pub(super) fn open_or_create(
 }
 
 /// Opens the existing file; `None` if there is none.
-fn attach(
-    place: &Place<'_>,
-    access: Access,
-    inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
-) -> Result<Option<Region>, TableError> {
+fn attach(place: &Place<'_>, access: Access, inspect: Inspect<'_>) -> Result<Option<Region>, TableError> {
     let fd = match Fd::open(place.directory.raw(), place.name, EXISTING) {
         Ok(fd) => fd,
         Err(libc::ENOENT) => return Ok(None),
@@ -95,10 +87,7 @@ fn attach(
 }
 
 /// See [`Region::of_descriptor`].
-pub(super) fn of_descriptor(
-    fd: c_int,
-    inspect: &impl Fn(&[u8]) -> Result<u64, TableError>,
-) -> Result<Region, TableError> {
+pub(super) fn of_descriptor(fd: c_int, inspect: Inspect<'_>) -> Result<Region, TableError> {
     // The caller closes the descriptor.
     let fd = ManuallyDrop::new(Fd::borrowed(fd));
     let status = fd.status().map_err(|errno| TableError::System(Call::Read, errno))?;
@@ -113,7 +102,7 @@ pub(super) fn of_descriptor(
 }
 
 /// The length of a table's file. It is an error if the header says another length.
-fn inspected(fd: &Fd, status: &Status, inspect: &impl Fn(&[u8]) -> Result<u64, TableError>) -> Result<u64, TableError> {
+fn inspected(fd: &Fd, status: &Status, inspect: Inspect<'_>) -> Result<u64, TableError> {
     let mut head = [0_u8; HEAD];
     let got = fd.read(&mut head).map_err(|errno| TableError::System(Call::Read, errno))?;
     let len = inspect(head.get(..got).unwrap_or(&[]))?;
@@ -133,13 +122,7 @@ pub(super) enum Way {
 }
 
 /// Makes the file; `None` if another process made it first.
-fn create(
-    place: &Place<'_>,
-    len: usize,
-    mode: u32,
-    fill: &impl Fn(&Region) -> Result<(), TableError>,
-    way: Way,
-) -> Result<Option<Region>, TableError> {
+fn create(place: &Place<'_>, len: usize, mode: u32, fill: Fill<'_>, way: Way) -> Result<Option<Region>, TableError> {
     let allocate = |errno| TableError::System(Call::Allocate, errno);
     let sync = |errno| TableError::System(Call::Sync, errno);
     let bytes = u64::try_from(len).map_err(|_| TableError::Capacity)?;

@@ -18,6 +18,12 @@ pub use system::{again, errno, random_u64, set_errno};
 pub(crate) use trust::Access;
 pub use trust::Trust;
 
+/// Inspects the first bytes of a file, and returns the length of its object.
+pub(crate) type Inspect<'a> = &'a dyn Fn(&[u8]) -> Result<u64, TableError>;
+
+/// Writes a new object into zeroed memory.
+pub(crate) type Fill<'a> = &'a dyn Fn(&Region) -> Result<(), TableError>;
+
 /// The number of bytes that are read from an existing file before it is mapped: a table's header and its policies.
 pub(crate) const HEAD: usize = 36 << 10;
 
@@ -90,19 +96,15 @@ impl Region {
         path: &CStr,
         len: usize,
         access: Access,
-        inspect: impl Fn(&[u8]) -> Result<u64, TableError>,
-        fill: impl Fn(&Region) -> Result<(), TableError>,
+        inspect: Inspect<'_>,
+        fill: Fill<'_>,
     ) -> Result<(Region, Opened), TableError> {
-        file::open_or_create(path, len, access, Way::Unnamed, &inspect, &fill)
+        file::open_or_create(path, len, access, Way::Unnamed, inspect, fill)
     }
 
     /// Opens the table at `path`, which must exist.
-    pub(crate) fn open(
-        path: &CStr,
-        access: Access,
-        inspect: impl Fn(&[u8]) -> Result<u64, TableError>,
-    ) -> Result<Region, TableError> {
-        file::open(path, access, &inspect)
+    pub(crate) fn open(path: &CStr, access: Access, inspect: Inspect<'_>) -> Result<Region, TableError> {
+        file::open(path, access, inspect)
     }
 
     /// Zeroed memory of `len` bytes and its descriptor, which the caller closes. A process that gets the descriptor can map the memory. The
@@ -114,11 +116,8 @@ impl Region {
     }
 
     /// The memory behind the caller's descriptor. It must be sealed against shrinking.
-    pub(crate) fn of_descriptor(
-        fd: c_int,
-        inspect: impl Fn(&[u8]) -> Result<u64, TableError>,
-    ) -> Result<Region, TableError> {
-        file::of_descriptor(fd, &inspect)
+    pub(crate) fn of_descriptor(fd: c_int, inspect: Inspect<'_>) -> Result<Region, TableError> {
+        file::of_descriptor(fd, inspect)
     }
 
     /// The address of the memory. It is aligned to a cache line, and to a page if this process mapped it.

@@ -117,7 +117,7 @@ fn make(path: &Path, len: usize, mode: u32, way: Way) -> Result<(Region, Opened)
 }
 
 fn attach(path: &Path) -> Result<Region, TableError> {
-    Region::open(&c(path), owners(0), inspect)
+    Region::open(&c(path), owners(0), &inspect)
 }
 
 fn refused(call: Call, errno: i32) -> TableError {

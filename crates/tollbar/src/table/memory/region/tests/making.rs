@@ -180,10 +180,10 @@ fn descriptors_are_close_on_exec_and_none_stays_open() {
             let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &seen);
             same!(made.as_ref().map(|(_, how)| *how), Ok(Opened::Created));
             let made = made.map_err(|error| error.to_string())?.0;
-            let opened = Region::open(&c(&path), owners(0), |head| if inherited() { Ok(0) } else { inspect(head) });
+            let opened = Region::open(&c(&path), owners(0), &|head| if inherited() { Ok(0) } else { inspect(head) });
             same!(opened.is_ok(), true);
             same!(made.exclusively(inherited), Ok(false));
-            same!(Region::open(&c(&path), owners(0), |_| Ok(1)).err(), Some(TableError::Truncated));
+            same!(Region::open(&c(&path), owners(0), &|_| Ok(1)).err(), Some(TableError::Truncated));
             same!(random_u64().is_ok(), true);
             boot_id();
             same!(descriptors(), before);

@@ -49,7 +49,7 @@ fn inspect_gets_the_head_and_its_error_is_returned() {
         let path = dir.path(name);
         make(&path, len, 0o600, Way::Unnamed).unwrap();
         let bytes = fs::read(&path).unwrap();
-        let refused = Region::open(&c(&path), owners(0), |head: &[u8]| {
+        let refused = Region::open(&c(&path), owners(0), &|head: &[u8]| {
             assert!(head == &bytes[..len.min(HEAD)]);
             Err(TableError::OtherCapacity)
         });
@@ -57,7 +57,7 @@ fn inspect_gets_the_head_and_its_error_is_returned() {
     }
     // An empty file cannot be mapped, which is an error.
     fs::write(dir.path("empty"), b"").unwrap();
-    let empty = Region::open(&c(dir.path("empty")), owners(0), |_| Ok(0));
+    let empty = Region::open(&c(dir.path("empty")), owners(0), &|_| Ok(0));
     assert_eq!(empty.err(), Some(refused(Call::Map, libc::EINVAL)));
 }
 

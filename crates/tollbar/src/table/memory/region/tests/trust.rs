@@ -6,7 +6,7 @@ use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
 const STRANGER: u32 = 65534;
 
 fn anyone(path: &Path) -> Result<Region, TableError> {
-    Region::open(&c(path), Access::new(0, Trust::Anyone), inspect)
+    Region::open(&c(path), Access::new(0, Trust::Anyone), &inspect)
 }
 
 fn permit(path: &Path, mode: u32) {
@@ -131,7 +131,7 @@ fn sealed_memory_is_shared_by_its_descriptor_and_cannot_be_truncated() {
             same!(libc::ftruncate(fd, 2 * LEN as i64), -1);
             same!(libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_WRITE), -1);
         }
-        let other = Region::of_descriptor(fd, inspect).map_err(|error| error.to_string())?;
+        let other = Region::of_descriptor(fd, &inspect).map_err(|error| error.to_string())?;
         same!(other.len(), LEN);
         word(&other, 900).store(7, Ordering::Relaxed);
         Ok(())
@@ -139,8 +139,8 @@ fn sealed_memory_is_shared_by_its_descriptor_and_cannot_be_truncated() {
     assert_eq!(word(&region, 900).load(Ordering::Relaxed), 7);
 
     // The descriptor is still open, and its position is still 0.
-    assert!(is_whole(&Region::of_descriptor(fd, inspect).unwrap()));
-    assert!(is_whole(&Region::of_descriptor(fd, inspect).unwrap()));
+    assert!(is_whole(&Region::of_descriptor(fd, &inspect).unwrap()));
+    assert!(is_whole(&Region::of_descriptor(fd, &inspect).unwrap()));
     // SAFETY: the descriptor is from `sealed`, and only this line closes it.
     unsafe { libc::close(fd) };
     assert!(is_whole(&region));
@@ -149,6 +149,6 @@ fn sealed_memory_is_shared_by_its_descriptor_and_cannot_be_truncated() {
     make(&dir.path("t"), LEN, 0o600, Way::Unnamed).unwrap();
     let file = fs::File::options().read(true).write(true).open(dir.path("t")).unwrap();
     let raw = std::os::fd::AsRawFd::as_raw_fd(&file);
-    assert_eq!(Region::of_descriptor(raw, inspect).err(), Some(TableError::Unsealed));
-    assert_eq!(Region::of_descriptor(-1, inspect).err(), Some(refused(Call::Read, libc::EBADF)));
+    assert_eq!(Region::of_descriptor(raw, &inspect).err(), Some(TableError::Unsealed));
+    assert_eq!(Region::of_descriptor(-1, &inspect).err(), Some(refused(Call::Read, libc::EBADF)));
 }
