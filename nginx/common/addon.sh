@@ -18,12 +18,12 @@ tollbar_libs="$tollbar_archive -lpthread"
 tollbar_redis_archive=${tollbar_archive%.a}-redis.a
 tollbar_redis_deps="$tollbar_root/include/tollbar_redis.h $tollbar_redis_archive"
 
-# For modules that count requests or connections at one time. These sources need nothing of the archive.
+# For modules that count requests or connections at one time.
 tollbar_conn_srcs=
-for tollbar_part in conn conn_hash conn_process conn_zone conn_limit; do
+for tollbar_part in conn_zone conn_limit; do
     tollbar_conn_srcs="$tollbar_conn_srcs $tollbar_common/ngx_tollbar_$tollbar_part.c"
 done
-tollbar_conn_deps="$tollbar_common/ngx_tollbar_conn.h $tollbar_common/ngx_tollbar_conn_zone.h $tollbar_common/ngx_tollbar_conn_limit.h"
+tollbar_conn_deps="$tollbar_common/ngx_tollbar_conn_zone.h $tollbar_common/ngx_tollbar_conn_limit.h"
 
 # For http modules only.
 tollbar_http_srcs="$tollbar_common/ngx_http_tollbar_request.c"

@@ -4,7 +4,13 @@ typedef ngx_tollbar_conn_zone_t zone_t;
 
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t make(ngx_shm_zone_t *shm_zone);
-static size_t processes(const zone_t *zone);
+static tollbar_in_flight_options options_of(const zone_t *zone, uint64_t capacity);
+static size_t least(const zone_t *zone);
+static int32_t acquire(zone_t *zone, ngx_str_t *key, ngx_uint_t limit, tollbar_ticket *ticket);
+static void close_table(void *data);
+
+/* Longer keys of the table are put together in memory of the allocator. */
+#define USUAL_KEY 512
 
 char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, zone_t *zone)
 {
@@ -12,6 +18,7 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, zone_t *zone)
     ngx_str_t name = ngx_null_string;
     ngx_shm_zone_t *shm_zone;
     size_t size = 0;
+    ngx_pool_cleanup_t *cleanup;
     ngx_uint_t n;
     char *error;
 
@@ -43,6 +50,12 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, zone_t *zone)
                            &zone->keys, &zone->where.file, zone->where.line);
         return NGX_CONF_ERROR;
     }
+    cleanup = ngx_pool_cleanup_add(cf->pool, 0);
+    if (cleanup == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    cleanup->handler = close_table;
+    cleanup->data = zone;
     zone->shm_zone = shm_zone;
     zone->where = ngx_tollbar_conf_here(cf);
     zone->cycle = cf->cycle;
@@ -67,7 +80,10 @@ char *ngx_tollbar_conn_limit_read(ngx_conf_t *cf, void *tag, ngx_shm_zone_t **sh
 
 void ngx_tollbar_conn_zone_join(zone_t *zone, ngx_log_t *log)
 {
-    if (ngx_tollbar_conn_join(&zone->view, ngx_tollbar_conn_self()) != 0) {
+    int32_t rc = tollbar_in_flight_join(zone->table);
+
+    zone->joined = rc == 0;
+    if (rc == TOLLBAR_E_OWNERS_FULL) {
         ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" is used by %d processes, which are the most that can",
                       &zone->shm_zone->shm.name, NGX_TOLLBAR_CONN_OWNERS);
     }
@@ -75,36 +91,28 @@ void ngx_tollbar_conn_zone_join(zone_t *zone, ngx_log_t *log)
 
 void ngx_tollbar_conn_zone_part(zone_t *zone)
 {
-    ngx_tollbar_conn_part(&zone->view);
+    tollbar_in_flight_close(zone->table);
+    zone->table = NULL;
+    zone->joined = 0;
 }
 
 ngx_int_t ngx_tollbar_conn_zone_enter(zone_t *zone, ngx_str_t *key, ngx_uint_t limit, ngx_log_t *log,
                                       ngx_tollbar_conn_held_t *held)
 {
-    ngx_tollbar_conn_t *view = &zone->view;
-    uint64_t hash;
-    ngx_flag_t first;
-    int rc = NGX_TOLLBAR_CONN_FULL;
+    int32_t rc = TOLLBAR_E_OWNERS_FULL;
 
-    /* nginx does not call init_process after a reload of a single process without a master, so the process joins here. */
-    first = zone->full.second != ngx_time();
-    if (view->record == 0 && first) {
+    /* Without a master, nginx does not call init_process after a reload. A failed join is tried again once a second. */
+    if (!zone->joined && zone->table != NULL && zone->full.second != ngx_time()) {
         ngx_tollbar_conn_zone_join(zone, log);
     }
-    if (view->record != 0) {
-        hash = zone->keys_hash ^ ngx_tollbar_conn_hash(view, key->data, key->len);
-        rc = ngx_tollbar_conn_enter(view, hash, (uint32_t) limit, ngx_current_msec, &held->slot);
-        if (rc == NGX_TOLLBAR_CONN_FULL && first) {
-            /* Frees the slots of killed workers that no new worker has cleaned up yet. */
-            ngx_tollbar_conn_clean(view, ngx_tollbar_conn_self());
-            rc = ngx_tollbar_conn_enter(view, hash, (uint32_t) limit, ngx_current_msec, &held->slot);
-        }
+    if (zone->joined) {
+        rc = acquire(zone, key, limit, &held->ticket);
     }
-    if (rc == NGX_TOLLBAR_CONN_IN) {
+    if (rc == TOLLBAR_ALLOWED) {
         held->zone = zone;
         return NGX_OK;
     }
-    if (rc == NGX_TOLLBAR_CONN_BUSY) {
+    if (rc == TOLLBAR_DENIED) {
         return NGX_BUSY;
     }
     if (ngx_tollbar_seldom(&zone->full)) {
@@ -117,77 +125,113 @@ ngx_int_t ngx_tollbar_conn_zone_enter(zone_t *zone, ngx_str_t *key, ngx_uint_t l
 
 void ngx_tollbar_conn_zone_leave(ngx_tollbar_conn_held_t *held)
 {
-    ngx_tollbar_conn_leave(&held->zone->view, held->slot);
+    /* After exit_process there is no table, and the process's requests no longer count. */
+    if (held->zone->table != NULL) {
+        (void) tollbar_in_flight_release(held->zone->table, held->ticket);
+    }
 }
 
-/* nginx calls this with the zone mapped. Its memory is new, or still in use by the running configuration. */
+/* Acquires a permit of the table's key: the text of the zone's key, a NUL, and the request's key. */
+static int32_t acquire(zone_t *zone, ngx_str_t *key, ngx_uint_t limit, tollbar_ticket *ticket)
+{
+    u_char usual[USUAL_KEY], *joined = usual, *p;
+    size_t length = zone->keys.len + 1 + key->len;
+    int32_t rc;
+
+    if (length > sizeof(usual)) {
+        joined = ngx_alloc(length, ngx_cycle->log);
+        if (joined == NULL) {
+            return TOLLBAR_E_NO_MEMORY;
+        }
+    }
+    p = ngx_cpymem(joined, zone->keys.data, zone->keys.len);
+    *p++ = '\0';
+    ngx_memcpy(p, key->data, key->len);
+    rc = tollbar_in_flight_acquire(zone->table, joined, length, (uint32_t) limit, ticket);
+    if (joined != usual) {
+        ngx_free(joined);
+    }
+    return rc;
+}
+
+/* nginx calls this with the zone mapped. Its memory is new, or in a reload that kept the zone still in use. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     zone_t *zone = shm_zone->data;
     zone_t *old = data;
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    int32_t error;
 
-    zone->view.gone = ngx_tollbar_conn_gone;
     if (pool->data == NULL) {
-        if (make(shm_zone) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    } else {
-        zone->view.memory = ngx_tollbar_conn_find(pool->data, (size_t) (pool->end - (u_char *) pool->data));
-        if (zone->view.memory == NULL) {
-            ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" cannot be used again, in %V:%ui", &shm_zone->shm.name,
-                          &zone->where.file, zone->where.line);
-            return NGX_ERROR;
-        }
-        /* A master is no owner. A single process without a master is one, and keeps its record. */
-        if (old != NULL) {
-            zone->view = old->view;
-        }
+        return make(shm_zone);
     }
-    /* The hash of KEY's text separates the counts of two configurations whose KEYs have equal values. */
-    zone->keys_hash = ngx_tollbar_conn_hash(&zone->view, zone->keys.data, zone->keys.len);
+    error = tollbar_in_flight_attach(pool->data, (size_t) (pool->end - (u_char *) pool->data), &zone->table);
+    if (error != 0) {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" cannot be used again: %s, in %V:%ui", &shm_zone->shm.name,
+                      tollbar_strerror(error), &zone->where.file, zone->where.line);
+        return NGX_ERROR;
+    }
+    if (old != NULL) {
+        old->kept = 1;
+    }
     return NGX_OK;
 }
 
-/* Makes the table in all memory that the slab allocator can give. The slab's header stays at the start of the zone, because nginx checks its
- * mutex whenever a worker dies. */
+/* Makes the table of a new zone in all memory that the slab allocator can give. The slab's header stays at the start of the zone, because nginx
+ * checks its mutex whenever a worker dies. */
 static ngx_int_t make(ngx_shm_zone_t *shm_zone)
 {
     zone_t *zone = shm_zone->data;
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
     size_t room = pool->pfree * ngx_pagesize;
-    ngx_fd_t fd = ngx_open_file("/dev/urandom", NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
-    ssize_t n = -1;
-    uint64_t seed[2];
+    tollbar_in_flight_options options = options_of(zone, 0);
+    int32_t error = TOLLBAR_E_NO_MEMORY;
 
-    /* Not ngx_random: a client that guesses the seed can choose keys that fill a window. */
-    if (fd != NGX_INVALID_FILE) {
-        n = ngx_read_fd(fd, seed, sizeof(seed));
-        ngx_close_file(fd);
-    }
-    if (n != sizeof(seed)) {
-        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, ngx_errno, "/dev/urandom cannot be read");
-        return NGX_ERROR;
-    }
-    /* The allocator gives more than a page as whole pages, which are aligned to cache lines. */
+    /* The allocator gives more than a page as whole pages, which are aligned enough for a table. */
     pool->data = ngx_slab_alloc_locked(pool, room);
     if (pool->data != NULL) {
-        zone->view.memory = ngx_tollbar_conn_make(pool->data, room, processes(zone), seed);
+        error = tollbar_in_flight_init_in(pool->data, room, &options, &zone->table);
     }
-    if (zone->view.memory == NULL) {
-        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes is too small, for %uz workers it must have at least %uzk in %V:%ui",
-                      &shm_zone->shm.name, shm_zone->shm.size, processes(zone),
-                      (ngx_align(ngx_tollbar_conn_least(processes(zone)), ngx_pagesize) + 4 * ngx_pagesize) / 1024,
-                      &zone->where.file, zone->where.line);
-        return NGX_ERROR;
+    if (error != 0 && least(zone) > room) {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes is too small, for %uD workers it must have at least %uzk in %V:%ui",
+                      &shm_zone->shm.name, shm_zone->shm.size, options.processes,
+                      (ngx_align(least(zone), ngx_pagesize) + 4 * ngx_pagesize) / 1024, &zone->where.file, zone->where.line);
+    } else if (error != 0) {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes cannot hold a table: %s, in %V:%ui",
+                      &shm_zone->shm.name, shm_zone->shm.size, tollbar_strerror(error), &zone->where.file, zone->where.line);
     }
-    return NGX_OK;
+    return error == 0 ? NGX_OK : NGX_ERROR;
 }
 
-/* The number of workers for which windows have room. More workers are counted, too. */
-static size_t processes(const zone_t *zone)
+/* The options of a table for as many workers as there may be. The number chooses the room for a key: more processes are counted, too. */
+static tollbar_in_flight_options options_of(const zone_t *zone, uint64_t capacity)
 {
     ngx_core_conf_t *core = (ngx_core_conf_t *) ngx_get_conf(zone->cycle->conf_ctx, ngx_core_module);
+    tollbar_in_flight_options options = TOLLBAR_IN_FLIGHT_OPTIONS_INIT;
 
-    return (size_t) ngx_max(core->worker_processes, ngx_ncpu);
+    options.processes = (uint32_t) ngx_max(core->worker_processes, ngx_ncpu);
+    options.capacity = capacity;
+    return options;
+}
+
+/* The bytes of the smallest table. */
+static size_t least(const zone_t *zone)
+{
+    tollbar_in_flight_options options = options_of(zone, 1);
+    uint64_t bytes = 0;
+
+    (void) tollbar_in_flight_bytes(&options, &bytes);
+    return (size_t) bytes;
+}
+
+/* Frees this process's view when nginx frees the configuration. The zone's memory may be unmapped already. A master is no owner, and its view does not touch that
+ * memory. A process without a master is an owner: its view of memory that no later configuration uses stays until the process ends. */
+static void close_table(void *data)
+{
+    zone_t *zone = data;
+
+    if (!zone->joined || zone->kept) {
+        tollbar_in_flight_close(zone->table);
+        zone->table = NULL;
+    }
 }

@@ -1,10 +1,10 @@
-/* A zone of nginx's shared memory that counts open requests or connections, for the modules of http and stream. ngx_tollbar_conn.h
- * has the protocol.
+/* A zone of nginx's shared memory in which requests or connections are counted: what the modules for http and for stream have in common. The
+ * zone holds an in-flight table of the library (tollbar.h, "In flight").
  *
- * The master makes the table before it forks, and no process takes the zone's mutex. After a reload with the same size the zone goes on,
- * and requests of old workers still count. With another KEY old and new requests are counted separately in the
- * same memory. A zone of another size begins empty, and does not count requests of old workers. Another binary has memory of its
- * own.
+ * The master makes the table before it forks, and no process takes the zone's mutex. Each worker becomes an owner. On a reload a zone of the
+ * same size keeps its memory, and the requests of old workers still count. If the zone's key has changed, old and new workers count apart in
+ * the same memory, because the table's keys begin with the text of the zone's key. A zone of another size begins empty: requests of old
+ * workers do not count in it. They do not count for another binary either, which has memory of its own.
  *
  * A module's order of calls:
  *
@@ -20,7 +20,11 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include "ngx_tollbar_conf.h"
-#include "ngx_tollbar_conn.h"
+#include "tollbar.h"
+
+/* The highest limit, and the most processes of one table. */
+#define NGX_TOLLBAR_CONN_MOST 65535
+#define NGX_TOLLBAR_CONN_OWNERS 1024
 
 /* Modules put this first in a struct of their own, which is their shm_zone->data. */
 typedef struct {
@@ -28,20 +32,23 @@ typedef struct {
     ngx_cycle_t *cycle;
     /* Where its directive stands. */
     ngx_tollbar_where_t where;
-    /* The text of the directive's KEY, and its hash. */
+    /* The zone's key as the configuration has it, such as "$remote_addr". The table's keys begin with it. */
     ngx_str_t keys;
-    uint64_t keys_hash;
     /* on_full=allow: a request without a slot is admitted and not counted. */
     ngx_flag_t allow_when_full;
-    /* Limits the log lines about a full zone, and the clean-ups before them. */
+    /* Limits the log lines about a full zone, and the attempts to join. */
     ngx_tollbar_seldom_t full;
-    ngx_tollbar_conn_t view;
+    /* This process's view of the table. NULL after exit_process. */
+    tollbar_in_flight *table;
+    ngx_flag_t joined;
+    /* A later configuration of this process uses the same memory. */
+    ngx_flag_t kept;
 } ngx_tollbar_conn_zone_t;
 
-/* The zone and slot that count a request. */
+/* The zone that counts a request, and the ticket of its permit. */
 typedef struct {
     ngx_tollbar_conn_zone_t *zone;
-    ngx_tollbar_conn_slot_t slot;
+    tollbar_ticket ticket;
 } ngx_tollbar_conn_held_t;
 
 /* Reads `KEY zone=NAME:SIZE [on_full=deny|allow]`. The module compiles KEY. */
