@@ -5,6 +5,8 @@ use crate::text::{grouped, span};
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
 use std::io::{BufWriter, IsTerminal, Write};
+use std::path::Path;
+use tollbar::metrics::{Format, Source};
 use tollbar::table::{Entry, Health, PolicyId, Table};
 use tollbar::units::NEVER;
 use tollbar::Policy;
@@ -16,6 +18,15 @@ pub enum TableCommand {
     Stat {
         /// The table's file
         file: String,
+    },
+    /// Counts and sizes as text for Prometheus, such as for the textfile collector of node_exporter. The label `limit` is the file's name
+    Metrics {
+        /// The tables' files
+        #[arg(required = true)]
+        files: Vec<String>,
+        /// OpenMetrics 1.0
+        #[arg(long)]
+        openmetrics: bool,
     },
     /// A line for each key: its policy's number, its hash, permits left, nanoseconds until it is as good as fresh (- for never)
     Dump {
@@ -63,6 +74,7 @@ pub fn run(command: TableCommand) -> Result<()> {
             let table = open(&file)?;
             crate::print(stat(&table).as_bytes())
         }
+        TableCommand::Metrics { files, openmetrics } => metrics(&files, openmetrics),
         TableCommand::Dump { file, owing } => dump(&open(&file)?, owing),
         TableCommand::Top { file, count, watch } => top(&open(&file)?, count, watch),
         TableCommand::Copy { file, to, keys } => copy(&file, &to, keys),
@@ -82,6 +94,30 @@ fn open(file: &str) -> Result<Table> {
 fn policies(table: &Table) -> Vec<(PolicyId, Policy)> {
     let of = |n| table.policy(PolicyId::new(n)).ok().map(|policy| (PolicyId::new(n), policy));
     (0..table.policies()).filter_map(of).collect()
+}
+
+fn metrics(files: &[String], openmetrics: bool) -> Result<()> {
+    let mut tables: Vec<(String, Table)> = Vec::new();
+    for file in files {
+        let name = Path::new(file).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if tables.iter().any(|(other, _)| *other == name) {
+            return Err(Problem::usage(format!(
+                "{file}: another table is named {name}, too; expected: files of different names"
+            )));
+        }
+        tables.push((name, open(file)?));
+    }
+    let sources: Vec<_> = tables.iter().map(|(name, table)| Source::table(name, table)).collect();
+    let format = if openmetrics { Format::OpenMetrics } else { Format::Prometheus };
+    let mut text = vec![0; 1 << 16];
+    // Numbers may grow between two calls.
+    loop {
+        let length = tollbar::metrics::write(&sources, format, &mut text);
+        if length <= text.len() {
+            return crate::print(&text[..length]);
+        }
+        text.resize(length + length / 8, 0);
+    }
 }
 
 fn stat(table: &Table) -> String {

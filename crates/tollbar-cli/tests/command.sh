@@ -37,6 +37,9 @@ has 'top: how many' '3 keys with a debt' "$("$tollbar" table top --count 2 "$wor
 check 'copy' 'copied 3, lost 0' "$("$tollbar" table copy "$work/table" "$work/larger" --keys 20000)"
 check 'copy: the same debts' "$("$tollbar" table dump --owing "$work/table" | cut -d' ' -f1-3 | sort)" \
     "$("$tollbar" table dump --owing "$work/larger" | cut -d' ' -f1-3 | sort)"
+has 'metrics: decisions' 'tollbar_decisions_total{limit="table",policy="0",verdict="allowed"} ' "$("$tollbar" table metrics "$work/table")"
+has 'metrics: OpenMetrics' '# EOF' "$("$tollbar" table metrics --openmetrics "$work/table")"
+has 'metrics: names' 'expected: files of different names' "$("$tollbar" table metrics "$work/table" "$work/table" 2>&1)"
 has 'copy: another size' 'keys for       20,000' "$("$tollbar" table stat "$work/larger")"
 sum=$(cksum <"$work/larger")
 "$tollbar" table copy "$work/table" "$work/larger" --keys 5 >/dev/null 2>"$work/errors"
