@@ -91,7 +91,7 @@ pub mod in_flight;
 #[doc(hidden)]
 pub mod internal;
 pub mod limiter;
-#[cfg(unix)]
+#[cfg(all(unix, not(loom)))]
 pub mod metrics;
 pub mod policy;
 pub mod prefix;

@@ -40,6 +40,7 @@ mod decide;
 #[cfg(not(loom))]
 mod policies;
 
+#[cfg(not(loom))]
 #[doc(hidden)]
 pub use decide::several::{Asked, Found, Time, Under};
 pub use memory::error::{Call, TableError};
