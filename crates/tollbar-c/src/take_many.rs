@@ -189,7 +189,7 @@ unsafe fn take_two_keys(one: &tollbar_limit, when: Time) -> bool {
     let Some(first) = &first else { return false };
     if one.policy != other.policy {
         // SAFETY: by the caller's promise.
-        return unsafe { take_apart(table, under, first, one, when) };
+        return unsafe { take_under_two(table, under, first, one, when) };
     }
     // SAFETY: by the caller's promise.
     let second = unsafe { find(other, table, under, when.now) };
@@ -203,7 +203,7 @@ unsafe fn take_two_keys(one: &tollbar_limit, when: Time) -> bool {
 /// # Safety
 /// As [`take_two`].
 #[inline(never)]
-unsafe fn take_apart(table: &Table, under: Under<'_>, first: &Found<'_>, one: &tollbar_limit, when: Time) -> bool {
+unsafe fn take_under_two(table: &Table, under: Under<'_>, first: &Found<'_>, one: &tollbar_limit, when: Time) -> bool {
     // SAFETY: there are two by the caller's promise.
     let other = unsafe { &*core::ptr::from_ref(one).add(1) };
     let Some(others) = table.under(PolicyId::new(other.policy)) else { return false };
@@ -211,7 +211,7 @@ unsafe fn take_apart(table: &Table, under: Under<'_>, first: &Found<'_>, one: &t
     let second = unsafe { find(other, table, others, when.now) };
     let Some(second) = &second else { return false };
     let first = Asked { under, found: first, cost: &one.cost };
-    table.take_apart(&first, &Asked { under: others, found: second, cost: &other.cost }, when)
+    table.take_under_two(&first, &Asked { under: others, found: second, cost: &other.cost }, when)
 }
 
 /// # Safety

@@ -76,28 +76,28 @@ fn a_key_stays_in_its_slot_and_may_begin_again() {
     assert_eq!(table.stats().keys, 1);
 }
 
-/// `deny` refuses newcomers of a full table, however late, and forgets no key. `evict-nearest` forgets one for each newcomer, and under `inherit`
-/// a newcomer has what that key had left.
+/// `deny` refuses new keys of a full table, however late, and forgets no key. `evict-nearest` forgets one for each new key, and under `inherit`
+/// a new key has what that key had left.
 #[test]
 fn a_full_table_forgets_a_quota_unless_it_denies() {
     let denying = table("2/forever", OnFull::Deny);
     let keys = filled(&denying);
-    let (newcomer, old) = keys.split_last().unwrap();
-    assert_eq!(denying.admit_at(FIRST, newcomer.as_bytes(), LAST, 1), Verdict::Denied);
+    let (new_key, old) = keys.split_last().unwrap();
+    assert_eq!(denying.admit_at(FIRST, new_key.as_bytes(), LAST, 1), Verdict::Denied);
     for key in old {
         let rest = [0, 1].map(|_| denying.admit_at(FIRST, key.as_bytes(), LAST, 1));
         assert_eq!(rest, [Verdict::Allowed, Verdict::Denied], "{key}");
     }
 
     let evicting = table("2/forever", OnFull::EvictNearest);
-    let newcomer = filled(&evicting).pop().unwrap();
-    let rest = [0, 1].map(|_| evicting.admit_at(FIRST, newcomer.as_bytes(), LAST, 1));
+    let new_key = filled(&evicting).pop().unwrap();
+    let rest = [0, 1].map(|_| evicting.admit_at(FIRST, new_key.as_bytes(), LAST, 1));
     assert_eq!(rest, [Verdict::Allowed, Verdict::Denied], "it has a quota of its own");
     assert_eq!(evicting.stats().evicted, 1);
 
     let inheriting = table("2/forever", OnFull::Inherit);
     let keys = filled(&inheriting);
-    // The evicted key had one permit left, which was the newcomer's first request.
+    // The evicted key had one permit left, which was the new key's first request.
     assert_eq!(inheriting.admit_at(FIRST, keys.last().unwrap().as_bytes(), LAST, 1), Verdict::Denied);
 }
 

@@ -57,17 +57,17 @@ impl One {
     #[inline(always)]
     pub(super) fn step(&self, state: u64, now: u64) -> Option<u64> {
         let clock = ((u128::from(now) * u128::from(self.reciprocal)) >> 64) as u64 >> (self.shift & 63);
-        let (slow, apart) = (state >> (self.low & 63), state & self.mask);
+        let (slow, difference) = (state >> (self.low & 63), state & self.mask);
         // Each term is below 2^63, so the difference is negative if its highest bit is set.
         let above = clock.wrapping_add(self.room).wrapping_sub(slow) as i64;
-        if above < 0 || (above as u64).wrapping_add(apart) < self.gap {
+        if above < 0 || (above as u64).wrapping_add(difference) < self.gap {
             return None;
         }
         let start_of_step = clock.wrapping_mul(self.nanos);
         let up = clock.wrapping_add(u64::from(start_of_step < now.wrapping_mul(self.per)));
         let start = slow.max(up);
-        let apart = apart.min(start.wrapping_sub(up));
-        Some((start << (self.low & 63)).wrapping_add(apart).wrapping_add(self.charge))
+        let difference = difference.min(start.wrapping_sub(up));
+        Some((start << (self.low & 63)).wrapping_add(difference).wrapping_add(self.charge))
     }
 }
 

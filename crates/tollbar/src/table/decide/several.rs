@@ -83,7 +83,7 @@ impl Table {
     /// [`Table::take_both`] of keys under two policies.
     #[doc(hidden)]
     #[inline(never)]
-    pub fn take_apart(&self, one: &Asked<'_>, other: &Asked<'_>, when: Time) -> bool {
+    pub fn take_under_two(&self, one: &Asked<'_>, other: &Asked<'_>, when: Time) -> bool {
         let rank = |asked: &Asked<'_>| (self.refill(asked.under.0), asked.found.key << VERSION_BITS);
         let (first, last) = if rank(one) <= rank(other) { (one, other) } else { (other, one) };
         if !first.charge_beside(last) || !(last.found.charge() || self.undo(first, when)) {
