@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs site.conf: run.sh [PORT]. Builds the modules if they are missing (make nginx), starts nginx in a directory of its own,
-# says what to try, and ends with Ctrl-C. Without a port it takes 8080, or the first after it that is free.
+# run.sh [PORT]: runs site.conf. It builds the modules if they are missing (make nginx), starts nginx in a directory of its own, prints
+# requests to try, and ends with Ctrl-C. Without a port it takes the first free one from 8080.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -8,7 +8,7 @@ modules=${TOLLBAR_NGINX_MODULES:-$root/build/nginx}
 # Debian keeps nginx in a directory that is not on every user's path.
 PATH=$PATH:/usr/sbin:/sbin
 program=${TOLLBAR_NGINX:-nginx}
-# nginx takes this for the sockets that it inherits.
+# nginx reads inherited sockets from this variable.
 unset NGINX
 
 if [ ! -f "$modules/ngx_http_tollbar_module.so" ] || ! command -v "$program" >/dev/null; then
@@ -36,7 +36,7 @@ finish() {
 trap finish EXIT
 trap 'exit 0' INT TERM
 
-# As root, nginx serves as another user.
+# nginx started by root serves as another user, who must reach the files.
 chmod 755 "$home"
 mkdir -p "$home/html/api" "$home/html/downloads"
 echo "<p>Hello.</p>" >"$home/html/index.html"
@@ -74,19 +74,19 @@ cat <<END
 nginx serves $here/site.conf at $at; its logs are in $home.
 Try:
 
-# Alice pays for 6 a minute, and may send 3 at once; look at the headers
+# Alice's plan has 6 requests a minute, and 3 at once; see the headers
 curl -si -H 'X-API-Key: alices-key' '$at/api/hello?[1-4]'
 
-# Bob pays for more
+# Bob's plan has more
 curl -s -o /dev/null -w '%{http_code} ' -H 'X-API-Key: bobs-key' '$at/api/hello?[1-3]'
 
-# two downloads at a time, of some seconds each
+# two downloads at one time, of some seconds each
 for n in 1 2 3; do curl -s -o /dev/null -w '%{http_code} ' $at/downloads/file & done; wait
 
-# 10 a second for each address, and 20 more at once: the last of 40 are refused
+# 10 a second for each address, and 20 more at once: some of 40 are refused
 curl -s -o /dev/null -w '%{http_code} ' '$at/?[1-40]'
 
-# what the zones have counted
+# the counters of the zones
 curl -s $at/limits
 
 Ctrl-C ends it.

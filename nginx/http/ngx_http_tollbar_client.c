@@ -73,7 +73,7 @@ void ngx_http_tollbar_clients_end(void)
 static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
 {
     /* nginx's debug log reads a connection's descriptor from an event's data. */
-    static ngx_connection_t nobody = { .fd = (ngx_socket_t) -1 };
+    static ngx_connection_t no_connection = { .fd = (ngx_socket_t) -1 };
     sync_t *sync = ((zone_t *) shm_zone->data)->sync;
     client_t *client = ngx_pcalloc(cycle->pool, sizeof(client_t));
     int32_t error;
@@ -93,7 +93,7 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     client->log = cycle->log;
     client->eager_until = ngx_current_msec + EAGER_FOR;
     client->timer.handler = on_timer;
-    client->timer.data = &nobody;
+    client->timer.data = &no_connection;
     client->timer.log = cycle->log;
     /* A worker that shuts down does not wait for this timer. */
     client->timer.cancelable = 1;
