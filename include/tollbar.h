@@ -1229,7 +1229,7 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  *     charged.
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
- * Some limits cannot take permits back: gcra with `borrow` or `ban`, lists, sliding windows, logs, pacer, warm-up, interval with
+ * Some limits cannot take permits back: gcra with `borrow` or `ban`, lists in tables, sliding windows, logs, pacer, warm-up, interval with
  * `anchor epoch`, limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them).
  * The call charges these after all others. The limit that is charged last is never charged for a request that another limit refuses. If a
  * request has two such limits, the one that is charged first stays charged when the call loses a race for the second.
@@ -1431,7 +1431,8 @@ int32_t tollbar_table_wait(const tollbar_table *table,
  * again. So a cancelled reservation never admits more than the limit.
  *
  * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; fixed
- * windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. */
+ * windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. Of a list each policy
+ * gets back what it has not refilled, in a table only the policy that refills faster; the number is that of the policy that got more back. */
 int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
                                const tollbar_reservation *reservation,
                                uint64_t *back);

@@ -20,6 +20,14 @@ static_assert(noexcept(std::declval<const limiter &>().check()) && noexcept(std:
 static_assert(noexcept(std::declval<const limiter &>().wait(std::declval<const std::chrono::seconds &>())) && noexcept(limiter::try_make("")));
 static_assert(!noexcept(limiter("")) && !noexcept(std::declval<const limiter &>().state()));
 
+TEST(a_limiter_of_a_list) {
+    const limiter api("2/s; 5/day");
+    CHECK(api.check_at(1h, 2) && !api.check_at(1h) && api.decide_at(1h).bound() == 0);
+    CHECK(api.check_at(1h + 1s, 2) && api.check_at(1h + 2s));
+    const auto refused = api.decide_at(1h + 3s);
+    CHECK(refused.denied() && refused.bound() == 1 && refused.retry_after() > 4h);
+}
+
 TEST(a_limiter_of_a_text) {
     const limiter uploads("3/min");
     CHECK(uploads.check_at(1h) && uploads.check_at(1h, 2) && !uploads.check_at(1h));

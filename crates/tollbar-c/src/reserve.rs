@@ -156,7 +156,8 @@ pub unsafe extern "C" fn tollbar_table_wait(
 /// again. So a cancelled reservation never admits more than the limit.
 ///
 /// These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; fixed
-/// windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next.
+/// windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. Of a list each policy
+/// gets back what it has not refilled, in a table only the policy that refills faster; the number is that of the policy that got more back.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -38,6 +38,32 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     assert_eq!(key(NOW + 2 * SECOND, 3), Verdict::Allowed);
 }
 
+/// Each policy of a limiter's list takes back what it has not refilled since. In a table the policy of the day keeps its charge.
+#[test]
+fn a_list_takes_back_what_each_policy_has_not_refilled() {
+    let list = "10/s; 1000/day";
+    let charge = Charge { at: NOW, cost: 8 };
+    let limiter = limiter(list);
+    assert_eq!(limiter.admit_at(NOW, 8), Verdict::Allowed);
+    assert_eq!(limiter.give_back_at(NOW, charge, 8), 8);
+    assert_eq!(limiter.peek(10).verdict, Verdict::Allowed);
+    // After 700 ms the policy of the second has 1 of 8 left to refill, and the day's all 8.
+    assert_eq!(limiter.admit_at(NOW, 8), Verdict::Allowed);
+    assert_eq!(limiter.give_back_at(NOW + 700_000_000, charge, 8), 7);
+    assert_eq!(limiter.admit_at(NOW + 700_000_000, 10), Verdict::Allowed);
+    let later = NOW + 100 * SECOND;
+    let left = (0..100).filter(|n| limiter.admit_at(later + n * SECOND, 10) == Verdict::Allowed).count();
+    assert_eq!(left, 99, "of the day's 1000 the limiter has taken 10 and not 26, and refilled 2 meanwhile");
+
+    let table = table(100, &[list]);
+    let key = |now, cost| table.admit_at(PolicyId::FIRST, KEY, now, cost);
+    assert_eq!(key(NOW, 8), Verdict::Allowed);
+    assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 8), Ok(8));
+    assert_eq!(key(NOW, 10), Verdict::Allowed, "of the second");
+    let left = (1..=100).filter(|n| key(NOW + n * SECOND, 10) == Verdict::Allowed).count();
+    assert_eq!(left, 98, "of the day");
+}
+
 /// Algorithms and limiters that cannot give back return 0 and change nothing.
 #[test]
 fn nothing_comes_back_where_that_is_not_possible() {

@@ -265,11 +265,11 @@ fn cell_tells_of_a_booking() {
 }
 
 /// Permits are given back while another thread takes permits at a later time. The bucket had two permits, and both were taken at 0 ns.
-fn gives_back(name: &str, clock_first: bool) {
+fn gives_back(name: &str, policy: &'static str, clock_first: bool) {
     // The fault needs two preemptions, so `make check`, which allows one, would not see it.
     let explore = if clock_first { explore_within } else { explore };
     explore(name, 4, move || {
-        let state = state("1/10ns burst 2");
+        let state = state(policy);
         // A lock, because a clock goes forward for all threads at once.
         let clock = Arc::new(Mutex::new(0));
         assert_eq!(admit(&state, 0, 2), 2);
@@ -290,14 +290,27 @@ fn gives_back(name: &str, clock_first: bool) {
 
 #[test]
 fn cell_gives_back_what_time_has_not() {
-    gives_back("cell give back", false);
+    gives_back("cell give back", "1/10ns burst 2", false);
+}
+
+/// The second bucket is the one of the test above. The first has a permit more.
+#[test]
+fn a_list_gives_back_what_time_has_not() {
+    gives_back("list give back", "1/10ns burst 3; 1/10ns burst 2", false);
+}
+
+/// As above.
+#[test]
+#[should_panic(expected = "were taken at one instant")]
+fn a_list_gives_back_too_much_by_an_older_time() {
+    gives_back("list give back, clock first", "1/10ns burst 3; 1/10ns burst 2", true);
 }
 
 /// The model finds the fault that it was written for.
 #[test]
 #[should_panic(expected = "were taken at one instant")]
 fn cell_gives_back_too_much_by_an_older_time() {
-    gives_back("cell give back, clock first", true);
+    gives_back("cell give back, clock first", "1/10ns burst 2", true);
 }
 
 #[test]

@@ -15,13 +15,16 @@
 //! steps, so the clock rounded down decides this exactly as the exact clock does. A TAT that lies in the past moves ahead from the clock
 //! rounded up. So the pair never admits what two exact buckets refuse, and each TAT is later than the exact one by less than a step.
 //!
+//! Permits can be given back to both buckets ([`give_back`]).
+//!
 //! Most admitted in any interval of length t: for each of the two, `burst + limit/period · t`.
 
 mod bucket;
+mod give_back;
 mod one;
 mod steps;
 
-use super::{until, Algorithm, Charged, Reservation, Step};
+use super::{until, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
 use crate::units::{bits, gcd, UnitLength, LAST, NEVER};
@@ -319,6 +322,15 @@ impl Algorithm for Pair {
         let next = self.charged_at(tats, self.steps.clock(at).up, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
         fits.then(|| Reservation { next: self.pack(next), at })
+    }
+
+    fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
+        self.lower(state, now, back)
+    }
+
+    /// Of the slow bucket, whose permits are missed longest.
+    fn refill(&self) -> Option<u64> {
+        Some(self.steps.nanos(self.slow.permit.get()))
     }
 
     /// Up to a debt of one burst in each bucket.

@@ -273,13 +273,21 @@ impl Rule {
         }
     }
 
-    /// [`Algorithm::refill`] of a table's keys: `None` also for the few rates of gcra at which a key's word has no room for what a give-back
-    /// needs.
+    /// [`Algorithm::refill`] of a table's keys: `None` also for lists, and for the few rates of gcra at which a key's word has no room for what a give-back needs.
     pub fn refill_in_slots(&self) -> Option<u64> {
-        if let Rule::Gcra(gcra) = self {
-            return if gcra.has_floors() { gcra.refill() } else { None };
+        match self {
+            Rule::Gcra(gcra) if gcra.has_floors() => gcra.refill(),
+            // A list's slow bucket takes nothing back in a slot, so the list is charged last.
+            Rule::Gcra(_) | Rule::Pair(_) => None,
+            Rule::Closed
+            | Rule::Ban(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::Quota(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Pacer(_)
+            | Rule::WarmUp(_) => self.refill(),
         }
-        self.refill()
     }
 
     /// The state of a key that a reset leaves in its slot, because no state of the rule but the fresh word expires. It admits as much as a fresh

@@ -349,7 +349,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the number that it took back.
     ///
     /// The caller gives back a charge once. Gcra without `borrow` and `ban` gives back, unless the limiter's threads have credit. So do fixed
-    /// windows and interval with `anchor first`, in the charge's window, and weighted windows, in that window and the next.
+    /// windows and interval with `anchor first`, in the charge's window, and weighted windows, in that window and the next. Of a list each policy
+    /// takes back what it has not refilled, and the number is that of the policy that took more.
     ///
     /// ```
     /// use tollbar::algorithm::Charge;

@@ -22,7 +22,7 @@
  *     charged.
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
- * Some limits cannot take permits back: gcra with `borrow` or `ban`, lists, sliding windows, logs, pacer, warm-up, interval with
+ * Some limits cannot take permits back: gcra with `borrow` or `ban`, lists in tables, sliding windows, logs, pacer, warm-up, interval with
  * `anchor epoch`, limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them).
  * The call charges these after all others. The limit that is charged last is never charged for a request that another limit refuses. If a
  * request has two such limits, the one that is charged first stays charged when the call loses a race for the second.

@@ -15,7 +15,8 @@ impl Table {
     ///
     /// The caller must give back a charge only once. Gcra without `borrow` and `ban` gives permits back, but not at the few rates whose nanosecond is
     /// more than 3 units of the state, such as 7 a second. Fixed windows and interval with `anchor first` give back in the charge's window, weighted
-    /// windows in the next one, too. The other algorithms give nothing back. Once a thread has had credit under a policy
+    /// windows in the next one, too. Of a list only the policy that refills faster gets permits back, because the slot's time may not become
+    /// earlier; the return value is of that policy. The other algorithms give nothing back. Once a thread has had credit under a policy
     /// ([`Options::hot_keys`](crate::table::Options)), that policy gives nothing back. A key that is not in the table gets nothing back.
     /// If a key is reset or evicted between the charge and this call, the call may lower a debt that the key has made since.
     ///

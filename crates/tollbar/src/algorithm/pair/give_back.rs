@@ -1,0 +1,221 @@
+//! Permits of an unused charge, given back to both buckets by one swap.
+//!
+//! Each bucket has a bound of its own, so each takes back what is safe for it ([`GiveBack`]): the charge without what that bucket has refilled
+//! since. The fast one may have refilled all of a charge of which the slow one takes nearly all back.
+//!
+//! All instants below are steps. A charge starts from the clock rounded *up* and is admitted by the clock rounded down, which is stricter than
+//! an exact bucket on the clock rounded up. So "from the charge to now" is the difference of two clocks rounded up, and no TAT falls below the
+//! present rounded up.
+//!
+//! A booking departs when both buckets have its permits: at `TAT - burst` of the bucket that bound it, or at once. The later of both buckets'
+//! is the latest instant for which any request has been admitted. The bucket that did not bind may be far from that instant.
+//!
+//! *In a slot of a table* the slow TAT stays, because the slot's time may not become earlier and the word has no bits for a second time. Only
+//! the fast bucket takes permits back there.
+
+use super::bucket::Bucket;
+use super::{Pair, Tats};
+use crate::algorithm::{GiveBack, Returned};
+use crate::units::LAST;
+
+impl Pair {
+    /// [`Algorithm::give_back`](crate::algorithm::Algorithm::give_back).
+    #[inline(never)]
+    pub(super) fn lower(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
+        if state == 0 || now > LAST {
+            return None;
+        }
+        let tats = self.unpack(state);
+        let clock = self.steps.clock(now).up;
+        let newest = match back.booked {
+            true => clock.max(self.latest_departure(tats, back)),
+            false => clock,
+        };
+        let passed = newest.saturating_sub(self.steps.clock(back.charge.at.min(LAST)).up);
+        let lowered = |bucket: &Bucket, tat: u64| {
+            let permit = bucket.permit.get();
+            let kept = back.charge.cost.saturating_mul(permit).saturating_sub(passed);
+            let ahead = tat.saturating_sub(clock);
+            tat.saturating_sub(back.permits.saturating_mul(permit).min(kept).min(ahead))
+        };
+        let fast = lowered(&self.fast, tats.fast);
+        let slow = if back.keeps_slot { tats.slow } else { lowered(&self.slow, tats.slow) };
+        // The word holds no slow TAT before the fast one. To lower a TAT by less is safe.
+        let next = self.pack_later(fast, slow);
+        let after = self.unpack(next);
+        let permits = |bucket: &Bucket, from: u64, to: u64| from.saturating_sub(to) / bucket.permit;
+        let returned = permits(&self.fast, tats.fast, after.fast).max(permits(&self.slow, tats.slow, after.slow));
+        (next != state).then_some(Returned { next, permits: returned })
+    }
+
+    /// An instant that no request of this state departs after. The greatest fast TAT is not known once a give-back may have lowered it. Then the
+    /// greatest slow TAT stands for it, which is no earlier: fewer permits go back.
+    fn latest_departure(&self, tats: Tats, back: &GiveBack) -> u64 {
+        let highest = self.unpack(back.highest).slow.max(tats.slow);
+        let fast = if back.keeps_slot || back.highest != 0 { highest } else { tats.fast };
+        // A step of whole nanoseconds begins at a nanosecond. The instants of other bookings were rounded up to one, within the next step.
+        let rounded = u64::from(self.steps.per.get() != 1);
+        let departs = |bucket: &Bucket, tat: u64| tat.saturating_sub(bucket.tolerance).saturating_add(rounded);
+        departs(&self.slow, highest).max(departs(&self.fast, fast))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::algorithm::{Algorithm, Charge};
+    use crate::policy::Policy;
+    use std::format;
+    use std::string::String;
+    use std::vec::Vec;
+
+    const LISTS: [&str; 10] = [
+        "10/s; 1000/day",
+        "1/s burst 6; 2/min burst 9",
+        "50/s burst 10; 3000/h",
+        "3/s burst 5; 100/min burst 20",
+        "7/s; 100/min burst 10",
+        "2/s burst 100; 5/min burst 3",
+        "10/s; 10/s burst 3",
+        "13/17s burst 9; 129/1548s burst 12",
+        "1000/s burst 20; 10000/min burst 30",
+        "1/s burst 1; 1/h burst 4",
+    ];
+
+    fn pair(list: &str) -> Pair {
+        let policy: Policy = list.parse().expect(list);
+        Pair::new(&policy).expect(list)
+    }
+
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, most: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % most.max(1)
+        }
+    }
+
+    /// A charge: its instant in nanoseconds, its cost, and the steps that each bucket keeps of it.
+    struct Charged {
+        at: u64,
+        cost: u64,
+        net: [u64; 2],
+    }
+
+    /// The permits that went back in a trace, and the first window that has more than a bucket's bound.
+    fn run(pair: &Pair, dice: &mut Dice, books: bool, keeps_slot: bool) -> (u64, Option<String>) {
+        let (mut state, mut highest, mut given) = (0, 0, 0);
+        let mut now = match dice.below(4) {
+            0 => dice.below(1_000),
+            1 => LAST / 2 + dice.below(1 << 30),
+            _ => 1 << dice.below(61),
+        };
+        let mut charges: Vec<Charged> = Vec::new();
+        let both = |cost: u64| [pair.fast.charge(cost), pair.slow.charge(cost)];
+        for _ in 0..60 {
+            let cost = 1 + dice.below(pair.burst);
+            match dice.below(8) {
+                0..=2 => {
+                    if let Some(next) = pair.step(state, now, cost).next {
+                        charges.push(Charged { at: now, cost, net: both(cost) });
+                        state = next;
+                    }
+                }
+                3 if books => {
+                    if let Some(booked) = pair.reserve(state, now, cost) {
+                        charges.push(Charged { at: booked.at, cost, net: both(cost) });
+                        state = booked.next;
+                    }
+                }
+                3..=5 => {
+                    let place = charges.len().saturating_sub(1 + dice.below(6) as usize);
+                    let Some(charge) = charges.get_mut(place).filter(|charge| charge.cost != 0) else { continue };
+                    let (at, cost) = (charge.at, core::mem::take(&mut charge.cost));
+                    let permits = if dice.below(2) == 0 { cost } else { dice.below(cost) };
+                    let (charge_of, floor) = (Charge { at, cost }, pair.expires_at(state));
+                    let back = GiveBack { charge: charge_of, permits, booked: books, highest, keeps_slot };
+                    let Some(returned) = pair.give_back(state, now, &back) else { continue };
+                    let (from, to) = (pair.unpack(state), pair.unpack(returned.next));
+                    charge.net[0] -= from.fast - to.fast;
+                    charge.net[1] -= from.slow - to.slow;
+                    given += returned.permits;
+                    assert!(!keeps_slot || pair.expires_at(returned.next) >= floor, "the slot's time fell");
+                    if !keeps_slot {
+                        highest = highest.max(state);
+                    }
+                    state = returned.next;
+                }
+                6 => now = now.saturating_add(dice.below(3 * pair.steps.nanos(pair.fast.permit.get()))).min(LAST),
+                _ => {
+                    let permits = dice.below(pair.burst + 2) * pair.slow.permit.get();
+                    now = now.saturating_add(dice.below(pair.steps.nanos(permits).max(2))).min(LAST);
+                }
+            }
+        }
+        (given, over(pair, charges))
+    }
+
+    /// The first window in which a bucket keeps more than its bound, in exact fractions of a nanosecond.
+    fn over(pair: &Pair, mut charges: Vec<Charged>) -> Option<String> {
+        charges.sort_by_key(|charge| charge.at);
+        let (nanos, per) = (u128::from(pair.steps.nanos), u128::from(pair.steps.per.get()));
+        for (n, bucket) in [&pair.fast, &pair.slow].into_iter().enumerate() {
+            for (i, first) in charges.iter().enumerate() {
+                let mut sum = 0;
+                for last in &charges[i..] {
+                    sum += u128::from(last.net[n]);
+                    let bound = u128::from(bucket.tolerance) * nanos + u128::from(last.at - first.at) * per;
+                    if sum * nanos > bound {
+                        return Some(format!("bucket {n}: {sum} steps from {} to {}", first.at, last.at));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes, bookings and give-backs in any order, at any time: neither bucket keeps more than its bound in any window.
+    #[test]
+    fn no_window_of_either_bucket_gets_more_than_its_bound() {
+        for list in LISTS {
+            let pair = pair(list);
+            for (books, keeps_slot) in [(false, false), (true, false), (false, true), (true, true)] {
+                let (mut dice, mut given) = (Dice(list.len() as u64), 0);
+                for trace in 0..4_000 {
+                    let (back, over) = run(&pair, &mut dice, books, keeps_slot);
+                    assert_eq!(over, None, "{list}, trace {trace}, bookings {books}, in a slot {keeps_slot}");
+                    given += back;
+                }
+                // In a slot the bound of bookings is so late that some lists give nothing back.
+                let least = if books && keeps_slot { 0 } else { 300 };
+                assert!(given >= least, "{list}, bookings {books}, in a slot {keeps_slot}: {given}");
+            }
+        }
+    }
+
+    /// A charge that is given back at once leaves both buckets as they were, to the step. In a slot the slow one keeps it.
+    #[test]
+    fn an_immediate_give_back_is_whole() {
+        const DAY: u64 = 86_400_000_000_000;
+        let pair = pair("10/s; 1000/day");
+        let used = pair.step(0, DAY, 4).next.expect("room");
+        let taken = pair.step(used, DAY, 5).next.expect("room");
+        let back = |keeps_slot, now| {
+            let charge = Charge { at: DAY, cost: 5 };
+            let back = GiveBack { charge, permits: 5, booked: false, highest: 0, keeps_slot };
+            pair.give_back(taken, now, &back)
+        };
+        assert_eq!(back(false, DAY), Some(Returned { next: used, permits: 5 }));
+        let in_slot = back(true, DAY).expect("permits").next;
+        assert_eq!(pair.expires_at(in_slot), pair.expires_at(taken));
+        assert_eq!(
+            (pair.unpack(in_slot).fast, pair.unpack(in_slot).slow),
+            (pair.unpack(used).fast, pair.unpack(taken).slow)
+        );
+        // A second later the bucket of the second has refilled all of the charge, and the day's hardly anything.
+        let late = back(false, DAY + 1_000_000_000).expect("permits");
+        assert_eq!(late.permits, 4);
+        assert_eq!(pair.unpack(late.next).fast, pair.unpack(taken).fast);
+    }
+}
