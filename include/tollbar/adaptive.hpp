@@ -41,7 +41,16 @@ public:
     using options = tollbar_adaptive_options;
     using state = tollbar_adaptive_state;
 
-    static options defaults() noexcept { return TOLLBAR_ADAPTIVE_OPTIONS_INIT; }
+    /// Gradient2 with windows of 100 ms. The limit begins at 20, and stays from 1 to 1000.
+    static options defaults() noexcept {
+        auto made = detail::blank<options>();
+        made.algorithm = TOLLBAR_ADAPTIVE_GRADIENT2;
+        made.initial = 20;
+        made.least = 1;
+        made.most = 1000;
+        made.window_ns = 100'000'000;
+        return made;
+    }
 
     /// Throws errc::out_of_range if the bounds are none.
     explicit adaptive(const options &with = defaults()) { detail::done(tollbar_adaptive_init(&raw_, &with)).value(); }

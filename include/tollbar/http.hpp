@@ -100,7 +100,7 @@ struct seen {
 /// Reads the lines of an answer's header: all dialects, other fields skipped, malformed ones ignored. `since_1970` is the time of the answer, for
 /// dates. tollbar.h ("HTTP") is its manual.
 inline seen read(std::string_view lines, nanoseconds since_1970) noexcept {
-    tollbar_http_seen raw = TOLLBAR_HTTP_SEEN_INIT;
+    auto raw = tollbar::detail::blank<tollbar_http_seen>();
     seen found;
     if (tollbar_http_read(lines.data(), lines.size(), tollbar::detail::saturated(since_1970), &raw) != TOLLBAR_YES)
         return found;

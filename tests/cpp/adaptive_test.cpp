@@ -3,6 +3,7 @@
 #include "test.hpp"
 
 #include <chrono>
+#include <cstring>
 
 #include "tollbar.hpp"
 
@@ -16,6 +17,9 @@ TEST(the_limit_follows_the_latency) {
     options.timeout_ns = 1'000'000;
     options.window_ns = 0;
     options.initial = 2;
+    const tollbar_adaptive_options in_c = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
+    auto defaults = adaptive::defaults();
+    CHECK(std::memcmp(&in_c, &defaults, sizeof in_c) == 0);
     adaptive limit(options);
     const auto first = limit.acquire(), second = limit.acquire();
     CHECK(first && second && !limit.acquire() && limit.read().in_flight == 2);

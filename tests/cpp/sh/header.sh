@@ -7,6 +7,7 @@ compiles_alone() {
     compile="$1 -x c++ -std=$2 $cpp_strict -I$root/include -fsyntax-only"
     shift 2
     printf '#include "%s"\n' "$1" | $compile -fno-exceptions -fno-rtti - || return 1
+    printf '#define TOLLBAR_EXPERIMENTAL\n#include "%s"\n' "$1" | $compile - || return 1
     for header in "$@"; do
         printf '#include "%s"\n#include "%s"\n' "$header" "$header" | $compile - || return 1
     done
