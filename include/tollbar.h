@@ -719,8 +719,8 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * credit, and every request is decided as without the option. So is every request of an algorithm other than gcra.
  * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an
  * eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are
- * charged, and no request passes for them. If times go back, credit stays valid for as much longer: a request at an earlier time than
- * that of the credit may pass beside the burst of that time.
+ * charged, and no request passes for them. A thread whose time goes back spends no credit until its time
+ * is that of its latest credit again.
  *
  * A full decision and tollbar_table_peek count the calling thread's credit in `remaining`. tollbar_table_take_up_to spends the
  * thread's credit first. tollbar_table_reserve and tollbar_table_wait book what the thread's credit does not pay at once.

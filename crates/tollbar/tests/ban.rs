@@ -5,8 +5,9 @@ mod common;
 use common::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollbar::algorithm::{Algorithm, Rule};
+use tollbar::clock::Manual;
 use tollbar::limiter::cell;
-use tollbar::table::{Options, PolicyId, Table};
+use tollbar::table::{Keep, Options, PolicyId, Table};
 use tollbar::take_many::{take_many_at, Limit};
 use tollbar::{Limiter, Policy, PolicyError, Reason, Shared, Verdict, NEVER};
 
@@ -291,4 +292,43 @@ fn several_limits_in_one_call_ban_too() {
         assert_eq!(all.shared().peek_at(NOW, 1).remaining, before - 2);
     }
     assert_eq!((one.counts().denied, keys.counts(PolicyId::FIRST).expect("a policy").denied), (6, 6));
+}
+
+/// A ban ends when it was to end, whatever burst and rate the policy that bans changes to, in tables and limiters.
+#[test]
+fn a_ban_ends_on_time_after_a_change() {
+    const START: u64 = 1_000 * SEC;
+    // A change of the grid rounds up, by some nanoseconds.
+    const ROUNDING: u64 = 8;
+    let policies =
+        ["5/min ban 1h", "100000/s burst 100 ban 1h", "1/h burst 3 ban 1min", "7/min burst 2 ban 2h after 4"];
+    for (old, new) in policies.iter().flat_map(|old| policies.map(|new| (*old, new))).filter(|(old, new)| old != new) {
+        for keep in [Keep::Count, Keep::Time] {
+            let table = Table::private(&Options::new(100), &[policy(old)]).expect("memory");
+            let limiter = Limiter::with(state(old), Manual::new(START));
+            for _ in 0..120 {
+                table.check_at(PolicyId::FIRST, b"a", START, 1);
+                limiter.check(1);
+            }
+            // The ban of a minute ends with the first permit, after an hour.
+            let lasts = table.check_at(PolicyId::FIRST, b"a", START, 1).retry_after;
+            assert_eq!(lasts, policy(old).ban.max(HOUR));
+            table.set_policy_keeping(PolicyId::FIRST, &policy(new), keep).expect("a change");
+            limiter.set_policy(&policy(new), keep).expect("a change");
+            for (now, left) in [(START, lasts), (START + lasts - 1, 1)] {
+                limiter.clock().set(now);
+                for decision in [table.check_at(PolicyId::FIRST, b"a", now, 1), limiter.check(1)] {
+                    let said = format!("{old} to {new}, {keep:?}: {decision:?}");
+                    assert_eq!((decision.verdict, decision.reason), (Verdict::Denied, Reason::Banned), "{said}");
+                    assert!((left..=left + ROUNDING).contains(&decision.retry_after), "{said}");
+                }
+            }
+            limiter.clock().set(START + lasts + ROUNDING);
+            assert!(
+                table.check_at(PolicyId::FIRST, b"a", START + lasts + ROUNDING, 1).is_allowed(),
+                "{old} to {new}, {keep:?}"
+            );
+            assert!(limiter.check(1).is_allowed(), "{old} to {new}, {keep:?}");
+        }
+    }
 }

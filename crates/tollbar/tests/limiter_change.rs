@@ -199,3 +199,14 @@ fn threads_take_while_the_policy_changes() {
     }
     assert!(stopped <= rounds(100) / 4, "{stopped} of {} changes were given more than once", rounds(100));
 }
+
+/// A change to the same policy with `Keep::Reset` forgives the debt.
+#[test]
+fn a_change_to_the_same_policy_can_reset() {
+    for keep in [Keep::Count, Keep::Time, Keep::Reset] {
+        let limiter = limiter("10/min");
+        assert!(limiter.check(10).is_allowed());
+        limiter.set_policy(&policy("10/min"), keep).expect("a change");
+        assert_eq!(limiter.peek(1).remaining, if keep == Keep::Reset { 10 } else { 0 }, "{keep:?}");
+    }
+}

@@ -591,3 +591,28 @@ fn several_limits_know_of_credit() {
     let admitted = (0..1000).filter(|_| ask() == Verdict::Allowed).count() as u64;
     assert_eq!(admitted, had);
 }
+
+/// A request at an earlier time than the thread's latest credit does not spend it: at that instant all requests together get the burst at most.
+#[test]
+fn times_that_go_back_gain_nothing() {
+    for (text, burst) in [("1000/s burst 4096", 4096), ("100/s burst 64", 64), ("7/s burst 300", 300)] {
+        let table = table(text);
+        let keys = table.view(256);
+        // The bucket is full again at `late`.
+        let (early, late) = (1_000 * SEC, 2_000 * SEC);
+        let mut had_credit = 0;
+        for key in 0..500_u32 {
+            let key = key.to_le_bytes();
+            let mut passed = if keys.admit_at(FIRST, &key, early, burst) == Verdict::Allowed { burst } else { 0 };
+            for _ in 0..4 {
+                keys.admit_at(FIRST, &key, late, 1);
+            }
+            let remaining = |of: &Table| of.peek_at(FIRST, &key, late, 1).remaining;
+            had_credit += u64::from(remaining(&keys) > remaining(&table));
+            passed += (0..50).filter(|_| keys.admit_at(FIRST, &key, early, 1) == Verdict::Allowed).count() as u64;
+            passed += keys.take_up_to_at(FIRST, &key, early, 2 * burst);
+            assert!(passed <= burst, "{passed} of {burst} at one instant under {text}");
+        }
+        assert!(had_credit > 5, "{had_credit} keys had credit under {text}");
+    }
+}

@@ -222,3 +222,16 @@ fn credit_is_void_when_an_override_changes() {
     let remaining = table.peek_at(FIRST, b"k", NOW + SEC, 1).remaining;
     assert!(remaining <= 6400, "{remaining} of 6400");
 }
+
+/// An override that equals the policy, or the key's override, still forgives the key's debt if it is set with `Keep::Reset`.
+#[test]
+fn an_equal_override_resets() {
+    let table = Table::private(&Options::new(100).with_seed(5), &[policy("2/h")]).expect("memory");
+    let drain = |now| while table.check_at(FIRST, b"k", now, 1).is_allowed() {};
+    for round in 0..3 {
+        let now = 1_000 * SEC + round;
+        drain(now);
+        table.set_override(FIRST, b"k", &policy("2/h"), Keep::Reset).expect("an override");
+        assert_eq!(table.peek_at(FIRST, b"k", now, 1).remaining, 2, "round {round}");
+    }
+}

@@ -154,6 +154,9 @@ impl Rule {
         if state == 0 || self == old {
             return state;
         }
+        if let Some(banned) = self.keep_ban(old, state, now) {
+            return banned;
+        }
         if let (Rule::Pair(pair), Rule::Pair(old)) = (self, old) {
             return pair.carry(old, state, now, now);
         }
@@ -164,6 +167,22 @@ impl Rule {
                 let lacking = self.available(0, now).saturating_sub(old.available(state, now));
                 self.charged(lacking.saturating_add(old.debt(state, now)), now)
             }
+        }
+    }
+
+    /// [`Rule::adopt`] at a known time: a ban ends when it was to end, where [`Rule::adopt`] keeps the time at which the bucket is full again
+    /// after it. So the result may expire earlier than `state` did.
+    pub fn adopt_at(&self, old: &Rule, state: u64, now: u64) -> u64 {
+        self.keep_ban(old, state, now).unwrap_or_else(|| self.adopt(old, state))
+    }
+
+    /// The state of a key that `old` has banned at `now`: the ban ends at the same time. `None` for other states, and if this rule bans no keys.
+    #[inline(never)]
+    fn keep_ban(&self, old: &Rule, state: u64, now: u64) -> Option<u64> {
+        let (Rule::Ban(ban), Rule::Ban(old)) = (self, old) else { return None };
+        match old.banned_until(state, now)? {
+            NEVER => None,
+            until => Some(ban.banned(until)),
         }
     }
 

@@ -144,7 +144,7 @@ impl Changes<State> {
         if first.credit() != 0 {
             return Err(PolicyError::OptionMismatch);
         }
-        if self.policy() == Some(policy) {
+        if self.policy() == Some(policy) && keep != Keep::Reset {
             return Ok(());
         }
         let new = self.claim(policy)?;
@@ -222,11 +222,11 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
         let word = old.word();
         let (rule, former, now) = (new.algorithm(), old.algorithm(), now());
         return new.set_word(match keep {
+            Keep::Reset => 0,
             _ if rule == former => word,
             _ if former.expires_at(word) <= now => 0,
             Keep::Count => rule.convert(former, word, now),
-            Keep::Time => rule.adopt(former, word),
-            Keep::Reset => 0,
+            Keep::Time => rule.adopt_at(former, word, now),
         });
     }
     new.reset();

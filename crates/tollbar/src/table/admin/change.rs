@@ -52,9 +52,10 @@ impl Table {
         self.set_policy_keeping(id, policy, Keep::Count)
     }
 
-    /// [`Table::set_policy`]. `keep` says what keys keep of their debts.
+    /// [`Table::set_policy`]. `keep` says what keys keep of their debts. If the policy is the current one, the call changes nothing, unless
+    /// `keep` is [`Keep::Reset`]: then all keys begin anew.
     pub fn set_policy_keeping(&self, id: PolicyId, policy: &Policy, keep: Keep) -> Result<(), TableError> {
-        if self.policy(id)? == *policy {
+        if self.policy(id)? == *policy && keep != Keep::Reset {
             return Ok(());
         }
         self.check_policy(policy)?;

@@ -107,7 +107,7 @@ impl Table {
         // The other table would first convert the state to its current policy.
         let state = match last.terms.keep_from(old.terms) {
             Keep::Count => last.rule.convert(&old.rule, state, now.there),
-            Keep::Time => last.rule.adopt(&old.rule, state),
+            Keep::Time => last.rule.adopt_at(&old.rule, state, now.there),
             Keep::Reset if last.key != old.key => return Ok(true),
             Keep::Reset => state,
         };

@@ -50,7 +50,15 @@ impl Table {
     /// [`TableError::Overrides`] if the table has no room for another. Those of [`Table::set_policy`]. [`TableError::MissingKey`] for a key of no
     /// bytes. Nothing has changed.
     pub fn set_override(&self, policy: PolicyId, key: &[u8], of: &Policy, keep: Keep) -> Result<(), TableError> {
-        self.set_override_of(policy, self.hash_with_bytes(policy, key)?, of, keep)
+        let hash = self.hash_with_bytes(policy, key)?;
+        let own = self.policies.override_of(policy.number(), hash).and_then(|stamp| self.policies.read_version(stamp));
+        let is_same = own.is_some_and(|(_, own, terms)| own == *of && terms.keep == keep);
+        self.set_override_of(policy, hash, of, keep)?;
+        // The key's version stays the same, so its next request would convert nothing.
+        if is_same && keep == Keep::Reset {
+            self.reset_at(policy, key, self.policies.memory.newest_time())?;
+        }
+        Ok(())
     }
 
     /// Puts `key` back under its policy. Returns whether it had an override.

@@ -126,6 +126,7 @@ impl Policies {
             match new.terms.keep_from(old.terms) {
                 Keep::Count => return new.rule.convert(&old.rule, pair.state, now),
                 Keep::Reset => return 0,
+                Keep::Time if pair.key != 0 => return new.rule.adopt_at(&old.rule, pair.state, now),
                 Keep::Time => {}
             }
         }

@@ -138,7 +138,7 @@ pub(crate) fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) 
     None
 }
 
-/// Makes `policy` the current policy of that number. It does nothing if they are equal.
+/// Makes `policy` the current policy of that number. It does nothing if they are equal, unless the keys are to begin anew.
 pub(crate) fn change(
     header: &Header,
     records: &[Record; VERSIONS],
@@ -151,7 +151,8 @@ pub(crate) fn change(
     if seen == 0 {
         return Err(TableError::NoSuchPolicy);
     }
-    if records.get(version_of(seen)).and_then(|record| record.read(seen)).is_some_and(|now| now == *policy) {
+    let is_equal = records.get(version_of(seen)).and_then(|record| record.read(seen)) == Some(*policy);
+    if is_equal && keep != Keep::Reset {
         return Ok(());
     }
     let (version, record) = claim(header, records)?;

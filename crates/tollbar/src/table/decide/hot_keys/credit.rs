@@ -53,6 +53,8 @@ pub(crate) struct Head {
     /// A random number that changes with every miss. With a counter, the same one of several keys that a thread checks in turn would always be
     /// taken.
     dice: u64,
+    /// The latest time at which the thread has taken credit. Credit is not valid before it was charged.
+    newest: u64,
 }
 
 /// The thread's line under each policy, or null if the thread has taken no credit under it.
@@ -79,6 +81,17 @@ pub(crate) struct ThreadCredit<'a> {
     /// The number of sets, less one.
     mask: usize,
     memory: PhantomData<&'a mut Head>,
+}
+
+/// The time of a request at `now` for its thread's credit: after all credit if the thread has taken credit at a later time, `newest`. The
+/// permits that paid for that credit may not have been refilled at `now`.
+#[inline(always)]
+pub(crate) fn time_for(newest: u64, now: u64) -> u64 {
+    if now < newest {
+        u64::MAX
+    } else {
+        now
+    }
 }
 
 impl Credit {
@@ -165,6 +178,13 @@ impl ThreadCredit<'_> {
         unsafe { &(*self.base.as_ptr().cast::<Head>()).owner }
     }
 
+    /// The latest time at which the thread has taken credit.
+    #[inline(always)]
+    pub(crate) fn newest(&self) -> u64 {
+        // SAFETY: the block begins with its head. Only this thread uses `newest`, through `self`.
+        unsafe { (*self.base.as_ptr().cast::<Head>()).newest }
+    }
+
     /// The credit of `id`.
     #[inline(always)]
     pub(crate) fn find(&mut self, id: u64) -> Option<&mut Credit> {
@@ -229,8 +249,10 @@ impl ThreadCredit<'_> {
         1 << *grade
     }
 
-    /// Replaces the key's credit by `credit` permits, which the caller has charged, and which are valid until `until`.
-    pub(crate) fn fill(&mut self, id: u64, credit: u64, until: u64) {
+    /// Replaces the key's credit by `credit` permits, which the caller has charged at `now`, and which are valid until `until`.
+    pub(crate) fn fill(&mut self, id: u64, credit: u64, now: u64, until: u64) {
+        // SAFETY: as `newest`.
+        unsafe { (*self.base.as_ptr().cast::<Head>()).newest = now };
         if let Some(place) = self.find(id) {
             *place = Credit(until >> TICK_BITS << CREDIT_BITS | credit.min(PERMITS));
         }

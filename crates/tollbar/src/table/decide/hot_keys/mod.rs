@@ -32,7 +32,8 @@
 //! *Changes.* When a policy is changed, credit under it is void from the thread's next request on. There is no credit under the
 //! policies that a process meets after 4,096 others in a table, and none while a table has exempt keys. When a key is
 //! [reset](Table::reset), it loses the calling thread's credit and keeps that of other threads, so it may get that much more than its
-//! burst. If a clock is set back, credit stays valid for as much longer.
+//! burst. A thread whose time goes back spends no credit until its time is that of its latest credit again: the permits that it was
+//! charged may not have been refilled at the earlier time.
 //!
 //! *Calls.* A check spends credit, and takes some if there is none. [`Table::take_up_to`] spends the calling thread's credit and then
 //! takes from the table. [`Table::reserve`] and [`Table::wait`] book in the table what the thread's credit does not pay at once.
@@ -55,7 +56,7 @@ use crate::table::memory::slot::{find_in, find_in_two};
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
-use credit::ThreadCredit;
+use credit::{time_for, ThreadCredit};
 pub(in crate::table) use threads::HotKeys;
 
 impl Table {
@@ -76,8 +77,9 @@ impl Table {
             return self.decide_hot_slow(version, hash, when.given(), cost);
         };
         let id = id(version.credit_mark(special.word()), hash);
+        let newest = mine.newest();
         if let (Some(credit), Some(now)) = (mine.find(id), self.time_at_once(when)) {
-            if credit.spend(now, cost) {
+            if credit.spend(time_for(newest, now), cost) {
                 // SAFETY: `current_compiled` found the policy, so its number is below POLICIES_MOST. `charge_with_credit` set the line before it
                 // gave credit, and lines live as long as the table.
                 unsafe { &*mine.line(policy.number()) }.count(Verdict::Allowed);
@@ -129,6 +131,7 @@ impl Table {
             return self.decide_hashed(version, hash, now, cost);
         };
         let id = id(self.policies.credit_mark(version), hash);
+        let newest = mine.newest();
         let Some(credit) = mine.find(id) else {
             if has_credit(version) {
                 mine.miss(id);
@@ -137,16 +140,19 @@ impl Table {
             return self.decide_hashed(version, hash, now, cost);
         };
         let now = self.time(now);
-        let paid = match credit.spend(now, cost) {
+        let paid = match credit.spend(time_for(newest, now), cost) {
             true => {
                 // SAFETY: a version's policy number is below POLICIES_MOST. `charge_with_credit` set the line before it gave credit, and
                 // lines live as long as the table.
                 unsafe { &*mine.line(version.number) }.count(Verdict::Allowed);
                 true
             }
+            // Credit that is charged now would not be valid before the clock has come to `newest`.
+            false if now < newest => false,
             false => self.charge_with_credit(version, hash, id, &mut mine, now, cost),
         };
-        let left = mine.find(id).map_or(0, |credit| credit.permits(now));
+        let newest = mine.newest();
+        let left = mine.find(id).map_or(0, |credit| credit.permits(time_for(newest, now)));
         HotKeys::leave(mine);
         match paid {
             true => A::of_admission(|| self.describe_paid(version, hash, now, cost, left)),
@@ -156,13 +162,13 @@ impl Table {
 
     /// The calling thread's credit for a key's hash under its policy.
     pub(super) fn credit_of(&self, version: &Version, hash: u64, now: u64) -> u64 {
-        self.with_credit_of(version, hash, |credit| credit.permits(now))
+        self.with_credit_of(version, hash, now, |credit, now| credit.permits(now))
     }
 
     /// Spends `cost` permits of the calling thread's credit. If there are fewer, or the cost is 0, it spends none and returns false.
     pub(super) fn spend_credit(&self, version: &Version, hash: u64, now: u64, cost: u64) -> bool {
-        let spend = |credit: &mut credit::Credit| if credit.spend(now, cost) { cost } else { 0 };
-        cost != 0 && self.hot.is_some() && self.with_credit_of(version, hash, spend) == cost
+        let spend = |credit: &mut credit::Credit, now| if credit.spend(now, cost) { cost } else { 0 };
+        cost != 0 && self.hot.is_some() && self.with_credit_of(version, hash, now, spend) == cost
     }
 
     /// [`Table::spend_credit`] with a full decision.
@@ -176,7 +182,7 @@ impl Table {
 
     /// Spends up to `most` permits of the calling thread's credit, and returns their number.
     pub(super) fn spend_up_to(&self, version: &Version, hash: u64, now: u64, most: u64) -> u64 {
-        self.with_credit_of(version, hash, |credit| {
+        self.with_credit_of(version, hash, now, |credit, now| {
             let permits = credit.permits(now).min(most);
             match credit.spend(now, permits) {
                 true => permits,
@@ -188,16 +194,25 @@ impl Table {
     /// Voids the calling thread's credit. Always true.
     #[inline(never)]
     pub(super) fn void_credit(&self, version: &Version, hash: u64) -> bool {
-        self.with_credit_of(version, hash, |credit| {
+        self.with_credit_of(version, hash, 0, |credit, _| {
             credit.void();
             0
         });
         true
     }
 
-    fn with_credit_of(&self, version: &Version, hash: u64, use_it: impl FnOnce(&mut credit::Credit) -> u64) -> u64 {
+    /// Calls `use_it` with the calling thread's credit and the time for it ([`time_for`]).
+    fn with_credit_of(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        use_it: impl FnOnce(&mut credit::Credit, u64) -> u64,
+    ) -> u64 {
         let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter) else { return 0 };
-        let used = mine.find(id(self.policies.credit_mark(version), hash)).map_or(0, use_it);
+        let now = time_for(mine.newest(), now);
+        let credit = mine.find(id(self.policies.credit_mark(version), hash));
+        let used = credit.map_or(0, |credit| use_it(credit, now));
         HotKeys::leave(mine);
         used
     }
@@ -232,7 +247,7 @@ impl Table {
         let most = mine.grade(id, now);
         match self.take_credit(&self.lookup(version, hash), now, cost, most) {
             Some((credit, until)) => {
-                mine.fill(id, credit, until);
+                mine.fill(id, credit, now, until);
                 line.count(Verdict::Allowed);
                 true
             }

@@ -154,7 +154,7 @@ mod tests {
                 scope.spawn(move || {
                     let had = hot.enter().map(|mut credit| {
                         credit.miss(n + 1);
-                        credit.fill(n + 1, n, u64::MAX);
+                        credit.fill(n + 1, n, 0, u64::MAX);
                         HotKeys::leave(credit);
                     });
                     all_are_there.wait();
