@@ -101,7 +101,7 @@ impl Policies {
     }
 
     /// The version that a key word names.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn named<'s, 't: 's>(&'t self, key: u64, scratch: &'s mut Scratch<'t>) -> Option<&'s Version> {
         let stamp = self.stamp_of(key)?;
         // In damaged memory a record may hold the stamp of another version.
