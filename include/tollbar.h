@@ -119,10 +119,10 @@ extern "C" {
  *     100/s        3/min burst 3 algo interval anchor first       250000000/s burst 1mb unit bytes
  *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
  *
- *     10 per 2 minutes        10/s; 1000/day
+ *     10 per 2 minutes        10/s; 1000/day        500/forever
  *
  * PERIOD is `s min h day week` or a number with one of these or with `ns us ms`. Longer names such as `minutes` are taken, too, and `per`
- * for the `/`. Without `algo` it is gcra.
+ * for the `/`. `forever` makes a quota, of which no permit comes back. Without `algo` it is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
  * sliding-window, sliding-log, pacer, warm-up, quota.
  *
@@ -1630,7 +1630,57 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
                                   uint64_t *rest);
 
 /* --------------------------------------------------------------------------------------------
- * 14. Queues: items that leave at a policy's pace
+ * 14. Classes: requests that leave permits for others
+ * -------------------------------------------------------------------------------------------- */
+
+/* Classes of requests share one limit, and the lower ones leave head-room for the higher ones. The highest class calls the plain check, and each
+ * other class gives the number of permits that it leaves:
+ *
+ *     result = urgent ? tollbar_limiter_check(limiter, 1, NULL)
+ *                     : tollbar_limiter_check_leaving(limiter, 1, 20, NULL);
+ *
+ * Under "100/s" the other requests stop exactly when 20 permits are left. A refusal's `retry_after` is the earliest time at which the cost and
+ * the reserve are there. A reserve is of the burst, and not of the rate: while higher classes take all that is refilled, lower ones get nothing.
+ * A request that is refused for the reserve counts as a refusal for a ban.
+ *
+ * Policies that lend (`borrow`, pacer, warm-up), sliding windows and logs, and limiters with credit keep no reserve. Credit that threads have of a
+ * hot key counts as taken, so such a key may keep back more than the reserve. */
+/* tollbar_limiter_check for a request that passes only if at least `reserve` permits are left after it. TOLLBAR_NEVER if the cost and the
+ * reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter that cannot keep a reserve. */
+int32_t tollbar_limiter_check_leaving(const tollbar_limiter *limiter,
+                                      uint64_t cost,
+                                      uint64_t reserve,
+                                      tollbar_decision *out);
+
+/* tollbar_limiter_check_leaving at the caller's time. */
+int32_t tollbar_limiter_check_leaving_at(const tollbar_limiter *limiter,
+                                         uint64_t cost,
+                                         uint64_t reserve,
+                                         uint64_t now_ns,
+                                         tollbar_decision *out);
+
+/* tollbar_table_check for a request that passes only if the key has at least `reserve` permits left after it. TOLLBAR_NEVER if the cost and
+ * the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH under a policy that cannot keep a reserve. */
+int32_t tollbar_table_check_leaving(const tollbar_table *table,
+                                    uint32_t policy,
+                                    const void *key,
+                                    size_t length,
+                                    uint64_t cost,
+                                    uint64_t reserve,
+                                    tollbar_decision *out);
+
+/* tollbar_table_check_leaving at the caller's time. */
+int32_t tollbar_table_check_leaving_at(const tollbar_table *table,
+                                       uint32_t policy,
+                                       const void *key,
+                                       size_t length,
+                                       uint64_t cost,
+                                       uint64_t reserve,
+                                       uint64_t now_ns,
+                                       tollbar_decision *out);
+
+/* --------------------------------------------------------------------------------------------
+ * 15. Queues: items that leave at a policy's pace
  * -------------------------------------------------------------------------------------------- */
 
 /* A limiter refuses what is above its rate. A queue keeps it, up to a bound, and hands it out later, in the order in which it came: text
@@ -1786,7 +1836,7 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
 #define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 15. Experimental: limits in flight that follow the latency
+ * 16. Experimental: limits in flight that follow the latency
  * -------------------------------------------------------------------------------------------- */
 
 #ifdef TOLLBAR_EXPERIMENTAL
@@ -1926,7 +1976,7 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
 #endif /* TOLLBAR_EXPERIMENTAL */
 
 /* --------------------------------------------------------------------------------------------
- * 16. Overrides: keys with a policy of their own
+ * 17. Overrides: keys with a policy of their own
  * -------------------------------------------------------------------------------------------- */
 
 /* Most keys of a table are under its policies. A few have a contract of their own, such as a large customer:
@@ -1997,7 +2047,7 @@ int32_t tollbar_table_next_override(const tollbar_table *table,
 #define TOLLBAR_TABLE_OVERRIDE_INIT { (uint32_t)sizeof(tollbar_table_override), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 17. Keys made of network addresses
+ * 18. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -2035,7 +2085,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 18. Routes: which of several nodes a key belongs to
+ * 19. Routes: which of several nodes a key belongs to
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
@@ -2077,7 +2127,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 19. HTTP: header fields for clients, and what a client reads of them
+ * 20. HTTP: header fields for clients, and what a client reads of them
  * -------------------------------------------------------------------------------------------- */
 
 /* A server that refuses a request should tell the client when to come back, and a client that is told should wait. tollbar_http_fields writes what
@@ -2231,7 +2281,7 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 #define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 20. Metrics: counts and sizes for Prometheus
+ * 21. Metrics: counts and sizes for Prometheus
  * -------------------------------------------------------------------------------------------- */
 
 /* A process that has limiters and tables tells Prometheus about them with one call:
@@ -2292,7 +2342,7 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t *length);
 
 /* --------------------------------------------------------------------------------------------
- * 21. Advanced: cells, a state word in each of your structs
+ * 22. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -2361,7 +2411,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 22. Advanced: counts of decisions
+ * 23. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2411,7 +2461,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 23. Advanced: entries, policies, counters and health of tables
+ * 24. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2593,7 +2643,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 24. Advanced: copies of tables
+ * 25. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -2630,7 +2680,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 25. Version
+ * 26. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -2645,7 +2695,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 26. Results and errors
+ * 27. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */

@@ -102,6 +102,15 @@ public:
     verdict check_at(instant now, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_limiter_check_at(get(), cost, now.get(), nullptr));
     }
+    /// decide for a request of a lower class: it passes only if at least `reserve` permits are left after it. tollbar.h ("Classes") has the
+    /// policies that keep no reserve; their decision is errc::option_mismatch.
+    decision decide_leaving(std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) { return tollbar_limiter_check_leaving(get(), cost, reserve, out); });
+    }
+    decision decide_leaving_at(instant now, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
+        return decision::of(
+            [&](auto *out) { return tollbar_limiter_check_leaving_at(get(), cost, reserve, now.get(), out); });
+    }
     /// check with the decision in full.
     decision decide(std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_check(get(), cost, out); });

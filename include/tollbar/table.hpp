@@ -130,6 +130,18 @@ public:
             return tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), out);
         });
     }
+    /// decide for a request of a lower class: it passes only if the key has at least `reserve` permits left after it.
+    decision decide_leaving(const key &of, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) {
+            return tollbar_table_check_leaving(get(), number(of), of.data(), of.size(), cost, reserve, out);
+        });
+    }
+    decision decide_leaving_at(instant now, const key &of, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) {
+            return tollbar_table_check_leaving_at(get(), number(of), of.data(), of.size(), cost, reserve, now.get(), out);
+        });
+    }
+
     /// Returns what decide would return. It takes no permits and stores no key.
     decision peek(const key &of, std::uint64_t cost = 1) const noexcept {
         return decision::of(

@@ -125,6 +125,8 @@ static void c4_limiter_arguments(void **state) {
     NULL_IS(tollbar_limiter_take_up_to(limiter, 1, NULL));
     NULL_IS(tollbar_limiter_take_up_to_at(NULL, 1, 0, &number));
     NULL_IS(tollbar_limiter_take_up_to_at(limiter, 1, 0, NULL));
+    NULL_IS(tollbar_limiter_check_leaving(NULL, 1, 2, &decision));
+    NULL_IS(tollbar_limiter_check_leaving_at(NULL, 1, 2, 0, &decision));
     NULL_IS(tollbar_limiter_charge(NULL, 1, &number));
     NULL_IS(tollbar_limiter_charge_at(NULL, 1, 0, &number));
     NULL_IS(tollbar_limiter_wait(NULL, 1, 0, &decision));
@@ -153,6 +155,8 @@ static void c4_limiter_arguments(void **state) {
     ODD_IS(tollbar_limiter_check_many_at(limiter, ODD(uint64_t), 2, 0, results));
     ODD_IS(tollbar_limiter_take_up_to(limiter, 1, ODD(uint64_t)));
     ODD_IS(tollbar_limiter_take_up_to_at(limiter, 1, 0, ODD(uint64_t)));
+    ODD_IS(tollbar_limiter_check_leaving(limiter, 1, 2, ODD(tollbar_decision)));
+    ODD_IS(tollbar_limiter_check_leaving_at(limiter, 1, 2, 0, ODD(tollbar_decision)));
     ODD_IS(tollbar_limiter_charge(limiter, 1, ODD(uint64_t)));
     ODD_IS(tollbar_limiter_charge_at(limiter, 1, 0, ODD(uint64_t)));
     ODD_IS(tollbar_limiter_wait(limiter, 1, 0, ODD(tollbar_decision)));

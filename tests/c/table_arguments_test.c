@@ -160,6 +160,9 @@ static void c4_arguments_of_decisions(void **state) {
     NULL_IS(tollbar_table_take_up_to_at(NULL, 0, "k", 1, 1, 0, &number));
     NULL_IS(tollbar_table_take_up_to(table, 0, "k", 1, 1, NULL));
     NULL_IS(tollbar_table_take_up_to_at(table, 0, "k", 1, 1, 0, NULL));
+    NULL_IS(tollbar_table_check_leaving(NULL, 0, "k", 1, 1, 2, NULL));
+    NULL_IS(tollbar_table_check_leaving(table, 0, NULL, 1, 1, 2, NULL));
+    NULL_IS(tollbar_table_check_leaving_at(NULL, 0, "k", 1, 1, 2, 0, NULL));
     NULL_IS(tollbar_table_charge(NULL, 0, "k", 1, 1, &number));
     NULL_IS(tollbar_table_charge_at(NULL, 0, "k", 1, 1, 0, &number));
     NULL_IS(tollbar_table_charge(table, 0, NULL, 1, 1, &number));
@@ -190,6 +193,8 @@ static void c4_arguments_of_decisions(void **state) {
     ODD_IS(tollbar_table_take_up_to(ODD(tollbar_table), 0, "k", 1, 1, &number));
     ODD_IS(tollbar_table_take_up_to(table, 0, "k", 1, 1, ODD(uint64_t)));
     ODD_IS(tollbar_table_take_up_to_at(table, 0, "k", 1, 1, 0, ODD(uint64_t)));
+    ODD_IS(tollbar_table_check_leaving(table, 0, "k", 1, 1, 2, ODD(tollbar_decision)));
+    ODD_IS(tollbar_table_check_leaving_at(table, 0, "k", 1, 1, 2, 0, ODD(tollbar_decision)));
     ODD_IS(tollbar_table_charge(ODD(tollbar_table), 0, "k", 1, 1, &number));
     ODD_IS(tollbar_table_charge(table, 0, "k", 1, 1, ODD(uint64_t)));
     ODD_IS(tollbar_table_charge_at(table, 0, "k", 1, 1, 0, ODD(uint64_t)));

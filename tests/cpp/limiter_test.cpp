@@ -28,6 +28,20 @@ TEST(a_limiter_of_a_list) {
     CHECK(refused.denied() && refused.bound() == 1 && refused.retry_after() > 4h);
 }
 
+TEST(a_lower_class_leaves_its_reserve) {
+    const tollbar::limiter limiter("100/s");
+    const tollbar::table table(10, {"100/s"});
+    const auto now = std::chrono::hours(1);
+    for (int n = 0; n < 80; n++) {
+        CHECK(limiter.decide_leaving_at(now, 20).allowed());
+        CHECK(table.decide_leaving_at(now, "key", 20).allowed());
+    }
+    CHECK(limiter.decide_leaving_at(now, 20).denied() && limiter.peek_at(now).remaining() == 20);
+    CHECK(table.decide_leaving_at(now, "key", 20).denied() && table.peek_at(now, "key").remaining() == 20);
+    CHECK(limiter.decide_leaving(20, 81).never() && table.decide_leaving("key", 20, 81).never());
+    CHECK(tollbar::limiter("10/s borrow").decide_leaving(1).error() == tollbar::errc::option_mismatch);
+}
+
 TEST(a_limiter_of_a_text) {
     const limiter uploads("3/min");
     CHECK(uploads.check_at(1h) && uploads.check_at(1h, 2) && !uploads.check_at(1h));

@@ -624,6 +624,30 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
                                   uint64_t cost,
                                   uint64_t now_ns,
                                   uint64_t *rest);
+int32_t tollbar_limiter_check_leaving(const tollbar_limiter *limiter,
+                                      uint64_t cost,
+                                      uint64_t reserve,
+                                      tollbar_decision *out);
+int32_t tollbar_limiter_check_leaving_at(const tollbar_limiter *limiter,
+                                         uint64_t cost,
+                                         uint64_t reserve,
+                                         uint64_t now_ns,
+                                         tollbar_decision *out);
+int32_t tollbar_table_check_leaving(const tollbar_table *table,
+                                    uint32_t policy,
+                                    const void *key,
+                                    size_t length,
+                                    uint64_t cost,
+                                    uint64_t reserve,
+                                    tollbar_decision *out);
+int32_t tollbar_table_check_leaving_at(const tollbar_table *table,
+                                       uint32_t policy,
+                                       const void *key,
+                                       size_t length,
+                                       uint64_t cost,
+                                       uint64_t reserve,
+                                       uint64_t now_ns,
+                                       tollbar_decision *out);
 typedef struct tollbar_queue tollbar_queue;
 typedef struct tollbar_queue_options {
     uint32_t struct_size;

@@ -20,6 +20,7 @@ mod freestanding;
 pub mod cell;
 pub mod charge;
 pub mod check;
+pub mod classes;
 pub mod clock;
 pub mod counts;
 pub mod decide;

@@ -256,6 +256,19 @@ pub trait Algorithm: Copy + Send + Sync {
     }
 }
 
+/// The step of a request for `cost` permits that passes only if `reserve` permits are left after it: the cost and the reserve must be there,
+/// and only the cost is charged. `algorithm` admits each cost below one that it admits.
+pub(crate) fn step_leaving(algorithm: &impl Algorithm, state: u64, now: u64, cost: u64, reserve: u64) -> Step {
+    if cost == 0 {
+        return Step::ask();
+    }
+    let both = algorithm.step(state, now, cost.saturating_add(reserve));
+    match both.verdict {
+        Verdict::Allowed => algorithm.step(state, now, cost),
+        Verdict::Denied | Verdict::Never => both,
+    }
+}
+
 /// The state after a refused booking, if it differs from `state`: a bucket with `init` begins to fill at its first request.
 pub(crate) fn begun(algorithm: &impl Algorithm, state: u64, now: u64, cost: u64) -> Option<u64> {
     if state != 0 || !algorithm.books_ahead() || algorithm.counts_refusals() {

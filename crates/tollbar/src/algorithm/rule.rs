@@ -309,6 +309,21 @@ impl Rule {
         }
     }
 
+    /// Whether a request may ask that permits are left after it. A rule that lends may admit a cost and refuse a smaller one's reserve.
+    pub(crate) fn keeps_reserves(&self) -> bool {
+        match self {
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Ban(_)
+            | Rule::Pair(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Quota(_) => true,
+            Rule::Pacer(_) | Rule::WarmUp(_) => false,
+        }
+    }
+
     /// The state of a key that a reset leaves in its slot, because no state of the rule but the fresh word expires. It admits as much as a fresh
     /// state. `None` if a reset gives the key another slot.
     pub(crate) fn unused_in_slot(&self) -> Option<u64> {

@@ -9,7 +9,7 @@
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::pair::Pair;
-use crate::algorithm::{begun, describe_small, Algorithm, Charge, Charged, GiveBack, Rule, Step};
+use crate::algorithm::{begun, describe_small, step_leaving, Algorithm, Charge, Charged, GiveBack, Rule, Step};
 use crate::decision::{Decision, Verdict};
 use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering};
 
@@ -273,6 +273,13 @@ impl Cell<Rule> {
         word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         watch.admitted_newest(now);
         Some(Verdict::Allowed)
+    }
+
+    /// [`Limiter::check_leaving_at`](super::Limiter::check_leaving_at).
+    pub(super) fn check_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
+        let (verdict, state) = self.watched(now, |state| step_leaving(&self.algorithm, state, now, cost, reserve));
+        let needed = if cost == 0 { 0 } else { cost.saturating_add(reserve) };
+        self.algorithm.describe(verdict, state, now, needed)
     }
 
     /// Closes the quick way.

@@ -8,6 +8,7 @@
 pub mod cell;
 mod change;
 pub(crate) mod head;
+mod leaving;
 pub(crate) mod log;
 pub(crate) mod ring;
 mod shared;

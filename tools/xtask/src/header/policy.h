@@ -5,10 +5,10 @@
  *     100/s        3/min burst 3 algo interval anchor first       250000000/s burst 1mb unit bytes
  *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
  *
- *     10 per 2 minutes        10/s; 1000/day
+ *     10 per 2 minutes        10/s; 1000/day        500/forever
  *
  * PERIOD is `s min h day week` or a number with one of these or with `ns us ms`. Longer names such as `minutes` are taken, too, and `per`
- * for the `/`. Without `algo` it is gcra.
+ * for the `/`. `forever` makes a quota, of which no permit comes back. Without `algo` it is gcra.
 @ALGORITHM_NAMES@
  *
  * Options, in any order, each with the algorithms that have it:

@@ -21,6 +21,7 @@ mod calls;
 mod charge;
 mod give_back;
 pub(super) mod hot_keys;
+mod leaving;
 mod multi_word;
 mod prefetch;
 pub(super) mod receipts;
@@ -332,22 +333,29 @@ impl Table {
         if self.policies.memory.fixed.side != 0 {
             return Ok(self.decide_multi_word(version, hash, now, multi_word::Op::Check(cost))?.decision);
         }
+        self.decide_by(version, hash, now, cost, &mut |rule, state| rule.step_out_of_line(state, now, cost))
+    }
+
+    /// A request by the protocol that `step` decides. A refusal's wait is that of `cost`.
+    #[inline]
+    fn decide_by(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        cost: u64,
+        step: &mut dyn FnMut(&Rule, u64) -> Step,
+    ) -> Result<Decision, TableError> {
         let mut decision = closed(Reason::Fault);
-        self.request(
-            version,
-            hash,
-            now,
-            &mut |rule, state| rule.step_out_of_line(state, now, cost),
-            &mut |rule, outcome| {
-                let described = describe(rule, outcome.verdict, outcome.state, now, cost);
-                decision = match outcome.event {
-                    Event::Refused => full(outcome.until, now),
-                    Event::Unremembered => described.because(Reason::TableFull),
-                    Event::RefusedByDebt => described.because(Reason::InheritedDebt),
-                    _ => described,
-                };
-            },
-        )?;
+        self.request(version, hash, now, step, &mut |rule, outcome| {
+            let described = describe(rule, outcome.verdict, outcome.state, now, cost);
+            decision = match outcome.event {
+                Event::Refused => full(outcome.until, now),
+                Event::Unremembered => described.because(Reason::TableFull),
+                Event::RefusedByDebt => described.because(Reason::InheritedDebt),
+                _ => described,
+            };
+        })?;
         Ok(decision)
     }
 
