@@ -32,6 +32,7 @@ const TOLLBAR_C: &[&[&str]] = &[
     &["cell", "limiter", "queue"],
     &[
         "charge",
+        "classes",
         "decide",
         "http",
         "adaptive",

@@ -8,7 +8,7 @@
 //!
 //! Most admitted in any window of any length, until a reset: `limit`.
 
-use super::{Algorithm, Charged, GiveBack, Returned, Step};
+use super::{Algorithm, Charged, GiveBack, Returned, Rule, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{LAST, NEVER};
 
@@ -48,6 +48,25 @@ impl Quota {
         match now <= LAST {
             true => self.limit.saturating_sub(used(state)),
             false => 0,
+        }
+    }
+}
+
+impl Rule {
+    /// The state of a key that a reset leaves in its slot, because no state of the rule but the fresh word expires. It admits as much as a fresh
+    /// state. `None` if a reset gives the key another slot.
+    pub(crate) fn unused_in_slot(&self) -> Option<u64> {
+        match self {
+            Rule::Quota(_) => Some(Quota::UNUSED),
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Ban(_)
+            | Rule::Pair(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Pacer(_)
+            | Rule::WarmUp(_) => None,
         }
     }
 }

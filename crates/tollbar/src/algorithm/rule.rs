@@ -324,23 +324,6 @@ impl Rule {
         }
     }
 
-    /// The state of a key that a reset leaves in its slot, because no state of the rule but the fresh word expires. It admits as much as a fresh
-    /// state. `None` if a reset gives the key another slot.
-    pub(crate) fn unused_in_slot(&self) -> Option<u64> {
-        match self {
-            Rule::Quota(_) => Some(Quota::UNUSED),
-            Rule::Closed
-            | Rule::Gcra(_)
-            | Rule::Ban(_)
-            | Rule::Pair(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_)
-            | Rule::Pacer(_)
-            | Rule::WarmUp(_) => None,
-        }
-    }
-
     /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater expires no sooner.
     pub(crate) fn words_are_times(&self) -> bool {
         match self {
