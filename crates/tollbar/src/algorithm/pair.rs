@@ -15,7 +15,7 @@
 //! steps, so the clock rounded down decides this exactly as the exact clock does. A TAT that lies in the past moves ahead from the clock
 //! rounded up. So the pair never admits what two exact buckets refuse, and each TAT is later than the exact one by less than a step.
 //!
-//! Permits can be given back to both buckets ([`give_back`]).
+//! Permits can be given back to both buckets (`pair/give_back.rs`).
 //!
 //! Most admitted in any interval of length t: for each of the two, `burst + limit/period · t`.
 
