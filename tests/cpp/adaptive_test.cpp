@@ -17,7 +17,10 @@ TEST(the_limit_follows_the_latency) {
     options.timeout_ns = 1'000'000;
     options.window_ns = 0;
     options.initial = 2;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" // the macro is C's
     const tollbar_adaptive_options in_c = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
+#pragma GCC diagnostic pop
     auto defaults = adaptive::defaults();
     CHECK(std::memcmp(&in_c, &defaults, sizeof in_c) == 0);
     adaptive limit(options);
