@@ -2,11 +2,10 @@
 
 use crate::table::decide::Table;
 use crate::table::memory::slot::{Pair, Slot};
-use crate::table::policies::conversion::{Scratches, UnderVersion};
+use crate::table::policies::conversion::Scratches;
 use crate::table::policies::records::{policy_of, version_of};
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::candidates::{hash_of_tag, TAG, TAG_BITS};
-use crate::table::slots::protocol::first_to_expire;
 
 /// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,17 +54,13 @@ impl Table {
             } else {
                 let converted = self.current_key(pair.key, scratches).filter(|key| *key != pair.key).map(|key| {
                     let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
-                    // A slot's time must not become earlier.
+                    // A slot's time must not become earlier, and a sweep moves no key.
                     let falls = new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
                     (new, falls)
                 });
                 match converted {
                     Some((new, false)) => new,
-                    Some((_, true)) if all => {
-                        self.convert_as_a_request(slot, pair.key, now);
-                        pair = slot.pair();
-                        continue;
-                    }
+                    Some((new, true)) if all => Pair { state: self.policies.adopt_by(new.key, pair, scratches), ..new },
                     // The key is under the current version, or its next request converts it.
                     _ => {
                         swept.live += 1;
@@ -88,20 +83,6 @@ impl Table {
             }
         }
         swept.live += 1;
-    }
-
-    /// Converts a key to the current version of its policy, as its next request would. So a key that owes for a shorter time moves to another
-    /// slot, and keeps its debt as permits.
-    #[cold]
-    #[inline(never)]
-    fn convert_as_a_request(&self, slot: &Slot, key: u64, now: u64) {
-        let mut scratches = Scratches::new();
-        let number = self.policies.named(key, &mut scratches.old).map(|version| version.number);
-        let (Some(number), Some(hash)) = (number, self.slots.hash_in_slot(key, slot)) else { return };
-        let Ok(version) = self.policies.current(PolicyId::new(number), hash, &mut scratches.new) else { return };
-        let (states, candidates) = (UnderVersion { policies: &self.policies, version }, self.slots.candidates(hash));
-        // The result says only whether the key had to be converted.
-        let _ = first_to_expire(&states, &candidates, version.key | candidates.tag, now);
     }
 
     /// The key word of the same key under its policy's current version.
