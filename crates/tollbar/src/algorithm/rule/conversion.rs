@@ -1,0 +1,183 @@
+//! States that come from one rule to another: of a key whose policy changes, and of a key that moves to a table on another clock.
+
+use super::super::{after, Algorithm};
+use super::Rule;
+use crate::units::NEVER;
+
+impl Rule {
+    /// Moves a key's state to a changed policy and keeps the time until which it owes: `state` belongs to
+    /// `old`, the result to this rule.
+    ///
+    /// If the two rules count alike, the permits used stay used, up to the new limit. Rules count alike if they
+    /// are equal, have windows of the same length and alignment, or refill as many permits at the same times.
+    /// Every other pair keeps the time at which the old state would have been as good as fresh, and the result
+    /// owes everything until then ([`Algorithm::owing`]).
+    ///
+    /// The result is 0 only for 0. It expires no earlier than `state` did under `old`. Over a change a key is admitted at most what `old`
+    /// could have admitted before it, plus what this rule admits to a fresh state after it.
+    ///
+    /// A caller that knows the time should put the fresh word 0 in place of an expired state. Where this rule
+    /// counts in windows, a state that has just expired may otherwise owe the rest of a window.
+    pub fn adopt(&self, old: &Rule, state: u64) -> u64 {
+        if state == 0 || self == old {
+            return state;
+        }
+        match self.adopt_alike(old, state) {
+            Some(word) if word != 0 => word,
+            _ => self.owing(old.expires_at(state)),
+        }
+    }
+
+    fn adopt_alike(&self, old: &Rule, state: u64) -> Option<u64> {
+        match self {
+            Rule::Interval(new) => {
+                let Rule::Interval(old) = old else { return None };
+                new.adopt(old, state)
+            }
+            Rule::FixedWindow(new) => {
+                let Rule::FixedWindow(old) = old else { return None };
+                new.adopt(old, state)
+            }
+            Rule::WeightedWindow(new) => {
+                let Rule::WeightedWindow(old) = old else { return None };
+                new.adopt(old, state)
+            }
+            Rule::Ban(new) => {
+                let Rule::Ban(old) = old else { return None };
+                new.adopt(old, state)
+            }
+            Rule::Pair(new) => {
+                let Rule::Pair(old) = old else { return None };
+                new.adopt(old, state)
+            }
+            Rule::Quota(new) => {
+                let Rule::Quota(old) = old else { return None };
+                Some(new.adopt(old, state))
+            }
+            // `adopt` has handled equal rules before.
+            Rule::Closed | Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
+        }
+    }
+
+    /// Moves a key's state to a changed policy and keeps its permits as a number: `state` belongs to `old`, the
+    /// result to this rule, which takes over at `now`.
+    ///
+    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state. A debt stays as many permits, up to
+    /// this rule's burst. So no wait is longer than this rule takes to refill (a token bucket: twice), and the change admits no request
+    /// that was refused before it.
+    ///
+    /// If the two rules count alike ([`Rule::adopt`]), the permits used are kept. If one of them is closed,
+    /// which counts nothing, the time is kept. The result is 0 for a fresh state. Unlike the result of
+    /// [`Rule::adopt`] it may expire earlier than `state` did.
+    pub fn convert(&self, old: &Rule, state: u64, now: u64) -> u64 {
+        if state == 0 || self == old {
+            return state;
+        }
+        if let Some(banned) = self.keep_ban(old, state, now) {
+            return banned;
+        }
+        if let (Rule::Pair(pair), Rule::Pair(old)) = (self, old) {
+            return pair.carry(old, state, now, now);
+        }
+        match self.adopt_alike(old, state) {
+            Some(word) if word != 0 => word,
+            _ if matches!((self, old), (Rule::Closed, _) | (_, Rule::Closed)) => self.owing(old.expires_at(state)),
+            _ => {
+                let lacking = self.available(0, now).saturating_sub(old.available(state, now));
+                self.charged(lacking.saturating_add(old.debt(state, now)), now)
+            }
+        }
+    }
+
+    /// [`Rule::adopt`] at a known time: a ban ends when it was to end, where [`Rule::adopt`] keeps the time at which the bucket is full again
+    /// after it. So the result may expire earlier than `state` did.
+    pub fn adopt_at(&self, old: &Rule, state: u64, now: u64) -> u64 {
+        self.keep_ban(old, state, now).unwrap_or_else(|| self.adopt(old, state))
+    }
+
+    /// The state of a key that `old` has banned at `now`: the ban ends at the same time. `None` for other states, and if this rule bans no keys.
+    #[inline(never)]
+    fn keep_ban(&self, old: &Rule, state: u64, now: u64) -> Option<u64> {
+        let (Rule::Ban(ban), Rule::Ban(old)) = (self, old) else { return None };
+        match old.banned_until(state, now)? {
+            NEVER => None,
+            until => Some(ban.banned(until)),
+        }
+    }
+
+    /// For a state in debt, the wait for its next permit in permits, rounded up, less 1. For other states 0. [`Rule::adopt`] and
+    /// [`Rule::carry`] keep the debt of a ban.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        match self {
+            Rule::Pacer(pacer) => pacer.debt(state, now),
+            Rule::WarmUp(warm_up) => warm_up.debt(state, now),
+            Rule::Gcra(gcra) => gcra.debt(state, now),
+            Rule::Pair(pair) => pair.debt(state, now),
+            Rule::Closed
+            | Rule::Ban(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Quota(_) => 0,
+        }
+    }
+
+    /// The permits by which a state falls short of a fresh one at `now`, rounded up. The debt of pacer, borrow, warm-up and gcra is
+    /// included.
+    pub fn owed(&self, state: u64, now: u64) -> u64 {
+        if state == 0 {
+            return 0;
+        }
+        match self {
+            Rule::Pacer(pacer) => pacer.owed(state, now),
+            Rule::WarmUp(warm_up) => warm_up.owed(state, now),
+            Rule::Closed
+            | Rule::Gcra(_)
+            | Rule::Ban(_)
+            | Rule::Pair(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Quota(_) => {
+                let lacking = self.available(0, now).saturating_sub(self.available(state, now));
+                lacking.saturating_add(self.debt(state, now))
+            }
+        }
+    }
+
+    /// Converts `state`, which a key had under `old` at the time `there` of another clock, to this rule at the time `here`. The result
+    /// lacks as many permits of a fresh state as before, and a ban ends after the same time. 0 for a fresh state.
+    pub fn carry(&self, old: &Rule, state: u64, there: u64, here: u64) -> u64 {
+        if let (Rule::Ban(ban), Rule::Ban(old)) = (self, old) {
+            if let Some(until) = old.banned_until(state, there) {
+                return ban.banned(here.saturating_add(after(until, there)));
+            }
+        }
+        if let (Rule::Pair(pair), Rule::Pair(old)) = (self, old) {
+            return pair.carry(old, state, there, here);
+        }
+        self.charged(old.owed(state, there), here)
+    }
+
+    /// A state that falls short of a fresh one at `now` by `permits`, the burst at most (gcra: with a debt of another burst); 0 for no
+    /// permits.
+    pub fn charged(&self, permits: u64, now: u64) -> u64 {
+        let most = match self {
+            Rule::Pacer(pacer) => return pacer.charged(permits, now),
+            Rule::Gcra(gcra) => return gcra.charge(0, now, permits).next.unwrap_or(0),
+            Rule::WarmUp(warm_up) => warm_up.most(),
+            Rule::Closed
+            | Rule::Ban(_)
+            | Rule::Pair(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Quota(_) => self.available(0, now),
+        };
+        match permits {
+            0 => 0,
+            // At least 1: a bucket that starts empty refuses this request, and stores the time at which it began to fill.
+            _ => self.step(0, now, permits.min(most).max(1)).next.unwrap_or(0),
+        }
+    }
+}
