@@ -129,16 +129,6 @@ static PyMethodDef adaptive_methods[] = {
     { NULL, NULL, 0, NULL },
 };
 
-static PyType_Slot adaptive_slots[] = {
-    { Py_tp_new, adaptive_new },
-    { Py_tp_dealloc, adaptive_dealloc },
-    { Py_tp_methods, adaptive_methods },
-    { 0, NULL },
-};
+static PyType_Slot adaptive_slots[] = { CORE_SLOTS(adaptive), { 0, NULL } };
 
-PyType_Spec core_adaptive_spec = {
-    .name = "tollbar._core.Adaptive",
-    .basicsize = sizeof(core_adaptive),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = adaptive_slots,
-};
+CORE_TYPE(core_adaptive_spec, "tollbar._core.Adaptive", core_adaptive, Py_TPFLAGS_BASETYPE, adaptive_slots);

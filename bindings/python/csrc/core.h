@@ -183,4 +183,16 @@ typedef struct {
 /* A method by the other conventions. */
 #define CORE_METHOD(name, function, flags, arguments, text) { name, function, flags, CORE_DOC(name, arguments, text) }
 
+/* The slots that a type with a constructor and methods has. */
+#define CORE_SLOTS(type) { Py_tp_new, type##_new }, { Py_tp_dealloc, type##_dealloc }, { Py_tp_methods, type##_methods }
+
+/* A type whose objects are a C `structure`. `flag` is the one that it has beside Python's usual ones. */
+#define CORE_TYPE(spec, python_name, structure, flag, type_slots) \
+    PyType_Spec spec = {                                          \
+        .name = python_name,                                      \
+        .basicsize = sizeof(structure),                           \
+        .flags = Py_TPFLAGS_DEFAULT | (flag),                     \
+        .slots = type_slots,                                      \
+    }
+
 #endif

@@ -116,9 +116,4 @@ static PyType_Slot decision_slots[] = {
     { 0, NULL },
 };
 
-PyType_Spec core_decision_spec = {
-    .name = "tollbar.Decision",
-    .basicsize = sizeof(core_decision),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = decision_slots,
-};
+CORE_TYPE(core_decision_spec, "tollbar.Decision", core_decision, Py_TPFLAGS_DISALLOW_INSTANTIATION, decision_slots);

@@ -156,16 +156,9 @@ static PyGetSetDef in_flight_getset[] = {
 };
 
 static PyType_Slot in_flight_slots[] = {
-    { Py_tp_new, in_flight_new },
-    { Py_tp_dealloc, in_flight_dealloc },
-    { Py_tp_methods, in_flight_methods },
+    CORE_SLOTS(in_flight),
     { Py_tp_getset, in_flight_getset },
     { 0, NULL },
 };
 
-PyType_Spec core_in_flight_spec = {
-    .name = "tollbar._core.InFlight",
-    .basicsize = sizeof(core_in_flight),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = in_flight_slots,
-};
+CORE_TYPE(core_in_flight_spec, "tollbar._core.InFlight", core_in_flight, Py_TPFLAGS_BASETYPE, in_flight_slots);

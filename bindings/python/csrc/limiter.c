@@ -264,16 +264,6 @@ static PyMethodDef limiter_methods[] = {
     { NULL, NULL, 0, NULL },
 };
 
-static PyType_Slot limiter_slots[] = {
-    { Py_tp_new, limiter_new },
-    { Py_tp_dealloc, limiter_dealloc },
-    { Py_tp_methods, limiter_methods },
-    { 0, NULL },
-};
+static PyType_Slot limiter_slots[] = { CORE_SLOTS(limiter), { 0, NULL } };
 
-PyType_Spec core_limiter_spec = {
-    .name = "tollbar._core.Limiter",
-    .basicsize = sizeof(core_limiter),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = limiter_slots,
-};
+CORE_TYPE(core_limiter_spec, "tollbar._core.Limiter", core_limiter, Py_TPFLAGS_BASETYPE, limiter_slots);

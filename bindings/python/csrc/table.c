@@ -384,16 +384,9 @@ static PyGetSetDef table_getset[] = {
 };
 
 static PyType_Slot table_slots[] = {
-    { Py_tp_new, table_new },
-    { Py_tp_dealloc, table_dealloc },
-    { Py_tp_methods, table_methods },
+    CORE_SLOTS(table),
     { Py_tp_getset, table_getset },
     { 0, NULL },
 };
 
-PyType_Spec core_table_spec = {
-    .name = "tollbar._core.Table",
-    .basicsize = sizeof(core_table),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = table_slots,
-};
+CORE_TYPE(core_table_spec, "tollbar._core.Table", core_table, Py_TPFLAGS_BASETYPE, table_slots);

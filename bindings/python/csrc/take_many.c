@@ -260,9 +260,4 @@ static PyType_Slot taken_slots[] = {
     { 0, NULL },
 };
 
-PyType_Spec core_taken_spec = {
-    .name = "tollbar.Taken",
-    .basicsize = sizeof(core_taken),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = taken_slots,
-};
+CORE_TYPE(core_taken_spec, "tollbar.Taken", core_taken, Py_TPFLAGS_DISALLOW_INSTANTIATION, taken_slots);

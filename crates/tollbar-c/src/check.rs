@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use core::mem::size_of;
 use tollbar::algorithm::Rule;
 use tollbar::decision::{Decision, Verdict};
-use tollbar::table::{Answer, PolicyId, TableError};
+use tollbar::table::{Answer, PolicyId, Table, TableError};
 
 /// Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
 ///
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn tollbar_table_peek(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { peek(table, policy, key, length, None, cost, out) }))
+    guard(|| code(unsafe { peek(Asked::new(table, policy, key, length, None, cost), out) }))
 }
 
 /// tollbar_table_peek at the caller's time.
@@ -81,7 +81,34 @@ pub unsafe extern "C" fn tollbar_table_peek_at(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { peek(table, policy, key, length, Some(now_ns), cost, out) }))
+    guard(|| code(unsafe { peek(Asked::new(table, policy, key, length, Some(now_ns), cost), out) }))
+}
+
+/// A request for a key of a table, from the arguments of a C call.
+struct Asked<'a> {
+    table: &'a Table,
+    policy: PolicyId,
+    key: &'a [u8],
+    now: Option<u64>,
+    cost: u64,
+}
+
+impl Asked<'_> {
+    /// # Safety
+    /// As the public calls.
+    #[inline(always)]
+    unsafe fn new(
+        table: *const tollbar_table,
+        policy: u32,
+        key: *const c_void,
+        length: usize,
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<Self, i32> {
+        // SAFETY: by the caller's promise.
+        let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+        Ok(Asked { table, policy: PolicyId::new(policy), key, now, cost })
+    }
 }
 
 /// # Safety
@@ -107,8 +134,8 @@ unsafe fn check(
         });
     }
     // SAFETY: by the caller's promise.
-    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    let Code(code) = table.decide(PolicyId::new(policy), key, now, cost);
+    let Asked { table, policy, key, now, cost } = unsafe { Asked::new(table, policy, key, length, now, cost) }?;
+    let Code(code) = table.decide(policy, key, now, cost);
     Ok(code)
 }
 
@@ -125,7 +152,7 @@ unsafe fn check_in_full_at(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    code(unsafe { write_in_full(table, policy, key, length, Some(now), cost, out) })
+    code(unsafe { write_in_full(Asked::new(table, policy, key, length, Some(now), cost), out) })
 }
 
 /// # Safety
@@ -140,7 +167,7 @@ unsafe fn check_in_full(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    code(unsafe { write_in_full(table, policy, key, length, None, cost, out) })
+    code(unsafe { write_in_full(Asked::new(table, policy, key, length, None, cost), out) })
 }
 
 /// Compiled once for both kinds of time, because the arithmetic of a full decision costs more than a call.
@@ -148,20 +175,11 @@ unsafe fn check_in_full(
 /// # Safety
 /// As the public calls.
 #[inline(never)]
-unsafe fn write_in_full(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    now: Option<u64>,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> Result<i32, i32> {
-    // SAFETY: by the caller's promise.
-    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
+unsafe fn write_in_full(asked: Result<Asked<'_>, i32>, out: *mut tollbar_decision) -> Result<i32, i32> {
+    let Asked { table, policy, key, now, cost } = asked?;
     // SAFETY: by the caller's promise.
     let size = unsafe { usual_size_at(out) }?;
-    match table.decide::<Result<Decision, TableError>>(PolicyId::new(policy), key, now, cost) {
+    match table.decide::<Result<Decision, TableError>>(policy, key, now, cost) {
         // SAFETY: size_at has inspected it; writable by the caller's promise.
         Ok(decision) => unsafe { put(out, size, &decision) },
         Err(error) => Err(table_code(error)),
@@ -170,18 +188,8 @@ unsafe fn write_in_full(
 
 /// # Safety
 /// As the public calls.
-unsafe fn peek(
-    table: *const tollbar_table,
-    policy: u32,
-    key: *const c_void,
-    length: usize,
-    now: Option<u64>,
-    cost: u64,
-    out: *mut tollbar_decision,
-) -> Result<i32, i32> {
-    // SAFETY: by the caller's promise.
-    let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-    let policy = PolicyId::new(policy);
+unsafe fn peek(asked: Result<Asked<'_>, i32>, out: *mut tollbar_decision) -> Result<i32, i32> {
+    let Asked { table, policy, key, now, cost } = asked?;
     if out.is_null() {
         let Code(code) = table.peek_for(policy, key, now, cost);
         return Ok(code);

@@ -4,7 +4,7 @@ use super::boundary::*;
 use super::status::*;
 use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of};
-use tollbar::algorithm::Rule;
+use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::clock::Tsc;
 use tollbar::limiter::State;
 use tollbar::policy::{text, Anchor, Keep, Kind, Mode, Policy, PolicyError, Rate, Unit};

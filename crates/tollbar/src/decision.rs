@@ -93,6 +93,19 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// An admission after which `remaining` permits are left, at any time.
+    #[inline(always)]
+    pub const fn admitted(remaining: u64) -> Decision {
+        Decision {
+            verdict: Verdict::Allowed,
+            reason: Reason::Admitted,
+            remaining,
+            retry_after: 0,
+            reset_after: 0,
+            bound: 0,
+        }
+    }
+
     /// Whether the request may pass.
     #[inline(always)]
     pub const fn is_allowed(&self) -> bool {

@@ -195,17 +195,10 @@ static PyMethodDef client_methods[] = {
 };
 
 static PyType_Slot client_slots[] = {
-    { Py_tp_new, client_new },
-    { Py_tp_dealloc, client_dealloc },
+    CORE_SLOTS(client),
     { Py_tp_traverse, client_traverse },
     { Py_tp_clear, client_clear },
-    { Py_tp_methods, client_methods },
     { 0, NULL },
 };
 
-PyType_Spec redis_client_spec = {
-    .name = "tollbar._redis.Client",
-    .basicsize = sizeof(redis_client),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .slots = client_slots,
-};
+CORE_TYPE(redis_client_spec, "tollbar._redis.Client", redis_client, Py_TPFLAGS_HAVE_GC, client_slots);

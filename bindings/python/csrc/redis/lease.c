@@ -201,16 +201,9 @@ static PyGetSetDef lease_getset[] = {
 };
 
 static PyType_Slot lease_slots[] = {
-    { Py_tp_new, lease_new },
-    { Py_tp_dealloc, lease_dealloc },
-    { Py_tp_methods, lease_methods },
+    CORE_SLOTS(lease),
     { Py_tp_getset, lease_getset },
     { 0, NULL },
 };
 
-PyType_Spec redis_lease_spec = {
-    .name = "tollbar._redis.Lease",
-    .basicsize = sizeof(redis_lease),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = lease_slots,
-};
+CORE_TYPE(redis_lease_spec, "tollbar._redis.Lease", redis_lease, Py_TPFLAGS_BASETYPE, lease_slots);

@@ -70,7 +70,7 @@ impl Node {
                 if taken.low {
                     self.nudge(hash, key, now, 1);
                 }
-                allowed(taken.left)
+                Decision::admitted(taken.left)
             }
             None => self.without_lease(hash, key, now, cost),
         }
@@ -85,12 +85,12 @@ impl Node {
             return never(left);
         }
         if left >= cost && left != 0 {
-            return allowed(left);
+            return Decision::admitted(left);
         }
         let (policy, bytes) = reserve_key(key);
         let own = self.reserve.peek_at(policy, bytes, now, cost);
         match own.is_allowed() {
-            true => allowed(left.max(own.remaining)),
+            true => Decision::admitted(left.max(own.remaining)),
             false => {
                 let (reason, wait) = match self.circuit(now) {
                     Circuit::Closed if self.dry_until(hash) > now => (Reason::StoreDenied, own.retry_after),
@@ -262,7 +262,7 @@ impl Node {
             Fallback::Allow => {
                 self.nudge(hash, key, now, cost);
                 self.count(Count::Uncounted, cost);
-                return allowed(0).because(Reason::StoreDown);
+                return Decision::admitted(0).because(Reason::StoreDown);
             }
             Fallback::Deny => {
                 self.nudge(hash, key, now, cost);
@@ -280,7 +280,7 @@ impl Node {
             // If the ring has no room for the debt, the request is denied, and the permits drawn from the reserve are lost.
             if own.is_allowed() && self.write_message(hash, key, cost, want) {
                 self.count(if closed { Count::Overdrawn } else { Count::FallbackPermits }, cost);
-                let admitted = allowed(own.remaining);
+                let admitted = Decision::admitted(own.remaining);
                 return if closed { admitted } else { admitted.because(Reason::StoreDown) };
             }
             if !own.is_allowed() {
@@ -427,18 +427,6 @@ fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
         (SINGLE, b"*")
     } else {
         (KEYED, key)
-    }
-}
-
-#[inline(always)]
-fn allowed(remaining: u64) -> Decision {
-    Decision {
-        verdict: Verdict::Allowed,
-        reason: Reason::Admitted,
-        remaining,
-        retry_after: 0,
-        reset_after: 0,
-        bound: 0,
     }
 }
 

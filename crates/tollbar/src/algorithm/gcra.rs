@@ -128,11 +128,6 @@ impl Gcra {
         self
     }
 
-    /// Whether words of slots have room for a floor, so that permits can be given back there.
-    pub(crate) const fn has_floors(&self) -> bool {
-        self.floors.exist()
-    }
-
     /// The units of the state word.
     pub const fn grid(&self) -> &Grid {
         &self.grid
@@ -396,6 +391,14 @@ impl Algorithm for Gcra {
 
     fn refill(&self) -> Option<u64> {
         Some(self.grid.nanos(self.grid.per_permit().get()))
+    }
+
+    /// `None` at the few rates at which words have no room for floors.
+    fn refill_in_slots(&self) -> Option<u64> {
+        match self.floors.exist() {
+            true => self.refill(),
+            false => None,
+        }
     }
 
     /// Gives back the permits that the limit has not refilled since the charge: [`GiveBack`] proves why no more is safe.

@@ -241,6 +241,17 @@ pub trait Algorithm: Copy + Send + Sync {
         None
     }
 
+    /// [`Algorithm::refill`] of a table's keys: `None` also if a key's word has no room for what a give-back needs.
+    fn refill_in_slots(&self) -> Option<u64> {
+        self.refill()
+    }
+
+    /// The state of a key that a reset leaves in its slot, of an algorithm of which no state but the fresh word expires. It admits as much as
+    /// a fresh state. `None` if a reset gives the key another slot.
+    fn unused_in_slot(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether [`Algorithm::reserve`] works: the state can hold a debt beyond the present.
     const BOOKS_AHEAD: bool = false;
 

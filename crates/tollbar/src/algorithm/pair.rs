@@ -333,6 +333,11 @@ impl Algorithm for Pair {
         Some(self.steps.nanos(self.slow.permit.get()))
     }
 
+    /// The slow bucket takes nothing back in a slot, so the list is charged last.
+    fn refill_in_slots(&self) -> Option<u64> {
+        None
+    }
+
     /// Up to a debt of one burst in each bucket.
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         if cost == 0 || now > LAST {

@@ -8,7 +8,7 @@
 //!
 //! Most admitted in any window of any length, until a reset: `limit`.
 
-use super::{Algorithm, Charged, GiveBack, Returned, Rule, Step};
+use super::{Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{LAST, NEVER};
 
@@ -19,9 +19,6 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The state of a slot whose key has used nothing.
-    pub(crate) const UNUSED: u64 = word(0);
-
     /// Compiles a policy of kind [`Kind::Quota`] whose limit is not 0.
     ///
     /// # Errors
@@ -48,25 +45,6 @@ impl Quota {
         match now <= LAST {
             true => self.limit.saturating_sub(used(state)),
             false => 0,
-        }
-    }
-}
-
-impl Rule {
-    /// The state of a key that a reset leaves in its slot, because no state of the rule but the fresh word expires. It admits as much as a fresh
-    /// state. `None` if a reset gives the key another slot.
-    pub(crate) fn unused_in_slot(&self) -> Option<u64> {
-        match self {
-            Rule::Quota(_) => Some(Quota::UNUSED),
-            Rule::Closed
-            | Rule::Gcra(_)
-            | Rule::Ban(_)
-            | Rule::Pair(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_)
-            | Rule::Pacer(_)
-            | Rule::WarmUp(_) => None,
         }
     }
 }
@@ -122,6 +100,11 @@ impl Algorithm for Quota {
             0 => 0,
             _ => NEVER,
         }
+    }
+
+    /// No permit is used.
+    fn unused_in_slot(&self) -> Option<u64> {
+        Some(word(0))
     }
 
     /// All permits are used: no state expires before [`NEVER`].

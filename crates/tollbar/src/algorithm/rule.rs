@@ -118,23 +118,6 @@ impl Rule {
         }
     }
 
-    /// [`Algorithm::refill`] of a table's keys: `None` also for lists, and for the few rates of gcra at which a key's word has no room for what a give-back needs.
-    pub fn refill_in_slots(&self) -> Option<u64> {
-        match self {
-            Rule::Gcra(gcra) if gcra.has_floors() => gcra.refill(),
-            // A list's slow bucket takes nothing back in a slot, so the list is charged last.
-            Rule::Gcra(_) | Rule::Pair(_) => None,
-            Rule::Closed
-            | Rule::Ban(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::Quota(_)
-            | Rule::WeightedWindow(_)
-            | Rule::Pacer(_)
-            | Rule::WarmUp(_) => self.refill(),
-        }
-    }
-
     /// Whether a request may ask that permits are left after it. A rule that lends may admit a cost and refuse a smaller one's reserve.
     pub(crate) fn keeps_reserves(&self) -> bool {
         match self {
@@ -284,6 +267,15 @@ impl Algorithm for Rule {
     #[inline]
     fn refill(&self) -> Option<u64> {
         each!(self, a => a.refill(), None)
+    }
+
+    #[inline(never)]
+    fn refill_in_slots(&self) -> Option<u64> {
+        each!(self, a => a.refill_in_slots(), None)
+    }
+
+    fn unused_in_slot(&self) -> Option<u64> {
+        each!(self, a => a.unused_in_slot(), None)
     }
 
     #[inline]

@@ -72,14 +72,7 @@ fn sum(all: Taken, one: Taken, binds: bool) -> Taken {
 }
 
 /// The decision without a limit, and the answer to an admission if the caller wants the verdict only.
-const UNLIMITED: Decision = Decision {
-    verdict: Verdict::Allowed,
-    reason: Reason::Admitted,
-    remaining: u64::MAX,
-    retry_after: 0,
-    reset_after: 0,
-    bound: 0,
-};
+const UNLIMITED: Decision = Decision::admitted(u64::MAX);
 /// A refusal whose cause is over by now.
 const PASSED_REFUSAL: Decision =
     Decision { verdict: Verdict::Denied, reason: Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0, bound: 0 };

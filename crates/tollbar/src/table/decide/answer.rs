@@ -45,7 +45,7 @@ pub trait Answer: Sized {
 
 /// An admission that charges no slot.
 pub(crate) const fn uncharged(reason: Reason) -> Decision {
-    Decision { verdict: Verdict::Allowed, reason, remaining: u64::MAX, retry_after: 0, reset_after: 0, bound: 0 }
+    Decision::admitted(u64::MAX).because(reason)
 }
 
 /// A refusal for ever.

@@ -33,11 +33,7 @@ impl Table {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
-            Err(decided) => {
-                let decision = decided?;
-                self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
-                return Ok(decision);
-            }
+            Err(decided) => return self.count_unprobed(policy, decided),
         };
         if version.multi_word.is_some() || !version.rule.keeps_reserves() {
             return Err(TableError::Policy(PolicyError::OptionMismatch));

@@ -226,10 +226,7 @@ impl Table {
             Ok((version, hash)) => self.decide_hashed(version, hash, now, cost),
             Err(decided) => {
                 self.policies.memory.note_time(now.unwrap_or_else(|| self.now()));
-                if let Ok(decision) = &decided {
-                    self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
-                }
-                A::of(decided)
+                A::of(self.count_unprobed(policy, decided))
             }
         }
     }
@@ -410,6 +407,14 @@ impl Table {
             true => Err(Ok(uncharged(Reason::Exempt))),
             false => Ok((version, hash)),
         }
+    }
+
+    /// Counts a decision on an empty or an exempt key.
+    fn count_unprobed(&self, policy: PolicyId, decided: Result<Decision, TableError>) -> Result<Decision, TableError> {
+        if let Ok(decision) = &decided {
+            self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
+        }
+        decided
     }
 
     /// Finds the first two buckets of a key's hash under its policy, without touching them.

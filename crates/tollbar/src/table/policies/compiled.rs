@@ -17,7 +17,7 @@ use super::multi_word::MultiWord;
 use super::records::{policy_of, version_of};
 use super::{Policies, PolicyId, ROUNDS};
 use crate::algorithm::gcra::{Plain, TAT_MOST};
-use crate::algorithm::{Rule, Step};
+use crate::algorithm::{Algorithm, Rule, Step};
 use crate::policy::Policy;
 use crate::sync::{boxed, AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
