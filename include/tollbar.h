@@ -329,9 +329,10 @@ int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);
 
-/* Writes the time in nanoseconds in which a permit that a table's key gets back (tollbar_table_cancel) would have come back by itself, at
- * most. TOLLBAR_NO_TIME if keys under the policy get no permits back. tollbar_take_many charges limits in the order of this time. Returns 0,
- * or the error that tollbar_policy_spec_validate would return. */
+/* Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit, the longest one if there are two rates.
+ * TOLLBAR_NO_TIME: a table gives no permits back to keys under this policy (tollbar_table_cancel). TOLLBAR_NO_TIME - 1: a lifetime quota, which
+ * refills none. tollbar_take_many charges limits in the order of this time. Returns 0, or the error that tollbar_policy_spec_validate would
+ * return. */
 int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec,
                                    uint64_t *refill_ns);
 
@@ -1019,7 +1020,7 @@ int32_t tollbar_table_now(const tollbar_table *table,
  * -------------------------------------------------------------------------------------------- */
 
 /* A rate limits how many requests begin in a time. It does not limit how many run: if each takes ten times as long, ten times as many run. An
- * in-flight table limits how many a key has open at one time: requests, connections, uploads.
+ * in-flight table limits how many requests, connections or uploads a key has open at one time.
  *
  *     tollbar_in_flight_options options = TOLLBAR_IN_FLIGHT_OPTIONS_INIT;
  *     tollbar_in_flight *uploads;
@@ -1033,21 +1034,24 @@ int32_t tollbar_table_now(const tollbar_table *table,
  *     receive(upload);
  *     tollbar_in_flight_release(uploads, ticket);
  *
- * A key never has more permits in flight than the limit, whatever processes and threads do. A permit that is free is taken by two atomic swaps,
- * without a lock, a system call or an allocation.
+ * A key never has more permits in flight than the limit, however processes and threads interleave. If no other thread changes the key's slot, an
+ * acquisition is two atomic read-modify-write operations. It takes no lock and allocates nothing. It makes system calls only if it is the
+ * first of its process, or if it meets the limit or a full table.
  *
- * Each view of a table is an *owner* from its first permit on. A process that ends, or is killed, needs to release nothing: as soon as another
- * process is refused by the same key, it asks the system after the owners that have some of that key, at most once a millisecond each, and what
- * a dead one had is free again. Nothing sweeps the table, and no request waits. A process that is stopped, or whose first thread has ended,
- * lives, and keeps its permits. So does one that calls exec: close the table before.
+ * Each view of a table is an *owner* from its first permit on. A process that ends, or is killed, needs to release nothing. When the key refuses a
+ * request of another process, that process asks the system which owners of the key's permits have ended, at most once a millisecond for each owner.
+ * It frees the permits of those owners and tries again. Nothing sweeps the table, and no request waits. A process that is stopped, or whose first
+ * thread has ended, still lives, and keeps its permits. So does a process that calls exec: close the table before.
  *
- * A child that is forked is another owner. It can use its parent's view, and cannot release its parent's tickets.
+ * A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets.
  *
- * The limit is each call's own, so it may change at any time. If it is below what is in flight, permits are refused until enough of them are released.
- * A call may also be refused that meets others of the same key on every one of 24 tries, when the limit is nearly reached.
+ * Each call gives its own limit, so the limit may change at any time. If more permits than the new limit are in flight, calls are refused until
+ * enough of them are released. Near the limit a call may be refused although a permit is free, if it meets calls of other threads for the same key
+ * at each of 24 attempts.
  *
- * A *send window* is the same for one process and without keys: 8 bytes of yours, as the send window of TCP. The receiver gives permits back one
- * by one (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). A window is used with one of the two.
+ * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's memory, as the send window of TCP does. The receiver
+ * acknowledges permits one by one (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). Use only one of the two
+ * calls for a window.
  *
  *     static tollbar_send_window window;
  *     tollbar_send_window_resize(&window, 4);
@@ -1061,19 +1065,19 @@ int32_t tollbar_table_now(const tollbar_table *table,
 /* The call opens a file whatever its owner and permissions are (TOLLBAR_TABLE_TRUST_ANYONE). */
 #define TOLLBAR_IN_FLIGHT_TRUST_ANYONE 1u
 
-/* This process's view of an in-flight table. Any number of threads may use it at once, on both sides of a fork, in all calls but
- * tollbar_in_flight_close. */
+/* This process's view of an in-flight table. Any number of threads may use it at once, and a forked child may use it, too. Only
+ * tollbar_in_flight_close needs the view for itself. */
 typedef struct tollbar_in_flight tollbar_in_flight;
 
 /* How an in-flight table is made. Start from TOLLBAR_IN_FLIGHT_OPTIONS_INIT. */
 typedef struct tollbar_in_flight_options {
     /* sizeof(tollbar_in_flight_options), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* The number of processes that have the same key at one time. 0: 8. A key has room for four times as many, and at least for 32. */
+    /* The number of processes that have permits of one key at one time. 0: 8. A key has room for four times as many, and at least for 32. */
     uint32_t processes;
-    /* The number of keys that can have permits in flight at one time. A key that several processes have counts once for each. */
+    /* The number of keys that can have permits in flight at one time. A key with permits of several processes counts once for each process. */
     uint64_t capacity;
-    /* The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode` does not let write. */
+    /* The permissions of a new file. 0 means 0600. The call refuses an existing file that more users may write than `mode` lets write. */
     uint32_t mode;
     /* TOLLBAR_IN_FLIGHT_ flags. */
     uint32_t flags;
@@ -1082,13 +1086,13 @@ typedef struct tollbar_in_flight_options {
 /* A permit in flight. It is plain data: any thread of the process may release it. 0 is no ticket. */
 typedef uint64_t tollbar_ticket;
 
-/* A send window: one word of yours, which threads share. Zeroes are a window of 0 permits; tollbar_send_window_resize gives it its limit. */
+/* A send window: one word of the caller's memory, which threads may share. If it is 0, the limit is 0; tollbar_send_window_resize sets the limit. */
 typedef struct tollbar_send_window {
     /* The library's own. */
     uint64_t word;
 } tollbar_send_window;
 
-/* What a send window holds at one instant. sent and acknowledged count permits modulo 2^22; their difference is in flight. */
+/* The state of a send window at one instant. `sent` and `acknowledged` count permits modulo 2^22. Their difference is in flight. */
 typedef struct tollbar_send_window_state {
     /* sizeof(tollbar_send_window_state), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -1096,7 +1100,7 @@ typedef struct tollbar_send_window_state {
     uint32_t limit;
     /* The number of the last permit that was sent. */
     uint32_t sent;
-    /* The number of the last permit that was acknowledged, or, with tollbar_send_window_release, how many have come back. */
+    /* The number of the last permit that was acknowledged. With tollbar_send_window_release: how many permits were released, modulo 2^22. */
     uint32_t acknowledged;
     /* Permits sent and not acknowledged. */
     uint32_t in_flight;
@@ -1137,61 +1141,63 @@ int32_t tollbar_in_flight_attach(void *memory,
                                  size_t size,
                                  tollbar_in_flight **out);
 
-/* Makes this process an owner now. Without it the first tollbar_in_flight_acquire does so, with some system calls. TOLLBAR_E_OWNERS_FULL: 1,024
- * owners use the table. */
+/* Makes this process an owner now, so that its first tollbar_in_flight_acquire makes no system calls for it. TOLLBAR_E_OWNERS_FULL: 1,024 owners
+ * use the table. */
 int32_t tollbar_in_flight_join(const tollbar_in_flight *table);
 
-/* Takes a permit of a key, unless `limit` are in flight. The limit may be another in each call. With TOLLBAR_ALLOWED `*ticket` is to be
- * given to tollbar_in_flight_release.
+/* Takes a permit of a key, unless `limit` permits of the key are in flight. Each call may give another limit. With TOLLBAR_ALLOWED the caller
+ * gives `*ticket` to tollbar_in_flight_release, once.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error: TOLLBAR_E_IN_FLIGHT_FULL if no slot is free where the key's are, and
- * TOLLBAR_E_OWNERS_FULL. If processes that were killed hold those slots, the slots are free again within about a second of the first such
- * call. A key has at most 2,097,120 permits in flight, whatever its limit. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error. TOLLBAR_E_IN_FLIGHT_FULL: no slot is free among those that the key may use. Before
+ * that, at most once a second, the call frees the slots of killed processes and tries again. TOLLBAR_E_OWNERS_FULL: as tollbar_in_flight_join.
+ * A key has at most 2,097,120 permits in flight, whatever its limit. */
 int32_t tollbar_in_flight_acquire(const tollbar_in_flight *table,
                                   const void *key,
                                   size_t length,
                                   uint32_t limit,
                                   tollbar_ticket *ticket);
 
-/* Gives a permit back. TOLLBAR_E_TICKET, and nothing changes: 0, a ticket that has been released, a ticket of another view of the table, or
- * one that this process has inherited by a fork.
+/* Releases a permit. TOLLBAR_E_TICKET, and nothing changes, if `ticket` is 0, has been released, belongs to another view of the table, or was
+ * acquired by this process's parent before a fork.
  *
- * Release each ticket once. Tickets of one key are alike, and a slot whose permits have all been released may go to another key of the same
- * process, whose tickets are then the same numbers. So a second release may release another live permit of this process. The limit may
- * then admit one more than it should, and the release of that permit's owner gets TOLLBAR_E_TICKET. */
+ * Release each ticket once. Tickets of one key may be equal numbers, and so may tickets of two keys of one process, because a slot that has
+ * become free may go to another key. So a second release of one ticket may release another permit of this process. The key may then have one
+ * permit more than its limit in flight, and the release of that other permit returns TOLLBAR_E_TICKET. */
 int32_t tollbar_in_flight_release(const tollbar_in_flight *table,
                                   tollbar_ticket ticket);
 
-/* Writes to `*count` how many permits of a key are in flight. Permits of a process that was killed are among them until somebody is refused. */
+/* Writes to `*count` how many permits of a key are in flight. The count includes permits of a killed process until the key refuses a request of
+ * another process. */
 int32_t tollbar_in_flight_count(const tollbar_in_flight *table,
                                 const void *key,
                                 size_t length,
                                 uint64_t *count);
 
-/* Ends this process's view of a table that no call is using, and releases all permits that this process still has. With NULL the call does
- * nothing. */
+/* Closes this process's view of a table and releases all permits that the process acquired through it. No other call may use the view at the same
+ * time or later. The table stays for other processes. With NULL the call does nothing. */
 void tollbar_in_flight_close(tollbar_in_flight *table);
 
-/* Sends `permits`, all or none: TOLLBAR_ALLOWED, or TOLLBAR_DENIED if fewer are usable. `*last`, unless NULL, gets the number of the last
- * one. */
+/* Sends `permits` permits: TOLLBAR_ALLOWED, or TOLLBAR_DENIED, and it sends none, if fewer are usable. The call writes the number of the last
+ * permit to `*last`, unless `last` is NULL. */
 int32_t tollbar_send_window_acquire(tollbar_send_window *window,
                                     uint32_t permits,
                                     uint32_t *last);
 
-/* Gives back `permits` in flight, whichever they are. TOLLBAR_E_TICKET, and nothing changes, if fewer are in flight. */
+/* Releases any `permits` of the permits in flight. TOLLBAR_E_TICKET, and nothing changes, if fewer are in flight. */
 int32_t tollbar_send_window_release(tollbar_send_window *window,
                                     uint32_t permits);
 
-/* Gives back all permits up to number `last`, a number that tollbar_send_window_acquire has given. TOLLBAR_E_TICKET, and nothing changes, if they had come back already or none of this number
- * is in flight. */
+/* Releases all permits up to number `last`, which a call of tollbar_send_window_acquire has written. TOLLBAR_E_TICKET, and nothing changes, if no
+ * permit in flight has this number. */
 int32_t tollbar_send_window_acknowledge(tollbar_send_window *window,
                                         uint32_t last);
 
-/* Sets the limit, 1,048,575 at most (TOLLBAR_E_OUT_OF_RANGE). Below what is in flight nothing is usable until enough has come back. */
+/* Sets the limit, 1,048,575 at most (TOLLBAR_E_OUT_OF_RANGE). If more permits are in flight than the new limit, none is usable until enough of
+ * them are released. */
 int32_t tollbar_send_window_resize(tollbar_send_window *window,
                                    uint32_t limit);
 
-/* Reads a window. */
+/* Writes the state of a window to `*out`. */
 int32_t tollbar_send_window_read(const tollbar_send_window *window,
                                  tollbar_send_window_state *out);
 
@@ -1329,7 +1335,7 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
 #define TOLLBAR_LIMIT_OF_PERMIT(in_flight, key, length, most, ticket)                                \
     { NULL, NULL, (key), (length), 1, 0, (most), (in_flight), (ticket) }
 
-/* An answer to be filled in. */
+/* An outcome to be filled in. */
 #define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
@@ -1633,18 +1639,18 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
  * 14. Classes: requests that leave permits for others
  * -------------------------------------------------------------------------------------------- */
 
-/* Classes of requests share one limit, and the lower ones leave head-room for the higher ones. The highest class calls the plain check, and each
- * other class gives the number of permits that it leaves:
+/* Classes of requests can share one limit. A lower class leaves a number of permits, its *reserve*, to the higher classes. The highest class calls
+ * the plain check, and each other class gives its reserve:
  *
  *     result = urgent ? tollbar_limiter_check(limiter, 1, NULL)
  *                     : tollbar_limiter_check_leaving(limiter, 1, 20, NULL);
  *
- * Under "100/s" the other requests stop exactly when 20 permits are left. A refusal's `retry_after` is the earliest time at which the cost and
- * the reserve are there. A reserve is of the burst, and not of the rate: while higher classes take all that is refilled, lower ones get nothing.
- * A request that is refused for the reserve counts as a refusal for a ban.
+ * Under "100/s" the library refuses the other requests when 20 or fewer permits are left. A refusal's `retry_after_ns` is the time until the cost
+ * and the reserve are there. The reserve is a part of the burst and not of the rate: while higher classes take every permit that is refilled,
+ * lower classes get none. A refusal because of the reserve counts toward a ban.
  *
- * Policies that lend (`borrow`, pacer, warm-up), sliding windows and logs, and limiters with credit keep no reserve. Credit that threads have of a
- * hot key counts as taken, so such a key may keep back more than the reserve. */
+ * Policies that lend (`borrow`, pacer, warm-up), sliding windows, logs and limiters with credit have no reserve. Credit that threads hold for a hot
+ * key counts as taken, so the check of such a key may leave more than the reserve. */
 /* tollbar_limiter_check for a request that passes only if at least `reserve` permits are left after it. TOLLBAR_NEVER if the cost and the
  * reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter that cannot keep a reserve. */
 int32_t tollbar_limiter_check_leaving(const tollbar_limiter *limiter,
@@ -1683,14 +1689,14 @@ int32_t tollbar_table_check_leaving_at(const tollbar_table *table,
  * 15. Queues: items that leave at a policy's pace
  * -------------------------------------------------------------------------------------------- */
 
-/* A limiter refuses what is above its rate. A queue keeps it, up to a bound, and hands it out later, in the order in which it came: text
- * messages to a gateway that takes ten a second, jobs for workers that may not be flooded.
+/* A limiter refuses requests above its rate. A queue keeps them as items, up to a bound, and gives them out later in the order of their offers: for
+ * example text messages to a gateway that takes ten a second.
  *
  *     tollbar_queue *outbox;
  *     if (tollbar_queue_from_text("10/s algo pacer", 1000, &outbox, NULL) != 0)        // up to 1,000 messages wait
  *         return 1;
  *     ...
- *     tollbar_queue_run(outbox, send_message, gateway);          // in a thread of yours: calls send_message(gateway, message) for each
+ *     tollbar_queue_run(outbox, send_message, gateway);          // in a thread of the caller's: calls send_message(gateway, message) for each
  *     ...
  *     if (tollbar_queue_offer(outbox, message, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
@@ -1698,15 +1704,14 @@ int32_t tollbar_table_check_leaving_at(const tollbar_table *table,
  * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps, tollbar_queue_next_departure says when it will next
  * return an item, and tollbar_queue_take_within sleeps.
  *
- * The policy admits items when they leave, not when they come. So a worker that was late does not catch up by a burst, unless the policy
- * has one: `slack` of a pacer, `burst` of a token bucket. Items leave in the order of their offers. Offers that overlap in time may come in
- * either order.
+ * The policy charges an item when it leaves, not when it is offered. So a worker that was late gets no burst to catch up, unless the policy has
+ * one: `slack` of a pacer, `burst` of a token bucket. Two offers that overlap in time may enter in either order.
  *
- * No call locks. Only _new, _from_text and _free allocate. Only _run, _offer_within and _take_within sleep. An offer, a take, a cancellation,
- * a close or a stop enters the kernel if it has such a caller to wake.
+ * No call takes a lock. Only _new and _from_text allocate, and _free frees. Only _run, _offer_within and _take_within sleep. An offer, a take, a
+ * cancellation, a close or a stop makes a system call only to wake such a sleeper.
  *
- * A spare bucket, which keeps what overflows and feeds it back when there is room, is a larger `capacity`: `ahead` of the ticket says whether the
- * item waits behind more items than the first bucket would hold.
+ * Some designs have a spare bucket, which holds the items that overflow a first one. Here this is a larger `capacity`: `ahead` of an item's ticket
+ * is the number of items before it, so it says whether the item would have overflowed.
  */
 
 /* A queue. Threads of one process share it. */
@@ -1841,8 +1846,8 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
 
 #ifdef TOLLBAR_EXPERIMENTAL
 
-/* How many requests may a server have at one time? Too few leave it idle, too many wait in its queue, and the right number changes when a
- * machine is lost. An adaptive limit learns it from how long the requests take:
+/* How many requests should a server have at one time? With too few it is idle, with too many they wait in its queue, and the best number changes
+ * when the server's capacity does. An adaptive limit learns this number from the latencies of the requests:
  *
  *     tollbar_adaptive_options options = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
  *     static tollbar_adaptive server;
@@ -1858,31 +1863,36 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  *     answer = ask(server_address);
  *     tollbar_adaptive_release(&server, ticket, answer ? TOLLBAR_OUTCOME_ANSWERED : TOLLBAR_OUTCOME_DROPPED, now() - begin);
  *
- * TOLLBAR_ADAPTIVE_OPTIONS_INIT has windows of 100 ms: the releases of a window are one sample. With a sample for each of thousands of
- * releases a second (`window_ns` 0), an overload of seconds becomes Gradient2's long-term latency, and the limit rises until it limits nothing.
+ * TOLLBAR_ADAPTIVE_OPTIONS_INIT has windows of 100 ms. All releases of a window are one sample. Gradient2's long-term latency is a mean over about
+ * 600 samples. So if each release is a sample (`window_ns` 0) and there are thousands a second, this mean follows an overload within a second, and
+ * Gradient2 raises the limit instead of lowering it.
  *
- * The calls take no lock and never wait. The limit stays from `least` to `most`, and never drops to probe the latency.
+ * The calls take no lock and never wait. The limit stays between `least` and `most`. The library never lowers it only to measure the latency of an
+ * idle server.
  *
- * tollbar_adaptive_acquire counts in these 128 bytes, so a process that is killed leaves its permits in flight there. Where processes share a
- * limit, put it into shared memory and let an in-flight table count: tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.
+ * tollbar_adaptive_acquire counts permits in the limit's own 128 bytes, so the permits of a killed process stay in flight there. If processes share
+ * a limit, put it into shared memory and let an in-flight table count: tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.
  */
 
-/* Netflix's Gradient2: the limit shrinks by the ratio of the long-term latency to the present one, and else grows by 4 a sample, smoothed. */
+/* Netflix's Gradient2. A sample raises the limit by 0.8. If its latency is above 1.5 times the long-term latency, it also lowers the limit, in
+ * proportion to the excess and by up to a tenth. A sample with less than half of the limit in flight changes nothing. */
 #define TOLLBAR_ADAPTIVE_GRADIENT2 0u
 
-/* Additive increase, multiplicative decrease: a drop or a latency above `timeout_ns` takes a tenth away, any other sample adds one. */
+/* Additive increase, multiplicative decrease. A dropped request or a latency above `timeout_ns` lowers the limit by a tenth. Any other sample
+ * raises it by 1, if at least half of the limit is in flight. */
 #define TOLLBAR_ADAPTIVE_AIMD 1u
 
 /* The request was answered. Its latency counts. */
 #define TOLLBAR_OUTCOME_ANSWERED 0u
 
-/* The server refused the request, or it timed out. AIMD lowers the limit. Gradient2 looks at latencies only, and takes no sample. */
+/* The server refused the request, or the request timed out. AIMD lowers the limit. Gradient2 uses latencies only, so it takes no sample. */
 #define TOLLBAR_OUTCOME_DROPPED 1u
 
-/* The request says nothing about the server. It is no sample. */
+/* The request says nothing about the server, for example because the client gave it up. The limit takes no sample. */
 #define TOLLBAR_OUTCOME_IGNORED 2u
 
-/* A limit and what it admits: 128 bytes of yours, which threads share, and processes in shared memory. Zeroes are a limit of 0. */
+/* A limit and the count of its permits in flight: 128 bytes of the caller's memory. Threads may share it, and processes in shared memory. If all
+ * bytes are 0, the limit is 0. */
 typedef struct tollbar_adaptive {
     /* The library's own. */
     uint64_t words[16];
@@ -1902,14 +1912,14 @@ typedef struct tollbar_adaptive_options {
     uint32_t most;
     /* Must be 0. */
     uint32_t reserved;
-    /* Of TOLLBAR_ADAPTIVE_AIMD: a latency above it counts as a drop. Otherwise 0. */
+    /* With TOLLBAR_ADAPTIVE_AIMD: a latency above this counts as a dropped request. With TOLLBAR_ADAPTIVE_GRADIENT2 it must be 0. */
     uint64_t timeout_ns;
-    /* The nanoseconds after which the releases so far are one sample: their mean latency and their most permits in flight. A sample
-     * has at least ten releases. 0: each release is a sample. */
+    /* The length of a window in nanoseconds. All releases of a window are one sample: their mean latency, and the most permits that were in
+     * flight at any of them. A window with fewer than ten releases goes on. 0: each release is a sample. */
     uint64_t window_ns;
 } tollbar_adaptive_options;
 
-/* What a limit is at one instant. */
+/* The state of a limit at one instant. */
 typedef struct tollbar_adaptive_state {
     /* sizeof(tollbar_adaptive_state), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -1926,34 +1936,38 @@ typedef struct tollbar_adaptive_state {
 int32_t tollbar_adaptive_init(tollbar_adaptive *limit,
                               const tollbar_adaptive_options *options);
 
-/* Takes a permit. TOLLBAR_DENIED: as many as the limit are in flight. With TOLLBAR_ALLOWED `*ticket` is to be given to
- * tollbar_adaptive_release. It is a ticket of this limit only. */
+/* Takes a permit. TOLLBAR_DENIED: as many permits as the limit are in flight. With TOLLBAR_ALLOWED the caller gives `*ticket` to
+ * tollbar_adaptive_release of the same limit, once. */
 int32_t tollbar_adaptive_acquire(tollbar_adaptive *limit,
                                  tollbar_ticket *ticket);
 
-/* Gives a permit back, and feeds the limit: what became of the request (TOLLBAR_OUTCOME_*), and how long it took. TOLLBAR_E_TICKET, and nothing
- * changes, if `ticket` is 0 or nothing is in flight. Release each ticket once. */
+/* Releases a permit. The limit learns from the request's `outcome` (TOLLBAR_OUTCOME_*) and from `latency_ns`, which the caller measures always
+ * from the same point, such as the acquisition.
+ *
+ * Release each ticket once. TOLLBAR_E_TICKET if `ticket` is 0 or no permit is in flight, TOLLBAR_E_OUT_OF_RANGE if there is no such outcome:
+ * nothing has changed. */
 int32_t tollbar_adaptive_release(tollbar_adaptive *limit,
                                  tollbar_ticket ticket,
                                  uint32_t outcome,
                                  uint64_t latency_ns);
 
-/* tollbar_adaptive_release at the caller's time, by which windows end. */
+/* tollbar_adaptive_release at the caller's time. A window ends by this time (`window_ns`). */
 int32_t tollbar_adaptive_release_at(tollbar_adaptive *limit,
                                     tollbar_ticket ticket,
                                     uint32_t outcome,
                                     uint64_t latency_ns,
                                     uint64_t now_ns);
 
-/* tollbar_in_flight_acquire with the present limit: the table counts the permits of all processes, and `*limit` counts none. */
+/* tollbar_in_flight_acquire of a key with the present value of `*limit`. The table counts the permits of all processes. `*limit` counts none of
+ * them. */
 int32_t tollbar_adaptive_acquire_key(tollbar_adaptive *limit,
                                      const tollbar_in_flight *table,
                                      const void *key,
                                      size_t length,
                                      tollbar_ticket *ticket);
 
-/* tollbar_in_flight_release of a permit of the key, which feeds the limit as tollbar_adaptive_release does. TOLLBAR_E_TICKET, and nothing
- * changes: as tollbar_in_flight_release. */
+/* tollbar_in_flight_release of a ticket of tollbar_adaptive_acquire_key. The limit learns from the outcome and the latency, as in
+ * tollbar_adaptive_release. */
 int32_t tollbar_adaptive_release_key(tollbar_adaptive *limit,
                                      const tollbar_in_flight *table,
                                      const void *key,
@@ -1962,15 +1976,15 @@ int32_t tollbar_adaptive_release_key(tollbar_adaptive *limit,
                                      uint32_t outcome,
                                      uint64_t latency_ns);
 
-/* Reads a limit. */
+/* Writes the state of a limit to `*out`. */
 int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
                               tollbar_adaptive_state *out);
 
-/* Gradient2 with windows of 100 ms. The limit begins at 20, and stays from 1 to 1000. */
+/* Gradient2 with windows of 100 ms. The limit begins at 20, and stays between 1 and 1000. */
 #define TOLLBAR_ADAPTIVE_OPTIONS_INIT                                                                \
     { (uint32_t)sizeof(tollbar_adaptive_options), TOLLBAR_ADAPTIVE_GRADIENT2, 20, 1, 1000, 0, 0, 100000000 }
 
-/* An answer to be filled in. */
+/* A state to be filled in. */
 #define TOLLBAR_ADAPTIVE_STATE_INIT { (uint32_t)sizeof(tollbar_adaptive_state), 0, 0, 0 }
 
 #endif /* TOLLBAR_EXPERIMENTAL */
@@ -2130,8 +2144,8 @@ int32_t tollbar_route(const tollbar_node *nodes,
  * 20. HTTP: header fields for clients, and what a client reads of them
  * -------------------------------------------------------------------------------------------- */
 
-/* A server that refuses a request should tell the client when to come back, and a client that is told should wait. tollbar_http_fields writes what
- * the server says, from the decisions that it has anyway:
+/* A server that refuses a request should tell the client when to try again. tollbar_http_fields writes the header fields that say so, from the
+ * decisions about the request:
  *
  *     uint64_t more = TOLLBAR_NO_TIME;
  *     tollbar_table_more_after(table, PER_MINUTE, user, user_length, 1, &decision, &more);
@@ -2142,12 +2156,13 @@ int32_t tollbar_route(const tollbar_node *nodes,
  *
  * For a request that "100/min burst 20" admits, this writes
  *
- *     RateLimit-Policy: "per-minute";q=100;w=60       a hundred in sixty seconds
- *     RateLimit: "per-minute";r=19;t=1                nineteen are left now, and there are more in a second
+ *     RateLimit-Policy: "per-minute";q=100;w=60       100 permits in 60 seconds
+ *     RateLimit: "per-minute";r=19;t=1                19 permits are left now, and more in a second
  *
- * Times are whole seconds, rounded up, so no client comes too early. `t` is never later than Retry-After. A period that is no whole number of
- * seconds is written as a pair of the same rate. Drafts 00 to 07 and the X-RateLimit- fields have room for one limit: they describe the limit
- * that binds, which is of those that refuse the one with the longest wait, and if none refuses, the one with the fewest permits left.
+ * Times are whole seconds, rounded up, so a client that waits so long does not come too early. `t` is at most Retry-After. A period that is not a
+ * whole number of seconds is rounded up to one, and the permits are scaled to the same rate, rounded down. Drafts 00 to 07 and the X-RateLimit-
+ * fields have room for one limit, the one that binds: if limits refuse, the one of them with the longest wait, and otherwise the one with the
+ * fewest permits left.
  */
 
 /* Retry-After, of a refused request: seconds, rounded up. */
@@ -2162,7 +2177,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
 /* RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers 00 to 06. */
 #define TOLLBAR_HTTP_DRAFT_06 8
 
-/* RateLimit and RateLimit-Policy of draft 07, where limits have no names. */
+/* RateLimit and RateLimit-Policy of draft 07. They do not name limits. */
 #define TOLLBAR_HTTP_DRAFT_07 16
 
 /* RateLimit and RateLimit-Policy of drafts 08 to 11. */
@@ -2171,17 +2186,18 @@ int32_t tollbar_route(const tollbar_node *nodes,
 /* The most limits of tollbar_http_fields and tollbar_http_problem. */
 #define TOLLBAR_HTTP_LIMITS_MOST 64
 
-/* A limit of a request, as clients are told of it. */
+/* A limit of a request and its decision, for the fields that tell a client about it. */
 typedef struct tollbar_http_limit {
     /* The name that clients see. Bytes other than printable ASCII are written as `?`. */
     const char *name;
     /* The bytes of the name. */
     size_t name_length;
-    /* The limit's policy. Of a list the fields describe the policy that bound. */
+    /* The limit's policy. If it is a list of two rates, the fields describe the rate that bound the decision. */
     const tollbar_policy_spec *policy;
-    /* What it decided. */
+    /* The limit's decision about the request. */
     const tollbar_decision *decision;
-    /* Nanoseconds until more permits are left (tollbar_table_more_after). TOLLBAR_NO_TIME: unknown, or all are there. */
+    /* Nanoseconds until more permits are left than the decision's `remaining` (tollbar_table_more_after). TOLLBAR_NO_TIME: unknown, or no permit
+     * is missing. */
     uint64_t more_after_ns;
     /* The partition key (`pk` of drafts 08 to 11), which clients see. NULL: none. */
     const void *partition;
@@ -2189,7 +2205,7 @@ typedef struct tollbar_http_limit {
     size_t partition_length;
 } tollbar_http_limit;
 
-/* What a server's header fields say. UINT64_MAX: they do not say it. */
+/* The limits that a server's header fields describe. A field of this struct is UINT64_MAX if no header field gives it. */
 typedef struct tollbar_http_seen {
     /* sizeof(tollbar_http_seen), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -2201,19 +2217,20 @@ typedef struct tollbar_http_seen {
     uint64_t window_ns;
     /* The permits left. */
     uint64_t remaining;
-    /* Nanoseconds until more permits are left. */
+    /* Nanoseconds until more permits than `remaining` are left. */
     uint64_t more_after_ns;
     /* Nanoseconds to wait before the next request (Retry-After). */
     uint64_t retry_after_ns;
 } tollbar_http_seen;
 
-/* Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
- * and a NUL after the last one.
+/* Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`. A field is a line: its name, a colon, a space,
+ * the value, CR and LF. A NUL follows the last line.
  *
- * `fields` is the sum of TOLLBAR_HTTP_ numbers, of the two LEGACY and of the three DRAFT ones at most one each (TOLLBAR_E_OUT_OF_RANGE). `utc_ns`
- * is the time in nanoseconds since 1970; only TOLLBAR_HTTP_LEGACY_EPOCH uses it. `length`, unless NULL, gets the text's length without the NUL.
- * If the buffer is too small, the call writes `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL. 300 bytes, and for each limit 100, four times
- * its name and three times its partition key, are enough. */
+ * `fields` is a sum of TOLLBAR_HTTP_ numbers, with at most one of the two LEGACY numbers and at most one of the three DRAFT numbers
+ * (TOLLBAR_E_OUT_OF_RANGE). `utc_ns` is the time in nanoseconds since 1970; only TOLLBAR_HTTP_LEGACY_EPOCH uses it. The call writes the text's
+ * length without the NUL to `*length`, unless `length` is NULL. If the buffer is too small, the call still writes `*length`, and returns
+ * TOLLBAR_E_BUFFER_TOO_SMALL. A buffer is large enough if it has 300 bytes, and for each limit 100 bytes, 4 for each byte of its name and 3 for
+ * each byte of its partition key. */
 int32_t tollbar_http_fields(const tollbar_http_limit *limits,
                             size_t count,
                             uint32_t fields,
@@ -2222,8 +2239,8 @@ int32_t tollbar_http_fields(const tollbar_http_limit *limits,
                             size_t capacity,
                             size_t *length);
 
-/* Writes the body of a refusal into `buffer`, as tollbar_http_fields does: a problem in JSON (RFC 9457, media type application/problem+json) with
- * the names of the limits that refuse. `status` is the status of the answer, such as 429. */
+/* Writes the body of a refusal's answer into `buffer`: a problem in JSON (RFC 9457, media type application/problem+json) with the names of the
+ * limits that refuse. `status` is the answer's HTTP status, such as 429. For the other arguments see tollbar_http_fields. */
 int32_t tollbar_http_problem(const tollbar_http_limit *limits,
                              size_t count,
                              uint32_t status,
@@ -2231,21 +2248,23 @@ int32_t tollbar_http_problem(const tollbar_http_limit *limits,
                              size_t capacity,
                              size_t *length);
 
-/* Reads what a server says about its limits from `length` bytes of its answer's header: lines of a name, a colon and a value, with LF or CR LF.
- * Other fields are skipped, and malformed ones ignored.
+/* Reads a server's limits from `length` bytes of its answer's header. Each line is a name, a colon and a value, and ends with LF or CR LF. The
+ * call skips other fields and ignores malformed ones.
  *
- * Returns TOLLBAR_YES if it has found anything, else TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since 1970, for dates. It reads
- * every dialect that tollbar_http_fields writes. If an answer has several, the newest counts; of several limits the one with the fewest permits
- * left. X-RateLimit-Reset counts as milliseconds since 1970 from 10^12 on, as seconds since 1970 from 10^9 on, and below as seconds from now. */
+ * Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since
+ * 1970; dates and epochs are counted from it. The call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
+ * newest counts. If a field describes several limits, the one with the fewest permits left counts. X-RateLimit-Reset has no standard: a number
+ * from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as seconds from now. */
 int32_t tollbar_http_read(const char *text,
                           size_t length,
                           uint64_t utc_ns,
                           tollbar_http_seen *out);
 
-/* Writes to `*more_ns` how many nanoseconds after `decision` the key has more permits than it left: what a client may wait for. Never later than
- * the decision's `retry_after_ns`. TOLLBAR_NO_TIME: all permits are there, more never come, or a policy that lends has some left.
+/* Writes to `*more_ns` how many nanoseconds after `decision` the key will have more permits than `decision->remaining`. If the decision is a
+ * refusal, that is at most its `retry_after_ns`. TOLLBAR_NO_TIME: no permit is missing, none will come back, or the policy lends (`borrow`, pacer,
+ * warm-up) and has permits left.
  *
- * `cost` is the cost that was decided. Returns 0 or an error. It peeks at the key at most once. */
+ * `cost` is the cost of the request that was decided. Returns 0 or an error. The call peeks at the key at most once, and charges nothing. */
 int32_t tollbar_table_more_after(const tollbar_table *table,
                                  uint32_t policy,
                                  const void *key,
@@ -2254,7 +2273,7 @@ int32_t tollbar_table_more_after(const tollbar_table *table,
                                  const tollbar_decision *decision,
                                  uint64_t *more_ns);
 
-/* tollbar_table_more_after at the caller's time, which is the decision's. */
+/* tollbar_table_more_after at the caller's time. Give the time of the decision. */
 int32_t tollbar_table_more_after_at(const tollbar_table *table,
                                     uint32_t policy,
                                     const void *key,
@@ -2270,21 +2289,21 @@ int32_t tollbar_limiter_more_after(const tollbar_limiter *limiter,
                                    const tollbar_decision *decision,
                                    uint64_t *more_ns);
 
-/* tollbar_limiter_more_after at the caller's time, which is the decision's. */
+/* tollbar_limiter_more_after at the caller's time. Give the time of the decision. */
 int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
                                       uint64_t cost,
                                       uint64_t now_ns,
                                       const tollbar_decision *decision,
                                       uint64_t *more_ns);
 
-/* What is seen, to be filled in. */
+/* An answer's limits to be filled in. */
 #define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 21. Metrics: counts and sizes for Prometheus
  * -------------------------------------------------------------------------------------------- */
 
-/* A process that has limiters and tables tells Prometheus about them with one call:
+/* One call writes the counters of a process's limiters and tables for Prometheus:
  *
  *     const tollbar_metrics_source sources[] = {{"api", 3, limiter, NULL}, {"logins", 6, NULL, logins}};
  *     char text[16384];
@@ -2292,48 +2311,50 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
  *     if (tollbar_metrics(sources, 2, TOLLBAR_METRICS_PROMETHEUS, text, sizeof text, &length) == 0)
  *         answer("text/plain; version=0.0.4", text, length);
  *
- * The metrics, each with the label `limit`, which is the source's name:
+ * These are the metrics. The label `limit` of each is the source's name:
  *
  *     tollbar_decisions_total{policy,verdict}         decisions by the policy's number, verdict allowed, denied or never
  *     tollbar_policy_info{policy,text}                1; the policy's text
- *     tollbar_clock_backward_total                    requests with an earlier time than one before them
+ *     tollbar_clock_backward_total                    requests whose time is earlier than a previous request's
  *     tollbar_waiting                                 callers that sleep (limiters)
- *     tollbar_table_slots, tollbar_table_used_slots   places for keys, and those that are taken
+ *     tollbar_table_slots, tollbar_table_used_slots   slots, and those that hold a key
  *     tollbar_table_size_bytes, tollbar_table_overrides
  *     tollbar_table_inserts_total, _evictions_total, _refused_keys_total, _inherited_keys_total, _untracked_keys_total, _resets_total,
  *     _retries_total
  *
- * No key is ever a label. The call takes no permits. It reads counters that decisions write anyway, so metrics cost decisions nothing.
+ * No key is ever a label. The call takes no permits. It reads counters that each decision writes with or without metrics, so metrics add nothing to
+ * the cost of a decision.
  * examples/metrics has alerts and a dashboard.
  */
 
 /* Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`. */
 #define TOLLBAR_METRICS_PROMETHEUS 0
 
-/* OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. Nothing may follow it. */
+/* OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. The text ends with the line `# EOF`, after which
+ * the format allows no further metrics. */
 #define TOLLBAR_METRICS_OPENMETRICS 1
 
 /* The most sources of tollbar_metrics. */
 #define TOLLBAR_METRICS_MOST 64
 
-/* A limiter or a table whose metrics are wanted. */
+/* A limiter or a table, and the name of its series. */
 typedef struct tollbar_metrics_source {
-    /* The label `limit` of its series, in UTF-8. The names of the sources of a call must differ. */
+    /* The value of the label `limit` of its series, in UTF-8. The sources of a call must have different names. */
     const char *name;
     /* The bytes of the name. */
     size_t name_length;
-    /* Either a limiter or a table; the other one is NULL. */
+    /* The limiter. NULL if the source is a table. */
     const tollbar_limiter *limiter;
-    /* A table: the decisions of all processes that share it. */
+    /* The table, whose counters count the decisions of all processes that share it. NULL if the source is a limiter. */
     const tollbar_table *table;
 } tollbar_metrics_source;
 
-/* Writes the metrics of `count` sources into `buffer`, with a NUL: decisions by policy and verdict, sizes, evictions, clock steps.
+/* Writes the metrics of `count` sources into `buffer`, and a NUL: decisions by policy and verdict, sizes, evictions, clock steps.
  *
  * `format` is TOLLBAR_METRICS_PROMETHEUS or TOLLBAR_METRICS_OPENMETRICS. There are at most TOLLBAR_METRICS_MOST sources
- * (TOLLBAR_E_OUT_OF_RANGE). A source that names no limiter and no table, or both, is TOLLBAR_E_LIMITS; a name that is not UTF-8 is
- * TOLLBAR_E_OUT_OF_RANGE. `length`, unless NULL, gets the text's length without the NUL. If the buffer is too small, the call writes `length`
- * and returns TOLLBAR_E_BUFFER_TOO_SMALL; numbers may grow until the next call, so leave some room. */
+ * (TOLLBAR_E_OUT_OF_RANGE). TOLLBAR_E_LIMITS: a source has neither a limiter nor a table, or both. TOLLBAR_E_OUT_OF_RANGE: a name is not UTF-8.
+ * The call writes the text's length without the NUL to `*length`, unless `length` is NULL. If the buffer is too small, the call still writes
+ * `*length`, and returns TOLLBAR_E_BUFFER_TOO_SMALL. Counters may gain digits until the next call, so make the next buffer a little larger. */
 int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t count,
                         uint32_t format,

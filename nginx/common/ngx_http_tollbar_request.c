@@ -25,7 +25,7 @@ ngx_int_t ngx_http_tollbar_key_too_long(ngx_http_request_t *r, ngx_http_tollbar_
     return NGX_DECLINED;
 }
 
-/* During the delay nginx only tests whether the client has gone. */
+/* During the delay nginx reads no body, and only tests whether the client has closed the connection. */
 ngx_int_t ngx_http_tollbar_delay(ngx_http_request_t *r, ngx_msec_t wait)
 {
     ngx_event_t *read = r->connection->read;

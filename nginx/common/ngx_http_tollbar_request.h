@@ -18,8 +18,8 @@ ngx_int_t ngx_http_tollbar_key_compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http
 /* Logs that a key is too long for any limit. Returns NGX_DECLINED. */
 ngx_int_t ngx_http_tollbar_key_too_long(ngx_http_request_t *r, ngx_http_tollbar_key_t *key, ngx_str_t *value);
 
-/* Delays the request by its connection's write event. Returns the phase handler's return value. After the delay nginx runs the phases again, beginning with
- * that handler. */
+/* Delays the request by the timer of its connection's write event. Returns the phase handler's return value. After the delay nginx runs the phases
+ * again, beginning with that handler. */
 ngx_int_t ngx_http_tollbar_delay(ngx_http_request_t *r, ngx_msec_t wait);
 
 /* Evaluates the key. NGX_DECLINED: it is empty or too long, so the request is not limited. NGX_ABORT: it cannot be evaluated. */

@@ -27,7 +27,7 @@ ngx_tollbar_where_t ngx_tollbar_conf_here(ngx_conf_t *cf);
 /* Logs a message about the directive at `where`, after nginx has read past it. */
 void ngx_tollbar_conf_late(ngx_conf_t *cf, const ngx_tollbar_where_t *where, const char *format, ...);
 
-/* Logs a message with one "%V", and refuses the configuration. */
+/* Logs a message about `argument`, which replaces the "%V" in `message`, and refuses the configuration. */
 char *ngx_tollbar_conf_refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument);
 
 /* Setters for ngx_command_t. The first sets a field to one of the words of `post`, an array of ngx_conf_enum_t. The second sets the
@@ -56,7 +56,7 @@ char *ngx_tollbar_conf_hot_keys(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *k
 /* Parses the value of on_full. NGX_ERROR: it is none of its words. */
 ngx_int_t ngx_tollbar_conf_on_full(const u_char *word);
 
-/* Parses N[.N] ["r/" [N] UNIT], where the unit is ms, s, m, min, h or d, and a second by default. Returns NULL, or the expectation for a message. */
+/* Parses N[.N] ["r/" [N] UNIT], where UNIT is ms, s, m, min, h or d. Without UNIT it is a second. Returns NULL, or for a message what is expected. */
 const char *ngx_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy);
 
 /* Whether a table can hold the policy with this burst. If not, logs the largest burst that it can hold. */
@@ -74,8 +74,8 @@ typedef struct {
     u_char text[48];
 } ngx_tollbar_seldom_t;
 
-/* Whether to log the message now. A process logs one line a second, and counts the others. The caller appends `text` to the line: it is empty or has
- * the number of lines left out since the last one. */
+/* Whether to log the message now. A process logs at most one line of the kind a second, and counts the others. The caller appends `text` to the
+ * line. If lines were left out since the last one, `text` has their number, and otherwise it is empty. */
 ngx_flag_t ngx_tollbar_seldom(ngx_tollbar_seldom_t *message);
 
 #endif

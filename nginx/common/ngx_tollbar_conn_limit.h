@@ -1,5 +1,4 @@
-/* Limits on open requests or connections, for the modules of http and stream. It uses ngx_tollbar_conn_zone.h, and neither http nor
- * stream. */
+/* Limits on open requests or connections. The modules for http and for stream share this code, which uses neither http nor stream. */
 
 #ifndef NGX_TOLLBAR_CONN_LIMIT_H
 #define NGX_TOLLBAR_CONN_LIMIT_H
@@ -13,7 +12,8 @@ typedef struct {
     ngx_uint_t most;
 } ngx_tollbar_conn_limit_t;
 
-/* A request's or connection's record. It is in a cleanup of its pool, whose handler is ngx_tollbar_conn_record_leave. */
+/* The limits that count a request or connection. The record is the data of a cleanup of the request's pool, whose handler is
+ * ngx_tollbar_conn_record_leave. */
 typedef struct {
     ngx_uint_t status;
     ngx_uint_t held_n;
@@ -27,26 +27,27 @@ typedef struct {
 /* The values of $tollbar_conn_status, by the number of the status. */
 extern ngx_str_t ngx_tollbar_conn_statuses[];
 
-/* Reads `NAME NUMBER` and appends the limit to `limits`, those of the level, and to `all`, those of the configuration. Both have elements
- * ngx_tollbar_conn_limit_t and may be zeroed. */
+/* Reads `NAME NUMBER` and appends the limit to `limits`, the limits of the level, and to `all`, the limits of the configuration. Both arrays have
+ * elements ngx_tollbar_conn_limit_t. An array that is all zero bytes is initialised. */
 char *ngx_tollbar_conn_limits_read(ngx_conf_t *cf, void *tag, ngx_array_t *limits, ngx_array_t *all);
 
 /* Called after all directives have been read. Checks that the zones of all limits are declared. */
 ngx_int_t ngx_tollbar_conn_limits_check(ngx_conf_t *cf, ngx_array_t *all);
 
-/* `zones` holds pointers to structs that begin with an ngx_tollbar_conn_zone_t. */
+/* Call ngx_tollbar_conn_zone_join and ngx_tollbar_conn_zone_part for each zone. `zones` holds pointers to structs that begin with an
+ * ngx_tollbar_conn_zone_t. */
 void ngx_tollbar_conn_zones_join(ngx_array_t *zones, ngx_log_t *log);
 void ngx_tollbar_conn_zones_part(ngx_array_t *zones);
 
-/* Makes a record with room for so many limits. It leaves all of them when nginx destroys the pool. */
+/* Makes a record with room for `limits` limits. When nginx destroys the pool, no limit counts the record any more. */
 ngx_tollbar_conn_record_t *ngx_tollbar_conn_record_add(ngx_pool_t *pool, ngx_uint_t limits);
 
-/* Enters a limit. NGX_OK: it is counted, or admitted without a count. NGX_DECLINED: it is refused, has left the limits before this
- * one, and has been logged at `level`. */
+/* Counts the record by one more limit. NGX_OK: the limit counts it, or its zone is full and admits it uncounted. NGX_DECLINED: the limit refuses it.
+ * Then the limits before this one no longer count it, and the refusal has been logged, at `level` if the limit was reached. */
 ngx_int_t ngx_tollbar_conn_record_enter(ngx_tollbar_conn_record_t *record, ngx_tollbar_conn_limit_t *limit, ngx_str_t *key,
                                         ngx_flag_t dry_run, ngx_uint_t level, ngx_log_t *log);
 
-/* Leaves all limits that count the record. */
+/* Ends the counting of the record by all limits. */
 void ngx_tollbar_conn_record_leave(void *record);
 
 #endif

@@ -9,7 +9,7 @@ static size_t least(const zone_t *zone);
 static int32_t acquire(zone_t *zone, ngx_str_t *key, ngx_uint_t limit, tollbar_ticket *ticket);
 static void close_table(void *data);
 
-/* Longer keys of the table are put together in memory of the allocator. */
+/* `acquire` builds a key of the table on the stack if it has at most this many bytes. */
 #define USUAL_KEY 512
 
 char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, zone_t *zone)
@@ -154,7 +154,7 @@ static int32_t acquire(zone_t *zone, ngx_str_t *key, ngx_uint_t limit, tollbar_t
     return rc;
 }
 
-/* nginx calls this with the zone mapped. Its memory is new, or in a reload that kept the zone still in use. */
+/* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that keeps the zone, still in use by the old workers. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     zone_t *zone = shm_zone->data;
@@ -177,8 +177,7 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     return NGX_OK;
 }
 
-/* Makes the table of a new zone in all memory that the slab allocator can give. The slab's header stays at the start of the zone, because nginx
- * checks its mutex whenever a worker dies. */
+/* Makes the table of a new zone, as `make` in ngx_tollbar_zone.c does. */
 static ngx_int_t make(ngx_shm_zone_t *shm_zone)
 {
     zone_t *zone = shm_zone->data;
@@ -203,7 +202,8 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone)
     return error == 0 ? NGX_OK : NGX_ERROR;
 }
 
-/* The options of a table for as many workers as there may be. The number chooses the room for a key: more processes are counted, too. */
+/* The options of a table. `processes` is the number of workers, or of processors if that is higher. It only sets the room of each key: the table
+ * counts more processes, too. */
 static tollbar_in_flight_options options_of(const zone_t *zone, uint64_t capacity)
 {
     ngx_core_conf_t *core = (ngx_core_conf_t *) ngx_get_conf(zone->cycle->conf_ctx, ngx_core_module);
@@ -224,8 +224,9 @@ static size_t least(const zone_t *zone)
     return (size_t) bytes;
 }
 
-/* Frees this process's view when nginx frees the configuration. The zone's memory may be unmapped already. A master is no owner, and its view does not touch that
- * memory. A process without a master is an owner: its view of memory that no later configuration uses stays until the process ends. */
+/* nginx calls this when it frees the configuration, and may have unmapped the zone's memory before. Closing the view of an owner writes to that
+ * memory, and closing any other view does not. A master is no owner, so its view is closed. A process without a master is an owner. Its view is
+ * closed only if a later configuration still uses the memory (`kept`), and otherwise stays until the process ends. */
 static void close_table(void *data)
 {
     zone_t *zone = data;

@@ -1,10 +1,10 @@
-/* A zone of nginx's shared memory in which requests or connections are counted: what the modules for http and for stream have in common. The
- * zone holds an in-flight table of the library (tollbar.h, "In flight").
+/* A zone of nginx's shared memory that counts open requests or connections, for the modules of http and stream. The zone holds an in-flight table
+ * of the library (tollbar.h, "In flight").
  *
  * The master makes the table before it forks, and no process takes the zone's mutex. Each worker becomes an owner. On a reload a zone of the
- * same size keeps its memory, and the requests of old workers still count. If the zone's key has changed, old and new workers count apart in
- * the same memory, because the table's keys begin with the text of the zone's key. A zone of another size begins empty: requests of old
- * workers do not count in it. They do not count for another binary either, which has memory of its own.
+ * same size keeps its memory, and the requests of old workers still count. If the zone's key has changed, old and new workers count separately in
+ * the same memory, because the table's keys begin with the text of the zone's key. A zone of another size begins empty: requests of old workers do
+ * not count in it. After an upgrade of nginx's binary the zone begins empty, too, because the new binary has its own memory.
  *
  * A module's order of calls:
  *
@@ -22,8 +22,9 @@
 #include "ngx_tollbar_conf.h"
 #include "tollbar.h"
 
-/* The highest limit, and the most processes of one table. */
+/* The highest limit. */
 #define NGX_TOLLBAR_CONN_MOST 65535
+/* The most processes of one table. */
 #define NGX_TOLLBAR_CONN_OWNERS 1024
 
 /* Modules put this first in a struct of their own, which is their shm_zone->data. */
@@ -36,12 +37,12 @@ typedef struct {
     ngx_str_t keys;
     /* on_full=allow: a request without a slot is admitted and not counted. */
     ngx_flag_t allow_when_full;
-    /* Limits the log lines about a full zone, and the attempts to join. */
+    /* Limits the log lines about a full zone, and the attempts to become an owner, to one a second. */
     ngx_tollbar_seldom_t full;
     /* This process's view of the table. NULL after exit_process. */
     tollbar_in_flight *table;
     ngx_flag_t joined;
-    /* A later configuration of this process uses the same memory. */
+    /* Whether a later configuration of this process uses the same memory. */
     ngx_flag_t kept;
 } ngx_tollbar_conn_zone_t;
 
@@ -57,13 +58,19 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, ngx_tollbar_conn_zon
 /* Reads `NAME NUMBER`. */
 char *ngx_tollbar_conn_limit_read(ngx_conf_t *cf, void *tag, ngx_shm_zone_t **shm_zone, ngx_uint_t *limit);
 
+/* Makes this process an owner of the table. */
 void ngx_tollbar_conn_zone_join(ngx_tollbar_conn_zone_t *zone, ngx_log_t *log);
+
+/* Closes this process's view of the table. Its requests no longer count. */
 void ngx_tollbar_conn_zone_part(ngx_tollbar_conn_zone_t *zone);
 
-/* NGX_OK: counted, and `*held` says where. NGX_DECLINED: admitted without a count. NGX_BUSY: refused by the limit. NGX_ERROR: refused
- * because the zone is full, which is logged at most once a second. */
+/* Counts a request of the key. NGX_OK: the table counts it, and `*held` has the ticket. NGX_DECLINED: the zone is full, and the request is admitted
+ * without being counted. NGX_BUSY: the limit refuses it. NGX_ERROR: the zone is full, and the request is refused. This process logs a full zone at
+ * most once a second. */
 ngx_int_t ngx_tollbar_conn_zone_enter(ngx_tollbar_conn_zone_t *zone, ngx_str_t *key, ngx_uint_t limit, ngx_log_t *log,
                                       ngx_tollbar_conn_held_t *held);
+
+/* Ends the counting of a request. */
 void ngx_tollbar_conn_zone_leave(ngx_tollbar_conn_held_t *held);
 
 #endif

@@ -6,7 +6,7 @@ uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy
 {
     uint64_t refill;
 
-    /* A key of which a worker has had permits in advance takes none back. */
+    /* The library gives no permits back to a hot key, of which a worker may have taken permits in advance. */
     if (zone->hot_keys != 0 || tollbar_policy_spec_refill(policy, &refill) != 0) {
         return TOLLBAR_NO_TIME;
     }
@@ -36,8 +36,8 @@ static ngx_flag_t is_before(const void *one, const void *other, uint64_t (*refil
     if (refill(one) != refill(other)) {
         return refill(one) < refill(other);
     }
-    /* Descending by name: many configurations name their zones in ascending order, and a limit that is both last and charged first needs no
-     * peek. */
+    /* The order is descending by name, because many configurations name their zones in ascending order. A limit that is last in the configuration
+     * and first in this order needs no peek. */
     return ngx_memn2cmp(a->data, b->data, a->len, b->len) > 0;
 }
 

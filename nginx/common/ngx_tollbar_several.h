@@ -1,12 +1,21 @@
 /* Several limits of one request: all of them are charged, or none.
  *
  * A module peeks at all limits and then charges them, each at the time that its table's clock had at the peek. Another request may take the last
- * permits between the peek and the charge. Then the module gives back its charges of the limits before that one. tollbar_table_cancel gives back only
- * what keeps the bound, so no limit ever admits more than its bound.
+ * permits of a limit between the peek and the charge. Then the module gives back its charges of the limits before that one. tollbar_table_cancel
+ * gives back only permits that keep the bound, so no limit ever admits more than its bound.
  *
  * All requests charge in one order, so requests that race meet at the first limit that they share, and one of them passes. The limit that
  * refills a permit fastest comes first, and limits that take no permits back come last. tollbar_take_many has the same order. The modules do not
- * call it, because it costs a request half as many instructions again (docs/decisions/0025-several-limits-in-nginx.md). */
+ * call it, because it costs a request half as many instructions again (docs/decisions/0025-several-limits-in-nginx.md).
+ *
+ * The functions that decide a request or a connection return one of these results:
+ *
+ *     NGX_OK        admitted, perhaps after a delay
+ *     NGX_BUSY      refused by a limit
+ *     NGX_ERROR     refused because a zone returned an error, or because the value of a rate, a burst or a cost is invalid
+ *     NGX_DECLINED  no limit applies
+ *     NGX_ABORT     undecided: a key or a value cannot be evaluated, or there is no memory
+ */
 
 #ifndef NGX_TOLLBAR_SEVERAL_H
 #define NGX_TOLLBAR_SEVERAL_H
@@ -16,7 +25,7 @@
 #include <tollbar.h>
 #include "ngx_tollbar_zone.h"
 
-/* The nanoseconds in which the zone refills a permit that it takes back, at most. TOLLBAR_NO_TIME: its keys take no permits back. */
+/* The time in nanoseconds after which the policy has refilled one permit. TOLLBAR_NO_TIME: keys of the zone take no permits back. */
 uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy_spec *policy);
 
 /* The order in which the first `n` of `limits` are charged: their indices. `limits` holds pointers to structs that begin with an

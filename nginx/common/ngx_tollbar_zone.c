@@ -66,8 +66,8 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
     ngx_tollbar_zone_t *zone = shm_zone->data;
     ngx_tollbar_zone_t *old = former_table(shm_zone);
 
-    /* Old workers still use the old memory, so its table cannot become another one. A rate could change in it, but a debt would last as
-     * long as under the old rate. In a copy the debt is as many requests as before. */
+    /* Old workers still use the old memory, so another table needs new memory. A new rate does, too: the old table could take it, but each key
+     * would keep the time until its debt ends. A copy keeps the number of requests of the debt. */
     if (old == NULL || old->on_full != zone->on_full || !same_keys(old, zone) || !same_rates(old, zone)) {
         ngx_tollbar_zone_renew(shm_zone);
     } else {
@@ -133,7 +133,7 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     error = tollbar_table_get_stats(zone->table, &stats);
     for (n = 0; error == 0 && n < zone->policies_n; n++) {
         if (n < stats.policies) {
-            /* In nginx's own module a key keeps its excess over a reload, so that a larger burst admits more at once. */
+            /* TOLLBAR_KEEP_TIME, because a key of nginx's own module keeps its excess over a reload: a larger burst then admits more at once. */
             error = tollbar_table_set_policy(zone->table, n, &zone->policies[n], TOLLBAR_KEEP_TIME);
         } else {
             error = tollbar_table_add_policy(zone->table, &zone->policies[n], &number);
@@ -146,7 +146,7 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     }
 }
 
-/* nginx calls this with the zone mapped. Its memory is new, or in a reload that kept the zone still in use. */
+/* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that keeps the zone, still in use by the old workers. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
@@ -157,7 +157,7 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     if (pool->data == NULL) {
         return make(shm_zone, old != NULL && old->table != NULL && same_keys(old, zone) ? old : NULL);
     }
-    /* The table's memory reaches to the end of the zone, except for bytes of the slab that are less than a page. */
+    /* The call reads the table's size from its header. It only needs to know that the memory ends at the end of the zone. */
     error = tollbar_table_attach(pool->data, (size_t) (pool->end - (u_char *) pool->data), &zone->table);
     if (error == 0) {
         error = tollbar_table_set_hot_keys(zone->table, zone->hot_keys);
@@ -173,8 +173,8 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     return NGX_OK;
 }
 
-/* Makes the table of a new zone in all memory that the slab allocator can give. The slab's header stays at the start of the zone, because nginx checks its
- * mutex whenever a worker dies. */
+/* Makes the table of a new zone. The table takes all free pages of nginx's slab allocator. The allocator's header stays at the start of the zone,
+ * because nginx unlocks the mutex in it whenever a worker dies. */
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
@@ -198,7 +198,7 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     options.flags = TOLLBAR_TABLE_HAS_SEED;
     options.capacity = largest_capacity(&options, policies, policies_n, room);
     if (options.capacity == 0) {
-        /* The new policy cannot share a table with the old table's policies: leave these out. */
+        /* No table can hold the new policies and the old table's policies. Then the new table has the new ones only. */
         policies_n = zone->policies_n;
         options.capacity = largest_capacity(&options, policies, policies_n, room);
     }
@@ -219,8 +219,8 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     return NGX_OK;
 }
 
-/* The policies of a new table: those of the configuration, and those that requests added to the old table, because the copy needs the policies
- * of all its keys. */
+/* Lists the policies of a new table: those of the configuration, and after them those that requests added to the old table. The copy of the old
+ * table needs the policies of all its keys. */
 static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old, const tollbar_policy_spec **policies,
                                tollbar_policy_spec *added)
 {
@@ -350,8 +350,8 @@ static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_
     return a->keys.len == b->keys.len && ngx_memcmp(a->keys.data, b->keys.data, a->keys.len) == 0;
 }
 
-/* Frees this process's view when nginx frees the configuration. The zone's memory may be unmapped already, so this touches only the process's own
- * memory. */
+/* Closes this process's view. nginx calls this when it frees the configuration, and may have unmapped the zone's memory before. Closing a table's
+ * view touches only the process's own memory. */
 static void end_view(void *data)
 {
     ngx_tollbar_zone_t *zone = data;

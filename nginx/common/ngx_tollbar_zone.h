@@ -46,18 +46,18 @@ typedef struct {
     /* The seed of the hashes. A table that takes over another one's keys has the same seed. */
     uint64_t seed;
 
-    /* Limits the log lines of each error that has occurred. Errors that find no place share the last one. */
+    /* Limits the log lines of each error that has occurred. Errors beyond NGX_TOLLBAR_ZONE_ERRORS share the last entry. */
     struct {
         int32_t error;
         ngx_tollbar_seldom_t message;
     } failed[NGX_TOLLBAR_ZONE_ERRORS];
 } ngx_tollbar_zone_t;
 
-/* Adds a zone, or finds the zone of the same name and tag. Raises `size` to that of the smallest table for these policies, so that configurations of
- * nginx's own module stay valid. NULL after an error, which nginx has logged. */
+/* Adds a zone, or finds the zone of the same name and tag. If `size` is too small for a table of the zone's policies, the zone gets the smallest
+ * size that is not, so that configurations of nginx's own module stay valid. NULL after an error, which nginx has logged. */
 ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone);
 
-/* The size of a zone with the smallest table for these policies. 0 if no table can hold them. */
+/* The size of a zone with the smallest table for the zone's policies. 0 if no table can hold them. */
 size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone);
 
 /* The size of a zone from which `bytes` can be allocated in one piece. */
@@ -81,7 +81,7 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone);
 void ngx_tollbar_zone_keep(ngx_shm_zone_t *shm_zone);
 void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone);
 
-/* Logs that the zone gave no answer. This process logs each error at most once a second. */
+/* Logs that the zone's table returned an error. This process logs each error at most once a second. */
 void ngx_tollbar_zone_failed(ngx_shm_zone_t *shm_zone, ngx_log_t *log, int32_t error);
 
 /* Sets the configured policies in each zone's table. `zones` has elements ngx_shm_zone_t *. */

@@ -24,7 +24,7 @@
 
 /* A number of permits. */
 typedef struct {
-    /* NGX_CONF_UNSET: the directive does not give it, or gives it with variables. */
+    /* NGX_CONF_UNSET: the directive does not give a number, or gives one with variables (`text`). */
     ngx_int_t number;
     ngx_http_complex_value_t *text;
     /* Limits the log lines about values of `text` that are no numbers. */
@@ -62,10 +62,11 @@ struct ngx_http_tollbar_zone_s {
 typedef struct {
     const tollbar_policy_spec *policy;
     uint64_t cost;
-    /* Permits that this limit gives a fresh key, and permits beyond these that the table's policy would give. */
+    /* The permits that this limit lets a fresh key take. */
     uint64_t capacity;
+    /* The permits that the table's policy would let a fresh key take beyond `capacity`. */
     uint64_t spare;
-    /* Nanoseconds: the debt up to which a request is not delayed, its own cost included. */
+    /* Nanoseconds. The module delays a request if the key's debt, with the request's cost, is above this. */
     uint64_t undelayed;
     /* The policy's index in the table. */
     uint32_t number;
@@ -73,7 +74,8 @@ typedef struct {
     unsigned delays:1;
     /* The zone has a node. */
     unsigned leased:1;
-    /* One call to the table decides: no delay, no node, no ban, no charge after the answer, and the zone's own burst. */
+    /* One call to the table decides each request: the limit has the zone's own burst, does not delay, and has no node, no ban and no charge
+     * after the answer. */
     unsigned plain:1;
 } ngx_http_tollbar_resolved_t;
 
@@ -85,10 +87,10 @@ typedef struct {
     ngx_http_tollbar_zone_t *zone;
     ngx_http_tollbar_amount_t burst;
     ngx_http_tollbar_amount_t cost;
-    /* Requests; with `nodelay` NGX_MAX_INT_T_VALUE. */
+    /* The number of requests above the rate that are not delayed. With `nodelay` NGX_MAX_INT_T_VALUE. */
     ngx_int_t delay;
     ngx_uint_t status;
-    /* With `afterwards`: the statuses that are charged, one bit each. NULL: all. */
+    /* With `afterwards`: the module charges a request if its answer has one of these statuses, one bit each. NULL: all. */
     uint32_t *counted;
     /* With `afterwards`: a text that must be neither empty nor "0" for the request to be charged. NULL: no condition. */
     ngx_http_complex_value_t *when;
@@ -142,17 +144,17 @@ typedef struct {
     const ngx_http_tollbar_resolved_t *resolved;
     ngx_http_tollbar_resolved_t own;
     ngx_str_t key;
-    /* The time by the table's clock of the peek and of the charge. */
+    /* The time of the peek and of the charge, by the table's clock. */
     uint64_t now;
     /* The limit's decision, if `decided` is set. */
     uint64_t remaining;
     uint64_t reset_ns;
     uint64_t retry_ns;
     ngx_msec_t wait;
-    /* The policy of a list that bound. */
+    /* Which rate of a list of two bound the decision. */
     uint32_t bound;
     unsigned decided:1;
-    /* The peek has charged the request already. */
+    /* ngx_http_tollbar_peek_leased has charged the request. */
     unsigned charged:1;
     /* The limit has banned the key. */
     unsigned banned:1;
@@ -166,9 +168,9 @@ typedef struct {
     ngx_uint_t enforced;
     /* The limit that refuses, or else delays longest, or else has the fewest permits left. */
     ngx_http_tollbar_charge_t *binding;
-    /* The limit in a dry run that would refuse, or else delay longest. */
+    /* Of the limits in a dry run: the one that would refuse, or else delay longest. NULL: none. */
     ngx_http_tollbar_charge_t *dry;
-    /* Its result: NGX_OK, NGX_BUSY or NGX_ERROR. */
+    /* The result of `dry`: NGX_OK, NGX_BUSY or NGX_ERROR. */
     ngx_int_t dry_rc;
 } ngx_http_tollbar_outcome_t;
 
@@ -185,10 +187,10 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Whether a `return` on the level of `cf` always answers before limits are checked. 0 if that is unknown. */
+/* Whether a `return` on the level of `cf` always answers before nginx checks limits. 0 if the module cannot know. */
 ngx_flag_t ngx_http_tollbar_returns(ngx_conf_t *cf);
 
-/* Raises the policy's burst above that of any limit. The burst is small enough that the state word still counts fine steps. */
+/* Raises the policy's burst above that of any limit. The burst stays small enough that the state word has room for fine steps of time. */
 void ngx_http_tollbar_rate_widen(tollbar_policy_spec *policy);
 
 ngx_http_tollbar_rates_t *ngx_http_tollbar_rates_create(ngx_pool_t *pool);
@@ -233,22 +235,26 @@ ngx_int_t ngx_http_tollbar_peek(ngx_http_request_t *r, ngx_http_tollbar_charge_t
 /* ngx_http_tollbar_peek, but a refusal counts in the zone's statistics and toward a ban. */
 ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge);
 
-/* Store the table's decision without `spare`, and the time after which a refused request would pass. */
+/* Stores the table's decision in `charge`, with `spare` permits fewer left. */
 void ngx_http_tollbar_set_decision(ngx_http_tollbar_charge_t *charge, const tollbar_decision *decision);
+
+/* For a refused request: stores in `charge` the time after which it would pass. `verdict` is the table's verdict. */
 void ngx_http_tollbar_set_retry(ngx_http_tollbar_charge_t *charge, int32_t verdict);
 
-/* Count a verdict that the table has not counted: a refusal by a peek or by the limit's own burst, and any verdict. */
-void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge);
+/* Counts in the zone's statistics a verdict that the table has not counted. */
 void ngx_http_tollbar_count(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, int32_t verdict);
 
-/* Logs that a zone gives no answer. Returns NGX_ERROR. */
+/* Counts a refusal by a peek or by the limit's own burst, which the table has not counted. */
+void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge);
+
+/* Logs that the charge's zone returned an error. Returns NGX_ERROR. */
 ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, int32_t error);
 
 /* The handler of the preaccess phase. */
 ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r);
 
-/* Carries out a result: NGX_OK admits or delays the request, NGX_BUSY refuses it, NGX_ERROR refuses it because a zone gives no answer or a
- * value is invalid, and NGX_ABORT answers with status 500. Returns the phase handler's return value. */
+/* Carries out a result, as listed in ngx_tollbar_several.h: admits, delays or refuses the request, or answers with status 500. Returns the phase
+ * handler's return value. */
 ngx_int_t ngx_http_tollbar_answer(ngx_http_request_t *r, ngx_int_t rc, const ngx_http_tollbar_outcome_t *outcome);
 
 /* Adds the configured headers, and Retry-After to a refusal. */
@@ -257,11 +263,16 @@ ngx_int_t ngx_http_tollbar_add_headers(ngx_http_request_t *r, ngx_int_t rc, cons
 /* Nanoseconds as whole seconds, rounded up. */
 uint64_t ngx_http_tollbar_seconds(uint64_t ns);
 
-/* The variables: added before nginx reads the configuration, searched in it afterwards, and set for a request. $tollbar_status
- * also marks a request that has been counted, and keeps its value through subrequests and redirects. */
+/* Adds the module's variables, before nginx reads the configuration. */
 ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf);
+
+/* Finds out which of the variables the configuration uses, after nginx has read it. */
 ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf);
+
+/* Sets $tollbar_status. A request with this variable has been counted. Subrequests and redirects keep the value. */
 void ngx_http_tollbar_set_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, ngx_uint_t status);
+
+/* Sets the other variables. */
 void ngx_http_tollbar_set_variables(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, ngx_flag_t refused);
 
 #endif

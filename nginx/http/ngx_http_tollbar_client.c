@@ -9,8 +9,8 @@ typedef ngx_http_tollbar_client_t client_t;
 /* Milliseconds that an ending worker waits for the store at most. It serves no requests any more. */
 #define FLUSH 10
 
-/* Milliseconds between a new worker's ticks, and for how long it ticks so often. After a reload the old workers end one after the
- * other. A follower ticks only every 100 ms, and leases would run out before it takes over. */
+/* A new worker ticks every EAGER milliseconds for EAGER_FOR milliseconds. After a reload the old workers end one after the other, and with them
+ * the client that asks the store. Another client ticks only every 100 ms, so leases would run out before it takes over. */
 #define EAGER 10
 #define EAGER_FOR 3000
 
@@ -83,7 +83,7 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     }
     error = tollbar_lease_client_new(sync->lease, (const char *) sync->url.data, sync->url.len, NULL, &client->lease_client);
     if (error != 0) {
-        /* The worker starts nevertheless: the clients of other workers may ask, and without any the node falls back. */
+        /* The worker starts without a client. The client of another worker may ask the store, and without any client the node uses `fallback`. */
         ngx_tollbar_zone_failed(shm_zone, cycle->log, error);
         return NGX_OK;
     }
@@ -146,8 +146,8 @@ static void tick(client_t *client)
     ngx_add_timer(&client->timer, wait);
 }
 
-/* Watches the library's descriptor. The library closes a descriptor in one tick and opens the next in a later one, so a changed number shows
- * each change. Without a free nginx connection the client has only its timer, which reacts a little later. */
+/* Watches the library's descriptor. The library closes a descriptor in one tick and opens the next one in a later tick. So if the number is the same
+ * in two ticks, it is the same descriptor. If nginx has no free connection for it, the client has only its timer, and reacts a little later. */
 static void watch(client_t *client)
 {
     uint32_t events = 0;
@@ -169,7 +169,7 @@ static void watch(client_t *client)
     }
     c = client->connection;
     if (c != NULL) {
-        /* The tick has read and written all that it could. nginx watches an event only if `ready` is 0. */
+        /* nginx watches an event only if `ready` is 0. The tick before this has read and written as much as the socket allowed. */
         c->read->ready = !(events & TOLLBAR_EVENT_READ);
         c->write->ready = !(events & TOLLBAR_EVENT_WRITE);
         (void) ngx_handle_read_event(c->read, 0);

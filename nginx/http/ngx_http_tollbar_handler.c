@@ -12,8 +12,7 @@ typedef ngx_http_tollbar_outcome_t outcome_t;
 /* Up to so many limits need no memory from the request's pool. */
 #define USUAL_LIMITS 4
 
-/* The results below. NGX_OK: admitted, perhaps after a delay. NGX_BUSY: refused. NGX_ERROR: refused because a zone gives no answer or a value
- * is invalid. NGX_DECLINED: no limit applies. NGX_ABORT: a value cannot be evaluated. */
+/* The functions here that return ngx_int_t return a result of ngx_tollbar_several.h, except check, which returns the phase handler's value. */
 static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
@@ -87,8 +86,8 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
     return ngx_http_tollbar_answer(r, rc, &outcome);
 }
 
-/* Charges all enforced limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged first, because its charge
- * is a peek, too. Limits in a dry run are checked afterwards, one by one, for requests that the others admit. */
+/* Charges all enforced limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged first, because a refused
+ * charge takes nothing, as a peek does. If the enforced limits admit the request, the module then checks the limits in a dry run one by one. */
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
 {
     ngx_int_t rc;
@@ -105,7 +104,7 @@ static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *o
     return rc == NGX_OK && outcome->charges_n == 0 ? NGX_DECLINED : rc;
 }
 
-/* Peeks at all limits, also after a refusal, because the limit that refuses for longest determines Retry-After. */
+/* Peeks at all enforced limits. It goes on after a refusal, because the longest wait of all refusals becomes Retry-After. */
 static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
 {
     limit_t **limits = conf->limits.elts;
@@ -137,8 +136,8 @@ static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *out
             }
         }
         if (rc == NGX_BUSY) {
-            /* A refused request counts once, at the first limit that refuses it. A node has counted its own refusal, and peek_and_count the
-             * refusals of its limits. */
+            /* A refused request counts once, at the first limit that refuses it. A node counts its own refusals, and
+             * ngx_http_tollbar_peek_and_count has counted those of its limits. */
             if (worst == NGX_OK && !charge->resolved->leased && !charge->limit->afterwards
                 && charge->limit->zone->policy.ban_ns == 0)
             {
@@ -154,8 +153,8 @@ static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *out
     return worst;
 }
 
-/* The refusing limit with the longest wait binds. Waits that differ by less than a millisecond count as equal, and then the limit that the configuration
- * names first binds. Equal waits differ because the module reads the limits' clocks one after the other. */
+/* The refusing limit with the longest wait binds. Waits that differ by at most a millisecond count as equal, because the module reads the limits'
+ * clocks one after the other. Of equal limits the one that the configuration names first binds. */
 static void choose_binding(outcome_t *outcome, charge_t *charge, ngx_flag_t first)
 {
     const uint64_t alike_ns = 1000000;
@@ -197,7 +196,7 @@ static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcom
     return NGX_OK;
 }
 
-/* The limit at place `n` of the charging order. NULL if the request has no key for it. */
+/* The charge of the limit at place `n` of the charging order. NULL if the request has no key for that limit. */
 static ngx_inline charge_t *charge_of(const conf_t *conf, const outcome_t *outcome, ngx_uint_t n)
 {
     ngx_uint_t index = conf->order[n];
@@ -218,7 +217,7 @@ static charge_t *find_charge(const outcome_t *outcome, const limit_t *limit)
     return NULL;
 }
 
-/* A node takes no permits back. A limit with `count` or `when` has charged nothing yet. */
+/* Gives back a charge of a table. A node takes no permits back, and a limit with `count` or `when` has charged nothing before the answer. */
 static void give_back(const charge_t *charge)
 {
     if (charge != NULL && !charge->resolved->leased && !charge->limit->afterwards) {
@@ -315,7 +314,7 @@ static ngx_int_t take_other(ngx_http_request_t *r, charge_t *charge, ngx_flag_t 
     return charge->resolved->leased ? ngx_http_tollbar_take_leased(r, charge, full) : take_in_full(r, charge);
 }
 
-/* For a limit that is charged after the answer: peeks, and counts an admission. */
+/* Decides a limit that the module charges after the answer. It only peeks, and counts an admission in the statistics. */
 static ngx_int_t take_afterwards(ngx_http_request_t *r, charge_t *charge)
 {
     ngx_int_t rc = charge->decided ? NGX_OK : ngx_http_tollbar_peek_and_count(r, charge);
@@ -333,12 +332,12 @@ static ngx_int_t refused(ngx_http_request_t *r, charge_t *charge, int32_t verdic
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
     }
-    /* This later peek only finds the wait. Even if it would admit the request, the refusal stands. */
+    /* This peek only finds the wait. Even if the limit would now admit the request, the refusal stands. */
     rc = ngx_http_tollbar_peek(r, charge, &verdict);
     return rc == NGX_OK ? NGX_BUSY : rc;
 }
 
-/* Charges the request where the module needs the full decision. */
+/* Charges a table if the module needs the full decision: for header fields, a delay, a ban or a burst of the limit's own. */
 static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -348,7 +347,7 @@ static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
 
     if (resolved->spare != 0) {
         rc = ngx_http_tollbar_peek(r, charge, &verdict);
-        /* If the table itself refuses, the charge below follows nevertheless, so that the table counts keys without a slot. */
+        /* If the table itself refuses, the charge below still follows, so that the table counts a new key that finds no slot. */
         if (rc != NGX_OK && verdict != TOLLBAR_DENIED) {
             if (rc == NGX_BUSY) {
                 ngx_http_tollbar_count_refusal(r, charge);
@@ -366,20 +365,20 @@ static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
         ngx_http_tollbar_set_retry(charge, verdict);
         return NGX_BUSY;
     }
-    /* Another request was charged after the peek, so this one has exceeded the limit's own burst. */
+    /* Another request was charged between the peek and the charge, so this request has exceeded the limit's own burst. */
     if (resolved->cost != 0 && decision.remaining < resolved->spare) {
         ngx_http_tollbar_set_retry(charge, verdict);
         give_back(charge);
         return NGX_BUSY;
     }
     if (resolved->delays && charge->reset_ns > resolved->undelayed) {
-        /* Rounded to the nearest millisecond, the resolution of nginx's timers. */
+        /* nginx's timers count milliseconds, so the delay is rounded to the nearest one. */
         charge->wait = (ngx_msec_t) ((charge->reset_ns - resolved->undelayed + 500000) / 1000000);
     }
     return NGX_OK;
 }
 
-/* Whether the table would admit the request. For a limit with the zone's own burst this short call replaces a full peek. */
+/* Whether the table would admit the request. If the limit has the zone's own burst, this call without a decision replaces a full peek. */
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
 {
     return tollbar_table_peek_at(charge->limit->zone->zone.table, charge->resolved->number, charge->key.data, charge->key.len,

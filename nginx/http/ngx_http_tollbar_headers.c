@@ -6,7 +6,7 @@
 typedef ngx_http_tollbar_charge_t charge_t;
 typedef ngx_http_tollbar_outcome_t outcome_t;
 
-/* A limit as tollbar_http_fields takes it, with what it points to. */
+/* The policy and the decision that a tollbar_http_limit points to. */
 typedef struct {
     tollbar_policy_spec policy;
     tollbar_decision decision;
@@ -24,14 +24,14 @@ ngx_int_t ngx_http_tollbar_add_headers(ngx_http_request_t *r, ngx_int_t rc, cons
     const uint32_t draft = (uint32_t) conf->headers & ~legacy;
     const charge_t *binding = outcome->binding;
 
-    /* nginx has sent the header already, so this request is a later part of the answer. */
+    /* nginx has sent the header already: this is a subrequest that adds a later part of the answer. */
     if (r->main->header_sent || binding == NULL) {
         return NGX_OK;
     }
     if (add_lines(r, binding, 1, (rc == NGX_BUSY ? TOLLBAR_HTTP_RETRY_AFTER : 0) | (binding->decided ? legacy : 0)) != NGX_OK) {
         return NGX_ERROR;
     }
-    /* A draft has every enforced limit, in the order of the configuration. */
+    /* The draft's fields list every enforced limit, in the order of the configuration. */
     return add_lines(r, outcome->charges, outcome->enforced, draft);
 }
 
@@ -40,7 +40,7 @@ uint64_t ngx_http_tollbar_seconds(uint64_t ns)
     return ns / 1000000000 + (ns % 1000000000 != 0);
 }
 
-/* Adds the fields of the limits. A draft's fields leave out limits that have not decided. */
+/* Adds the fields of the limits. A draft's fields leave out limits without a decision. */
 static ngx_int_t add_lines(ngx_http_request_t *r, const charge_t *charges, ngx_uint_t n, uint32_t fields)
 {
     const ngx_flag_t all = (fields & (TOLLBAR_HTTP_RETRY_AFTER|TOLLBAR_HTTP_LEGACY|TOLLBAR_HTTP_LEGACY_EPOCH)) != 0;
@@ -92,7 +92,7 @@ static void describe(const charge_t *charge, source_t *source, tollbar_http_limi
     const ngx_http_tollbar_resolved_t *resolved = charge->resolved;
     const ngx_str_t *name = &charge->limit->shm_zone->shm.name;
 
-    /* A limit's own burst is below the one of its zone's policy. */
+    /* The limit's own burst may be smaller than that of the zone's policy. */
     source->policy = *resolved->policy;
     source->policy.burst = resolved->capacity;
     source->decision = (tollbar_decision) TOLLBAR_DECISION_INIT;
@@ -112,11 +112,11 @@ static void describe(const charge_t *charge, source_t *source, tollbar_http_limi
     limit->partition_length = 0;
 }
 
-/* Nanoseconds until more permits are left. TOLLBAR_NO_TIME: it cannot be said, or only the store knows. */
+/* Nanoseconds until more permits are left than in `decision`. TOLLBAR_NO_TIME: unknown, as for every limit with a node. */
 static uint64_t more_after(const charge_t *charge, const tollbar_decision *decision)
 {
     const ngx_http_tollbar_resolved_t *resolved = charge->resolved;
-    /* The decision as the table made it, which lets a key have `spare` permits more than the limit does. */
+    /* The table's decision, which has `spare` permits more left than the limit's. */
     tollbar_decision whole = *decision;
     uint64_t more = TOLLBAR_NO_TIME;
 

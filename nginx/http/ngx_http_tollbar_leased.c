@@ -40,7 +40,8 @@ ngx_int_t ngx_http_tollbar_peek_leased(ngx_http_request_t *r, charge_t *charge, 
     return set_decision(charge, verdict, &decision);
 }
 
-/* `remaining` has this machine's permits only, and the wait is an estimate. Only the store knows when all permits are back. */
+/* Stores a node's decision. `remaining` counts this machine's permits only, and the wait is an estimate. The time until all permits are back stays
+ * unknown, because only the store knows it. */
 static ngx_int_t set_decision(charge_t *charge, int32_t verdict, const tollbar_decision *decision)
 {
     charge->decided = 1;

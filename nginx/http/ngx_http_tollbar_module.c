@@ -158,7 +158,8 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
     if (limit->burst.text != NULL) {
         ngx_http_tollbar_rate_widen(&zone->policy);
     } else if (zone->rate != NULL) {
-        /* The rate is known only with the request, which cuts the burst to what the rate allows. */
+        /* The rate depends on the request. When a request has given it, ngx_http_tollbar_resolve lowers the burst to the largest that the rate
+         * allows. */
         zone->policy.burst = ngx_max(zone->policy.burst, 1);
     } else {
         if (ngx_tollbar_conf_check_burst(cf, &limit->where, "tollbar", &zone->policy, (uint64_t) limit->burst.number,
@@ -203,8 +204,7 @@ static ngx_int_t start(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
 
-    /* Only a single process without a master has clients here. A reload takes its old zones away, and nginx does not call
-     * init_process again. */
+    /* Only a process without a master has clients here. A reload frees its old zones, and nginx does not call init_process again. */
     ngx_http_tollbar_clients_end();
     if (conf != NULL) {
         ngx_tollbar_zones_start(&conf->zones, cycle->log);
@@ -313,9 +313,13 @@ static ngx_uint_t place_of(const limit_t *limit)
     return limit->dry_run ? 2 : zone != NULL && zone->sync != NULL;
 }
 
-/* The sort key of limits that are charged together. Limits that take permits back come first, by their refill. Then come rates with variables, because
- * only the request has the rate; nodes, which take no permits back; and tables that take none back. Limits that are charged after the answer
- * come last, because before the answer they only count. */
+/* The sort key of the charging order. These limits come first to last:
+ *
+ *     tables that take permits back   by the time after which they have refilled a permit
+ *     rates with variables            together, because each request may have another rate
+ *     nodes                           which take no permits back
+ *     other tables                    which take no permits back, and lifetime quotas, which refill none
+ *     `count` and `when`              which charge only after the answer */
 static uint64_t refill_of(const void *of)
 {
     const limit_t *limit = of;

@@ -53,7 +53,7 @@ void ngx_http_tollbar_node_settle(ngx_shm_zone_t *shm_zone)
     }
 }
 
-/* nginx calls this with the zone mapped. Its memory is new, or in a reload that changed nothing of the zone still in use. */
+/* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that keeps the zone, still in use by the old workers. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     zone_t *zone = shm_zone->data;
@@ -75,8 +75,7 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     return NGX_OK;
 }
 
-/* Makes the node in all memory that the slab allocator can give. The slab's header stays at the start of the zone, because nginx checks its
- * mutex whenever a worker dies. */
+/* Makes the node of a new zone, as `make` in ngx_tollbar_zone.c makes a table. */
 static int32_t make(zone_t *zone, ngx_slab_pool_t *pool)
 {
     sync_t *sync = zone->sync;
@@ -135,8 +134,8 @@ static ngx_flag_t same_text(const ngx_str_t *a, const ngx_str_t *b)
     return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
 }
 
-/* Frees this process's view when nginx frees the configuration. The clients have ended before. The zone's memory may be unmapped already, so
- * this touches only the process's own memory. */
+/* Closes this process's view, after its clients have ended. nginx calls this when it frees the configuration, and may have unmapped the zone's
+ * memory before. Closing a node's view touches only the process's own memory. */
 static void end_view(void *data)
 {
     sync_t *sync = data;

@@ -1,4 +1,4 @@
-/* Peeks at a table, which charge nothing, and the meaning of the table's decision for a limit. */
+/* Peeks at a table, and turns the table's decision into a limit's decision. A peek charges nothing. */
 
 #include "ngx_http_tollbar.h"
 
@@ -25,8 +25,8 @@ ngx_int_t ngx_http_tollbar_peek(ngx_http_request_t *r, charge_t *charge, int32_t
     return NGX_BUSY;
 }
 
-/* In a zone with `ban` a refused peek is followed by a check at the same time, so the check is refused, too: it charges nothing and counts
- * toward the ban. All limits of such a zone have the zone's burst, so the table makes all refusals. */
+/* In a zone with `ban`, a check follows a refused peek, at the same time. The table refuses the check, too: it charges nothing and counts toward the
+ * ban. All limits of such a zone have the zone's burst, so every refusal is the table's own. */
 ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, charge_t *charge)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -79,7 +79,6 @@ void ngx_http_tollbar_set_decision(charge_t *charge, const tollbar_decision *dec
     charge->banned = decision->reason == TOLLBAR_REASON_BANNED;
 }
 
-/* The table counts its own refusals. Here a peek, or the limit's own burst, has refused the request. */
 void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const charge_t *charge)
 {
     ngx_http_tollbar_count(r, charge, charge->resolved->cost > charge->resolved->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
@@ -94,8 +93,8 @@ void ngx_http_tollbar_count(ngx_http_request_t *r, const charge_t *charge, int32
     }
 }
 
-/* A limit with a smaller burst than the table's admits a key later than the table would: when the key's debt has come down to what
- * this limit allows. */
+/* A limit with a smaller burst than the table's admits the request later than the table would: when the key's debt is small enough for this
+ * limit's own burst. */
 void ngx_http_tollbar_set_retry(charge_t *charge, int32_t verdict)
 {
     const resolved_t *resolved = charge->resolved;

@@ -244,8 +244,8 @@ static int32_t read_stats(ngx_pool_t *pool, seen_t *seen)
     return error;
 }
 
-/* If the rate has variables, no request uses the table's first policy, and the others have a burst above that of any limit. So the page
- * names them by their rates alone. */
+/* Reads the policies and their decisions. If the rate has variables, no request uses the table's first policy, so the page leaves it out. The other
+ * policies then have a burst above that of any limit, so the page shows only their rates. */
 static int32_t read_policies(ngx_pool_t *pool, seen_t *seen)
 {
     static const tollbar_counts none = TOLLBAR_COUNTS_INIT;
@@ -274,8 +274,8 @@ static int32_t read_policies(ngx_pool_t *pool, seen_t *seen)
     return error;
 }
 
-/* Escapes a text for JSON and Prometheus, which both escape quotes, backslashes and newlines, and both need UTF-8. Other control characters, for which
- * only JSON has an escape, and bytes that are no UTF-8 become question marks. */
+/* Escapes a text for JSON and for Prometheus. Both escape quotes, backslashes and newlines, and both need UTF-8. Only JSON has escapes for other
+ * control characters, so these become question marks, and so do bytes that are not UTF-8. */
 static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped)
 {
     u_char *to = ngx_pnalloc(pool, 2 * text->len + 1);
@@ -375,7 +375,8 @@ static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zo
     const decided_t *decided;
 
     for (n = 0; n <= zones_n; n++) {
-        /* A metric that no zone has gets no lines. Without any zone the metrics of tables get theirs, because an empty page would be invalid. */
+        /* The head of a metric is printed before its first number. If there is no zone at all, the metrics of tables get a head without numbers,
+         * because an empty page would be invalid. */
         if (!begun && (n < zones_n ? zones[n].has & metric->of : metric->of & TABLE)) {
             begun = 1;
             to = ngx_sprintf(to, "# HELP tollbar_zone_%s%s %s\n# TYPE tollbar_zone_%s%s %s\n", metric->name, end, metric->help,

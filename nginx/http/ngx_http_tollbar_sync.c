@@ -138,7 +138,7 @@ char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
                            (least + 1023) / 1024);
         return NGX_CONF_ERROR;
     }
-    /* Two nodes of one machine would have twice its share. A zone that is declared twice gets another message later. */
+    /* Two zones with one limit of one store would give this machine two shares. A zone that is declared twice gets another message later. */
     for (n = 0; n < main->zones.nelts; n++) {
         other = zones[n]->data;
         if (other->sync != NULL && ngx_http_tollbar_sync_same(other->sync, zone->sync)

@@ -28,7 +28,7 @@ typedef struct {
 typedef struct ngx_http_tollbar_client_s ngx_http_tollbar_client_t;
 
 typedef struct {
-    /* The first of the parameters below that was written. */
+    /* The first parameter of this struct that the directive has, for messages. */
     ngx_str_t first;
     /* The URL, with the host's address in place of its name. */
     ngx_str_t url;
@@ -37,7 +37,7 @@ typedef struct {
     /* `capacity` is computed from the zone's size. */
     tollbar_lease_options options;
 
-    /* This process's view; NULL until the master has made or found the node. */
+    /* This process's view. NULL until the master has made or found the node. */
     tollbar_lease *lease;
     ngx_http_tollbar_node_t *node;
     ngx_http_tollbar_client_t *client;
@@ -54,7 +54,7 @@ ngx_int_t ngx_http_tollbar_sync_read(ngx_conf_t *cf, ngx_str_t *argument, ngx_ht
 /* Called after all parameters of the zone have been read. Checks that they fit together, and resolves the store's address. */
 char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, ngx_http_tollbar_zone_t *zone);
 
-/* Whether both zones would be the same limit in the same store. */
+/* Whether both have the same limit of the same store. */
 ngx_flag_t ngx_http_tollbar_sync_same(const ngx_http_tollbar_sync_t *a, const ngx_http_tollbar_sync_t *b);
 
 /* The highest cost, up to `capacity`, that a request can ever be admitted with. With `sync` that is the largest lease. */

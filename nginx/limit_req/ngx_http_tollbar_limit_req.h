@@ -30,16 +30,18 @@ typedef struct {
     ngx_shm_zone_t *shm_zone;
     /* Where the directive stands. */
     ngx_tollbar_where_t where;
-    /* Requests. With `nodelay`, NGX_MAX_INT_T_VALUE of them are not delayed. */
+    /* The number of requests above the rate that are admitted. */
     ngx_int_t burst;
+    /* The number of requests above the rate that are not delayed. With `nodelay` NGX_MAX_INT_T_VALUE. */
     ngx_int_t delay;
 
     /* The module computes the following fields after all directives have been read. */
     ngx_http_tollbar_limit_req_zone_t *zone;
-    /* Nanoseconds: the largest debt, without this request, with which a request is admitted. */
+    /* Nanoseconds: the largest debt, without the request, with which the limit admits a request. */
     uint64_t debt_most;
-    /* Nanoseconds: the largest debt with this request, and the largest one without a delay. */
+    /* Nanoseconds: the largest debt, with the request, of an admitted request. */
     uint64_t debt_after;
+    /* Nanoseconds: the largest debt, with the request, of a request that is not delayed. */
     uint64_t debt_undelayed;
     /* Another limit of the zone has a larger burst, so the table admits more than this limit does. */
     unsigned narrow:1;
@@ -68,7 +70,7 @@ typedef struct {
 /* The outcome of one limit, or of all limits of a request: the limit that refuses or delays it. */
 typedef struct {
     ngx_http_tollbar_limit_req_limit_t *limit;
-    /* Nanoseconds: the key's debt without the request if it is refused, else with it, or 0 if the limit does not delay. */
+    /* Nanoseconds: the key's debt. It includes the request if the limit admits it. 0: the limit does not delay requests. */
     uint64_t debt;
 } ngx_http_tollbar_limit_req_outcome_t;
 
@@ -77,8 +79,8 @@ extern ngx_module_t ngx_http_tollbar_limit_req_module;
 /* The handler of the preaccess phase. */
 ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r);
 
-/* Carries out a result: NGX_OK admits or delays the request, NGX_BUSY refuses it, NGX_ERROR refuses it because a zone gives no answer, and
- * NGX_ABORT answers with status 500. Returns the phase handler's return value. */
+/* Carries out a result, as listed in ngx_tollbar_several.h: admits, delays or refuses the request, or answers with status 500. Returns the phase
+ * handler's return value. */
 ngx_int_t ngx_http_tollbar_limit_req_answer(ngx_http_request_t *r, ngx_int_t rc,
                                             const ngx_http_tollbar_limit_req_outcome_t *outcome);
 

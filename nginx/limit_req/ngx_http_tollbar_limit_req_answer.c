@@ -1,4 +1,4 @@
-/* Carries out a decision: admits, delays or refuses the request, and logs it. Also $limit_req_status. */
+/* Carries out a decision: admits, delays or refuses the request, and logs it. Adds $limit_req_status to an nginx without it. */
 
 #include "ngx_http_tollbar_limit_req.h"
 
@@ -27,7 +27,7 @@ ngx_int_t ngx_http_tollbar_limit_req_answer(ngx_http_request_t *r, ngx_int_t rc,
             r->main->limit_req_status = NGX_HTTP_TOLLBAR_LIMIT_REQ_PASSED;
             return NGX_DECLINED;
         }
-        /* The debt includes this request, which is no excess. */
+        /* The debt includes this request. nginx's `excess` does not, so one permit is subtracted. */
         excess = owed(outcome);
         excess = excess > 1000 ? excess - 1000 : 0;
         ngx_log_error(conf->delay_log_level, r->connection->log, 0, "delaying request%s, excess: %ui.%03ui, by zone \"%V\"",
@@ -40,7 +40,7 @@ ngx_int_t ngx_http_tollbar_limit_req_answer(ngx_http_request_t *r, ngx_int_t rc,
         return ngx_http_tollbar_delay(r, wait);
     }
     if (rc == NGX_BUSY) {
-        /* The debt does not include this request, and equals the excess that the request would have had. */
+        /* The debt of a refused request does not include it, so it equals nginx's `excess`. */
         excess = owed(outcome);
         ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",
                       dry_run, excess / 1000, excess % 1000, &outcome->limit->shm_zone->shm.name);
@@ -57,7 +57,7 @@ ngx_msec_t ngx_http_tollbar_limit_req_wait(const outcome_t *outcome)
 {
     uint64_t undelayed = outcome->limit->debt_undelayed;
 
-    /* Rounded to the nearest millisecond, the resolution of nginx's timers. */
+    /* nginx's timers count milliseconds, so the delay is rounded to the nearest one. */
     return outcome->debt > undelayed ? (ngx_msec_t) ((outcome->debt - undelayed + 500000) / 1000000) : 0;
 }
 

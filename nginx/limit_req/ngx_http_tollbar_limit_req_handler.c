@@ -6,7 +6,7 @@ typedef ngx_http_tollbar_limit_req_limit_t limit_t;
 typedef ngx_http_tollbar_limit_req_conf_t conf_t;
 typedef ngx_http_tollbar_limit_req_outcome_t outcome_t;
 
-/* A limit to charge, the key, and the time by the table's clock of the peek and of the charge. */
+/* A limit to charge, the request's key, and the time of the peek and of the charge by the table's clock. */
 typedef struct {
     limit_t *limit;
     ngx_str_t key;
@@ -16,8 +16,7 @@ typedef struct {
 /* Up to so many limits need no memory from the request's pool. */
 #define USUAL_LIMITS 4
 
-/* The results below. NGX_OK: admitted, perhaps after a delay. NGX_BUSY: refused. NGX_ERROR: refused because a zone gives no answer.
- * NGX_DECLINED: no limit applies. NGX_ABORT: a key cannot be evaluated. */
+/* The functions here that return ngx_int_t return a result of ngx_tollbar_several.h. With several limits, an unreadable clock is NGX_ABORT. */
 static ngx_inline ngx_int_t check_one(ngx_http_request_t *r, limit_t *limit, outcome_t *out);
 static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, outcome_t *out);
 static ngx_int_t take_all(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_log_t *log, outcome_t *out);
@@ -66,9 +65,9 @@ static ngx_inline ngx_int_t check_one(ngx_http_request_t *r, limit_t *limit, out
     return rc == NGX_OK ? take(limit, &key, r->connection->log, &out->debt) : rc;
 }
 
-/* Charges all limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged first, because its charge is a
- * peek, too, unless another limit of its zone has a larger burst. Every earlier limit needs its peek, because nginx logs the first of two limits that
- * refuse. */
+/* Charges all limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged first, because a refused charge takes
+ * nothing, as a peek does. That holds only if no other limit of its zone has a larger burst. Every earlier limit needs its peek, because nginx logs
+ * the first limit that refuses. */
 static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, outcome_t *out)
 {
     ngx_log_t *log = r->connection->log;
@@ -83,8 +82,7 @@ static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, outcom
             return NGX_ABORT;
         }
     }
-    /* A refusal ends the loop before the keys of later limits are evaluated, because an evaluation may have
-     * effects of its own. */
+    /* A refusal ends the loop before nginx evaluates the keys of later limits, because evaluating a variable may have side effects. */
     for (n = 0; n < conf->limits.nelts; n++) {
         charges[charges_n].limit = all[n];
         rc = ngx_http_tollbar_key_of(r, &all[n]->zone->key, &charges[charges_n].key);
@@ -156,7 +154,7 @@ static void give_back(const conf_t *conf, charge_t *charges, ngx_uint_t charges_
     }
 }
 
-/* The limit at place `n` of the charging order. NULL if the request has no key for it. */
+/* The charge of the limit at place `n` of the charging order. NULL if the request has no key for that limit. */
 static ngx_inline charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n)
 {
     ngx_uint_t index = conf->order[n];
@@ -202,7 +200,7 @@ static ngx_inline ngx_int_t take_at(charge_t *charge, ngx_log_t *log, uint64_t *
     return verdict == TOLLBAR_ALLOWED ? NGX_OK : refused(limit, key, log, verdict, debt);
 }
 
-/* Whether the table would admit the request. For a limit with the zone's own burst this short call replaces a full peek. */
+/* Whether the table would admit the request. If the limit has the zone's own burst, this call without a decision replaces a full peek. */
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
 {
     limit_t *limit = charge->limit;
@@ -212,8 +210,8 @@ static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
               == TOLLBAR_ALLOWED;
 }
 
-/* A later peek finds the debt, which only the log needs. The debt may have fallen since the refusal, so it is raised to the smallest one that
- * refuses. */
+/* Peeks at the debt of a refused request for the log line. The debt may have fallen since the refusal, so it is raised to the smallest one that
+ * causes a refusal. */
 static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t verdict, uint64_t *debt)
 {
     if (verdict < 0) {
@@ -224,7 +222,7 @@ static ngx_int_t refused(limit_t *limit, ngx_str_t *key, ngx_log_t *log, int32_t
     return NGX_BUSY;
 }
 
-/* Charges a request if its debt matters further: for a delay, or for a burst that is smaller than the table's. */
+/* Charges a limit that needs the key's debt: one that may delay, or one with a smaller burst than the table's. */
 static ngx_int_t take_in_full(limit_t *limit, ngx_str_t *key, ngx_log_t *log, uint64_t *debt)
 {
     uint64_t now;
@@ -250,7 +248,7 @@ static ngx_int_t take_in_full_at(limit_t *limit, ngx_str_t *key, uint64_t now, n
     if (verdict != TOLLBAR_ALLOWED) {
         return NGX_BUSY;
     }
-    /* Another request was charged after the peek, so this one has exceeded the limit's own burst. */
+    /* Another request was charged between the peek and the charge, so this request has exceeded the limit's own burst. */
     if (limit->narrow && decision.reset_after_ns > limit->debt_after) {
         ngx_tollbar_give_back(limit->zone->zone.table, 0, key, 1, now);
         *debt = limit->debt_most;

@@ -104,7 +104,7 @@ static void complete_limit(limit_t *limit)
     limit->narrow = (uint64_t) limit->burst + 1 < zone->policy.burst;
     limit->delays = limit->delay < limit->burst;
     limit->debt_most = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->burst);
-    /* A microsecond more, for the rounding of times. Another request's charge is a whole permit. */
+    /* The microsecond allows for the rounding of times. Up to 1,000,000r/s a permit takes at least as long, so it hides no other charge. */
     limit->debt_after = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->burst + 1) + 1000;
     limit->debt_undelayed = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->delay + 1);
 }
@@ -222,8 +222,8 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     zone->zone.keys = value[1];
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
-    /* nginx evicts the key that has been idle for the longest time. The table has no list of keys by age, and evicts the key whose debt
-     * ends first, which comes nearest to it. */
+    /* nginx's own module evicts the key that has been idle longest. The table has no list of keys by age. It evicts the key whose debt ends first,
+     * which is the most similar rule that it has. */
     zone->zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
     shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_limit_req_module, &zone->zone);
     if (shm_zone == NULL) {
@@ -262,7 +262,7 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec 
         return ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\", it must be a whole number from 1 on, a second or a minute, such as "
                                        "rate=10r/s or rate=30r/m", argument);
     }
-    /* Parses the number alone, for the message that all rates get. */
+    /* If the rate is too high, the module parses the number alone, so that the message is the one that other rates get. */
     policy->limit = (uint64_t) rate;
     if (tollbar_policy_spec_validate(policy) != 0) {
         number.data = argument->data + 5;

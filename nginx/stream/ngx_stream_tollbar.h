@@ -25,15 +25,18 @@ typedef struct {
     ngx_shm_zone_t *shm_zone;
     /* Where the directive stands. */
     ngx_tollbar_where_t where;
-    /* Connections. With `nodelay`, NGX_MAX_INT_T_VALUE of them are not delayed. */
+    /* The number of connections above the rate that are admitted. */
     ngx_int_t burst;
+    /* The number of connections above the rate that are not delayed. With `nodelay` NGX_MAX_INT_T_VALUE. */
     ngx_int_t delay;
 
     /* The module computes the following fields after all directives have been read. */
     ngx_stream_tollbar_zone_t *zone;
-    /* Nanoseconds: the largest debt without this connection, the largest one with it, and the largest one without a delay. */
+    /* Nanoseconds: the largest debt, without the connection, with which the limit admits a connection. */
     uint64_t debt_most;
+    /* Nanoseconds: the largest debt, with the connection, of an admitted connection. */
     uint64_t debt_after;
+    /* Nanoseconds: the largest debt, with the connection, of a connection that is not delayed. */
     uint64_t debt_undelayed;
 } ngx_stream_tollbar_limit_t;
 

@@ -1,4 +1,4 @@
-/* Decides a new connection by all limits of its server. Also $tollbar_status. */
+/* Decides a new connection by all limits of its server, and prints $tollbar_status. */
 
 #include "ngx_stream_tollbar.h"
 
@@ -15,12 +15,13 @@ typedef struct {
     ngx_event_t timer;
 } session_t;
 
-/* A limit to charge, the key, the time by the table's clock of the peek and of the charge, and the key's debt in nanoseconds: without this connection
- * if it is refused, else with it. */
+/* A limit to charge, and the connection's key. */
 typedef struct {
     limit_t *limit;
     ngx_str_t key;
+    /* The time of the peek and of the charge, by the table's clock. */
     uint64_t now;
+    /* The key's debt in nanoseconds. It includes this connection if the limit admits it. */
     uint64_t debt;
 } charge_t;
 
@@ -30,8 +31,7 @@ typedef struct {
 #define DELAYED_DRY_RUN 4
 #define REJECTED_DRY_RUN 5
 
-/* The results below. NGX_OK: admitted, perhaps after a delay. NGX_BUSY: refused. NGX_ERROR: refused because a zone gives no answer.
- * NGX_DECLINED: no limit applies. NGX_ABORT: a key cannot be evaluated. */
+/* check, take_all, key_of, peek, take and failed return a result of ngx_tollbar_several.h. */
 static ngx_int_t check(ngx_stream_session_t *s, conf_t *conf, charge_t *outcome);
 static ngx_int_t take_all(ngx_stream_session_t *s, const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, charge_t *outcome);
 static charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n);
@@ -141,7 +141,7 @@ static ngx_int_t take_all(ngx_stream_session_t *s, const conf_t *conf, charge_t 
     return NGX_OK;
 }
 
-/* The limit at place `n` of the charging order. NULL if the connection has no key for it. */
+/* The charge of the limit at place `n` of the charging order. NULL if the connection has no key for that limit. */
 static charge_t *charge_of(const conf_t *conf, charge_t *charges, ngx_uint_t charges_n, ngx_uint_t n)
 {
     limit_t *limit = ((limit_t **) conf->limits.elts)[conf->order[n]];
@@ -200,7 +200,7 @@ static ngx_int_t take(ngx_stream_session_t *s, charge_t *charge)
     if (verdict != TOLLBAR_ALLOWED) {
         return NGX_BUSY;
     }
-    /* Another connection was charged after the peek, so this one has exceeded the limit's own burst. */
+    /* Another connection was charged between the peek and the charge, so this connection has exceeded the limit's own burst. */
     if (charge->debt > limit->debt_after) {
         ngx_tollbar_give_back(table, 0, key, 1, charge->now);
         charge->debt = limit->debt_most;
@@ -241,7 +241,8 @@ static ngx_int_t refuse(ngx_stream_session_t *s, session_t *session, ngx_int_t r
     return NGX_STREAM_SERVICE_UNAVAILABLE;
 }
 
-/* Delays the connection by a timer of its own. nginx reads nothing from it meanwhile, so it does not notice that the client has gone. */
+/* Delays the connection by a timer of its own. During the delay nginx reads nothing from the connection, so it does not notice if the client closes
+ * it. */
 static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge_t *charge)
 {
     conf_t *conf = ngx_stream_get_module_srv_conf(s, ngx_stream_tollbar_module);
@@ -249,7 +250,7 @@ static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge
     ngx_pool_cleanup_t *cleanup;
     ngx_uint_t excess = owed(charge);
 
-    /* The debt includes this connection, which is no excess. */
+    /* The debt includes this connection. nginx's `excess` does not, so one permit is subtracted. */
     excess = excess > 1000 ? excess - 1000 : 0;
     ngx_log_error(conf->delay_log_level, c->log, 0, "delaying connection%s, excess: %ui.%03ui, by zone \"%V\"",
                   conf->dry_run ? ", dry run" : "", excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
@@ -267,7 +268,7 @@ static ngx_int_t delay(ngx_stream_session_t *s, session_t *session, const charge
     session->timer.handler = after_delay;
     session->timer.data = c;
     session->timer.log = c->log;
-    /* The handler that reads a PROXY header would take the bytes after the header for a second one. */
+    /* nginx's handler for PROXY headers is still set. It would parse the bytes after the header as a second header. */
     c->read->handler = read_in_delay;
     ngx_add_timer(&session->timer, wait_of(charge));
     return NGX_AGAIN;
@@ -282,7 +283,7 @@ static void after_delay(ngx_event_t *timer)
     ngx_stream_core_run_phases(c->data);
 }
 
-/* Called when data arrives, which stays in the socket for a later reader, or when the worker shuts down. */
+/* nginx calls this when data arrives, or when the worker shuts down. The data stays in the socket for a later reader. */
 static void read_in_delay(ngx_event_t *read)
 {
     ngx_connection_t *c = read->data;
@@ -294,7 +295,7 @@ static void read_in_delay(ngx_event_t *read)
     }
 }
 
-/* Removes the timer if the connection ends during its delay. */
+/* A cleanup of the connection's pool. If the connection ends during its delay, its timer must not fire, because the timer is in that pool. */
 static void end_delay(void *data)
 {
     session_t *session = data;

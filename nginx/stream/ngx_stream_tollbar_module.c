@@ -102,7 +102,7 @@ static void complete_limit(limit_t *limit)
     const tollbar_policy_spec *policy = &limit->zone->policy;
 
     limit->debt_most = ngx_tollbar_time_of(policy, (uint64_t) limit->burst);
-    /* A microsecond more, for the rounding of times. Another connection's charge is a whole permit. */
+    /* The microsecond allows for the rounding of times. Up to 1,000,000r/s a permit takes at least as long, so it hides no other charge. */
     limit->debt_after = ngx_tollbar_time_of(policy, (uint64_t) limit->burst + 1) + 1000;
     limit->debt_undelayed = ngx_tollbar_time_of(policy, (uint64_t) limit->delay + 1);
 }

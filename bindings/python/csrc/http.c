@@ -1,4 +1,4 @@
-/* Header fields of HTTP, as tollbar.h writes and reads them. */
+/* Calls the functions of tollbar.h that write and read HTTP header fields about limits. */
 
 #include <string.h>
 
@@ -49,7 +49,8 @@ PyObject *core_limiter_more_after(core_state *state, const tollbar_limiter *limi
     return more_or_raise(state, code, more);
 }
 
-/* Reads (name, policy, decision, more_after_ns or None, partition). What it points to lives as long as the tuple. */
+/* Reads the tuple (name, policy, decision, more_after_ns or None, partition) into `*limit` and `*policy`. `*limit` points into the tuple and to
+ * `*policy`, so both must outlive it. */
 static int limit_read(core_state *state, PyObject *object, tollbar_http_limit *limit, tollbar_policy_spec *policy) {
     const char *name, *partition;
     Py_ssize_t name_length, partition_length;
@@ -69,8 +70,10 @@ static int limit_read(core_state *state, PyObject *object, tollbar_http_limit *l
     return more == Py_None ? 0 : core_uint64(more, "more_after_ns", &limit->more_after_ns);
 }
 
-/* http_write(limits, what, number) -> str: the lines of the fields `what`, with `number` the time in nanoseconds since 1970; for `what` 0 the
- * problem, with `number` its status. */
+/* http_write(limits, what, number) -> str
+ *
+ * With `what` 0 it returns the problem in JSON, and `number` is its status. Otherwise `what` is a sum of TOLLBAR_HTTP_ numbers, the call returns the
+ * lines of these fields, and `number` is the time in nanoseconds since 1970. */
 PyObject *core_http_write(PyObject *module, PyObject *args) {
     core_state *state = PyModule_GetState(module);
     tollbar_http_limit limits[TOLLBAR_LIMITS_MOST];
@@ -82,12 +85,12 @@ PyObject *core_http_write(PyObject *module, PyObject *args) {
         return NULL;
     const Py_ssize_t count = PyTuple_Size(all);
     if (count < 1 || count > TOLLBAR_LIMITS_MOST)
-        return PyErr_Format(PyExc_ValueError, "the fields are of 1 to %d limits, not %zd", TOLLBAR_LIMITS_MOST, count);
+        return PyErr_Format(PyExc_ValueError, "expected 1 to %d limits, found %zd", TOLLBAR_LIMITS_MOST, count);
     size_t capacity = 300;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (limit_read(state, PyTuple_GetItem(all, i), &limits[i], &policies[i]) != 0)
             return NULL;
-        /* tollbar_http_fields: enough. */
+        /* The comment of tollbar_http_fields in tollbar.h gives these numbers. */
         capacity += 100 + 4 * limits[i].name_length + 3 * limits[i].partition_length;
     }
     char *text = PyMem_Malloc(capacity);
@@ -110,7 +113,7 @@ static PyObject *number_or_none(uint64_t number) {
     return PyLong_FromUnsignedLongLong(number);
 }
 
-/* http_read(lines, utc_ns) -> (limit, window_ns, remaining, more_after_ns, retry_after_ns), of which each may be None */
+/* http_read(lines, utc_ns) -> (limit, window_ns, remaining, more_after_ns, retry_after_ns). An item is None if no header field gives it. */
 PyObject *core_http_read(PyObject *module, PyObject *args) {
     tollbar_http_seen seen = TOLLBAR_HTTP_SEEN_INIT;
     unsigned long long utc;

@@ -7,16 +7,18 @@ use core::ffi::c_void;
 use core::mem::{size_of, MaybeUninit};
 use tollbar::in_flight::{Adaptive, AdaptiveOptions, AdaptiveTicket, Algorithm, Outcome, Ticket};
 
-/// Netflix's Gradient2: the limit shrinks by the ratio of the long-term latency to the present one, and else grows by 4 a sample, smoothed.
+/// Netflix's Gradient2. A sample raises the limit by 0.8. If its latency is above 1.5 times the long-term latency, it also lowers the limit, in
+/// proportion to the excess and by up to a tenth. A sample with less than half of the limit in flight changes nothing.
 pub const TOLLBAR_ADAPTIVE_GRADIENT2: u32 = 0;
-/// Additive increase, multiplicative decrease: a drop or a latency above `timeout_ns` takes a tenth away, any other sample adds one.
+/// Additive increase, multiplicative decrease. A dropped request or a latency above `timeout_ns` lowers the limit by a tenth. Any other sample
+/// raises it by 1, if at least half of the limit is in flight.
 pub const TOLLBAR_ADAPTIVE_AIMD: u32 = 1;
 
 /// The request was answered. Its latency counts.
 pub const TOLLBAR_OUTCOME_ANSWERED: u32 = 0;
-/// The server refused the request, or it timed out. AIMD lowers the limit. Gradient2 looks at latencies only, and takes no sample.
+/// The server refused the request, or the request timed out. AIMD lowers the limit. Gradient2 uses latencies only, so it takes no sample.
 pub const TOLLBAR_OUTCOME_DROPPED: u32 = 1;
-/// The request says nothing about the server. It is no sample.
+/// The request says nothing about the server, for example because the client gave it up. The limit takes no sample.
 pub const TOLLBAR_OUTCOME_IGNORED: u32 = 2;
 
 /// How a limit learns. Start from TOLLBAR_ADAPTIVE_OPTIONS_INIT.
@@ -35,10 +37,10 @@ pub struct tollbar_adaptive_options {
     pub most: u32,
     /// Must be 0.
     pub reserved: u32,
-    /// Of TOLLBAR_ADAPTIVE_AIMD: a latency above it counts as a drop. Otherwise 0.
+    /// With TOLLBAR_ADAPTIVE_AIMD: a latency above this counts as a dropped request. With TOLLBAR_ADAPTIVE_GRADIENT2 it must be 0.
     pub timeout_ns: u64,
-    /// The nanoseconds after which the releases so far are one sample: their mean latency and their most permits in flight. A sample
-    /// has at least ten releases. 0: each release is a sample.
+    /// The length of a window in nanoseconds. All releases of a window are one sample: their mean latency, and the most permits that were in
+    /// flight at any of them. A window with fewer than ten releases goes on. 0: each release is a sample.
     pub window_ns: u64,
 }
 
@@ -49,7 +51,8 @@ unsafe impl Growable for tollbar_adaptive_options {
 
 const _: () = assert!(size_of::<tollbar_adaptive_options>() == 40);
 
-/// A limit and what it admits: 128 bytes of yours, which threads share, and processes in shared memory. Zeroes are a limit of 0.
+/// A limit and the count of its permits in flight: 128 bytes of the caller's memory. Threads may share it, and processes in shared memory. If all
+/// bytes are 0, the limit is 0.
 #[repr(C)]
 pub struct tollbar_adaptive {
     /// The library's own.
@@ -58,7 +61,7 @@ pub struct tollbar_adaptive {
 
 const _: () = assert!(size_of::<tollbar_adaptive>() == size_of::<Adaptive>());
 
-/// What a limit is at one instant.
+/// The state of a limit at one instant.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_adaptive_state {
@@ -114,8 +117,8 @@ pub unsafe extern "C" fn tollbar_adaptive_init(
     })
 }
 
-/// Takes a permit. TOLLBAR_DENIED: as many as the limit are in flight. With TOLLBAR_ALLOWED `*ticket` is to be given to
-/// tollbar_adaptive_release. It is a ticket of this limit only.
+/// Takes a permit. TOLLBAR_DENIED: as many permits as the limit are in flight. With TOLLBAR_ALLOWED the caller gives `*ticket` to
+/// tollbar_adaptive_release of the same limit, once.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -130,8 +133,11 @@ pub unsafe extern "C" fn tollbar_adaptive_acquire(limit: *mut tollbar_adaptive, 
     })
 }
 
-/// Gives a permit back, and feeds the limit: what became of the request (TOLLBAR_OUTCOME_*), and how long it took. TOLLBAR_E_TICKET, and nothing
-/// changes, if `ticket` is 0 or nothing is in flight. Release each ticket once.
+/// Releases a permit. The limit learns from the request's `outcome` (TOLLBAR_OUTCOME_*) and from `latency_ns`, which the caller measures always
+/// from the same point, such as the acquisition.
+///
+/// Release each ticket once. TOLLBAR_E_TICKET if `ticket` is 0 or no permit is in flight, TOLLBAR_E_OUT_OF_RANGE if there is no such outcome:
+/// nothing has changed.
 ///
 /// # Safety
 /// `limit` is NULL or points to a limit.
@@ -149,7 +155,7 @@ pub unsafe extern "C" fn tollbar_adaptive_release(
     })
 }
 
-/// tollbar_adaptive_release at the caller's time, by which windows end.
+/// tollbar_adaptive_release at the caller's time. A window ends by this time (`window_ns`).
 ///
 /// # Safety
 /// `limit` is NULL or points to a limit.
@@ -168,7 +174,8 @@ pub unsafe extern "C" fn tollbar_adaptive_release_at(
     })
 }
 
-/// tollbar_in_flight_acquire with the present limit: the table counts the permits of all processes, and `*limit` counts none.
+/// tollbar_in_flight_acquire of a key with the present value of `*limit`. The table counts the permits of all processes. `*limit` counts none of
+/// them.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -190,8 +197,8 @@ pub unsafe extern "C" fn tollbar_adaptive_acquire_key(
     })
 }
 
-/// tollbar_in_flight_release of a permit of the key, which feeds the limit as tollbar_adaptive_release does. TOLLBAR_E_TICKET, and nothing
-/// changes: as tollbar_in_flight_release.
+/// tollbar_in_flight_release of a ticket of tollbar_adaptive_acquire_key. The limit learns from the outcome and the latency, as in
+/// tollbar_adaptive_release.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -213,7 +220,7 @@ pub unsafe extern "C" fn tollbar_adaptive_release_key(
     })
 }
 
-/// Reads a limit.
+/// Writes the state of a limit to `*out`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -1,4 +1,4 @@
-//! Header fields of HTTP: written by servers, read by clients.
+//! HTTP header fields about limits: servers write them, and clients read them.
 
 use super::boundary::*;
 use super::decision::tollbar_decision;
@@ -23,7 +23,7 @@ pub const TOLLBAR_HTTP_LEGACY: u32 = 2;
 pub const TOLLBAR_HTTP_LEGACY_EPOCH: u32 = 4;
 /// RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers 00 to 06.
 pub const TOLLBAR_HTTP_DRAFT_06: u32 = 8;
-/// RateLimit and RateLimit-Policy of draft 07, where limits have no names.
+/// RateLimit and RateLimit-Policy of draft 07. They do not name limits.
 pub const TOLLBAR_HTTP_DRAFT_07: u32 = 16;
 /// RateLimit and RateLimit-Policy of drafts 08 to 11.
 pub const TOLLBAR_HTTP_DRAFT_11: u32 = 32;
@@ -33,7 +33,7 @@ pub const TOLLBAR_HTTP_LIMITS_MOST: u32 = 64;
 
 const LIMITS: usize = TOLLBAR_HTTP_LIMITS_MOST as usize;
 
-/// A limit of a request, as clients are told of it.
+/// A limit of a request and its decision, for the fields that tell a client about it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_http_limit {
@@ -41,11 +41,12 @@ pub struct tollbar_http_limit {
     pub name: *const c_char,
     /// The bytes of the name.
     pub name_length: usize,
-    /// The limit's policy. Of a list the fields describe the policy that bound.
+    /// The limit's policy. If it is a list of two rates, the fields describe the rate that bound the decision.
     pub policy: *const tollbar_policy_spec,
-    /// What it decided.
+    /// The limit's decision about the request.
     pub decision: *const tollbar_decision,
-    /// Nanoseconds until more permits are left (tollbar_table_more_after). TOLLBAR_NO_TIME: unknown, or all are there.
+    /// Nanoseconds until more permits are left than the decision's `remaining` (tollbar_table_more_after). TOLLBAR_NO_TIME: unknown, or no permit
+    /// is missing.
     pub more_after_ns: u64,
     /// The partition key (`pk` of drafts 08 to 11), which clients see. NULL: none.
     pub partition: *const c_void,
@@ -53,7 +54,7 @@ pub struct tollbar_http_limit {
     pub partition_length: usize,
 }
 
-/// What a server's header fields say. UINT64_MAX: they do not say it.
+/// The limits that a server's header fields describe. A field of this struct is UINT64_MAX if no header field gives it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_http_seen {
@@ -67,7 +68,7 @@ pub struct tollbar_http_seen {
     pub window_ns: u64,
     /// The permits left.
     pub remaining: u64,
-    /// Nanoseconds until more permits are left.
+    /// Nanoseconds until more permits than `remaining` are left.
     pub more_after_ns: u64,
     /// Nanoseconds to wait before the next request (Retry-After).
     pub retry_after_ns: u64,
@@ -80,13 +81,14 @@ unsafe impl Growable for tollbar_http_seen {
 
 const _: () = assert!(size_of::<tollbar_http_seen>() == 48);
 
-/// Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`: for each field its name, a colon, a space, the value, CR and LF,
-/// and a NUL after the last one.
+/// Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`. A field is a line: its name, a colon, a space,
+/// the value, CR and LF. A NUL follows the last line.
 ///
-/// `fields` is the sum of TOLLBAR_HTTP_ numbers, of the two LEGACY and of the three DRAFT ones at most one each (TOLLBAR_E_OUT_OF_RANGE). `utc_ns`
-/// is the time in nanoseconds since 1970; only TOLLBAR_HTTP_LEGACY_EPOCH uses it. `length`, unless NULL, gets the text's length without the NUL.
-/// If the buffer is too small, the call writes `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL. 300 bytes, and for each limit 100, four times
-/// its name and three times its partition key, are enough.
+/// `fields` is a sum of TOLLBAR_HTTP_ numbers, with at most one of the two LEGACY numbers and at most one of the three DRAFT numbers
+/// (TOLLBAR_E_OUT_OF_RANGE). `utc_ns` is the time in nanoseconds since 1970; only TOLLBAR_HTTP_LEGACY_EPOCH uses it. The call writes the text's
+/// length without the NUL to `*length`, unless `length` is NULL. If the buffer is too small, the call still writes `*length`, and returns
+/// TOLLBAR_E_BUFFER_TOO_SMALL. A buffer is large enough if it has 300 bytes, and for each limit 100 bytes, 4 for each byte of its name and 3 for
+/// each byte of its partition key.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -107,8 +109,8 @@ pub unsafe extern "C" fn tollbar_http_fields(
     })
 }
 
-/// Writes the body of a refusal into `buffer`, as tollbar_http_fields does: a problem in JSON (RFC 9457, media type application/problem+json) with
-/// the names of the limits that refuse. `status` is the status of the answer, such as 429.
+/// Writes the body of a refusal's answer into `buffer`: a problem in JSON (RFC 9457, media type application/problem+json) with the names of the
+/// limits that refuse. `status` is the answer's HTTP status, such as 429. For the other arguments see tollbar_http_fields.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -128,12 +130,13 @@ pub unsafe extern "C" fn tollbar_http_problem(
     })
 }
 
-/// Reads what a server says about its limits from `length` bytes of its answer's header: lines of a name, a colon and a value, with LF or CR LF.
-/// Other fields are skipped, and malformed ones ignored.
+/// Reads a server's limits from `length` bytes of its answer's header. Each line is a name, a colon and a value, and ends with LF or CR LF. The
+/// call skips other fields and ignores malformed ones.
 ///
-/// Returns TOLLBAR_YES if it has found anything, else TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since 1970, for dates. It reads
-/// every dialect that tollbar_http_fields writes. If an answer has several, the newest counts; of several limits the one with the fewest permits
-/// left. X-RateLimit-Reset counts as milliseconds since 1970 from 10^12 on, as seconds since 1970 from 10^9 on, and below as seconds from now.
+/// Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since
+/// 1970; dates and epochs are counted from it. The call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
+/// newest counts. If a field describes several limits, the one with the fewest permits left counts. X-RateLimit-Reset has no standard: a number
+/// from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as seconds from now.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -164,10 +167,11 @@ pub unsafe extern "C" fn tollbar_http_read(
     })
 }
 
-/// Writes to `*more_ns` how many nanoseconds after `decision` the key has more permits than it left: what a client may wait for. Never later than
-/// the decision's `retry_after_ns`. TOLLBAR_NO_TIME: all permits are there, more never come, or a policy that lends has some left.
+/// Writes to `*more_ns` how many nanoseconds after `decision` the key will have more permits than `decision->remaining`. If the decision is a
+/// refusal, that is at most its `retry_after_ns`. TOLLBAR_NO_TIME: no permit is missing, none will come back, or the policy lends (`borrow`, pacer,
+/// warm-up) and has permits left.
 ///
-/// `cost` is the cost that was decided. Returns 0 or an error. It peeks at the key at most once.
+/// `cost` is the cost of the request that was decided. Returns 0 or an error. The call peeks at the key at most once, and charges nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -185,7 +189,7 @@ pub unsafe extern "C" fn tollbar_table_more_after(
     call(|| unsafe { more_of_key(table, policy, key, length, cost, None, decision, more_ns) })
 }
 
-/// tollbar_table_more_after at the caller's time, which is the decision's.
+/// tollbar_table_more_after at the caller's time. Give the time of the decision.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -219,7 +223,7 @@ pub unsafe extern "C" fn tollbar_limiter_more_after(
     call(|| unsafe { more_of_limiter(limiter, cost, None, decision, more_ns) })
 }
 
-/// tollbar_limiter_more_after at the caller's time, which is the decision's.
+/// tollbar_limiter_more_after at the caller's time. Give the time of the decision.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -307,7 +311,7 @@ fn fields_of(fields: u32) -> Result<Fields, i32> {
     })
 }
 
-/// Reads the limits, and puts what `write` makes of them into the caller's buffer, with a NUL.
+/// Reads the limits and lets `write` print them into the caller's buffer. A NUL follows the text.
 ///
 /// # Safety
 /// Pointers are NULL or as the public calls say.
@@ -363,7 +367,7 @@ unsafe fn decision_of(decision: *const tollbar_decision) -> Result<Decision, i32
     };
     Ok(Decision {
         verdict,
-        // Fields say nothing of the reason.
+        // No field shows the reason, so the caller's reason is not read.
         reason: Reason::of(verdict),
         remaining: read.remaining,
         retry_after: read.retry_after_ns,

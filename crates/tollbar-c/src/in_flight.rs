@@ -1,4 +1,4 @@
-//! How many are open at one time.
+//! Limits on the number of permits in flight: tables by key, and send windows.
 
 use super::boundary::*;
 use super::status::*;
@@ -12,8 +12,8 @@ use tollbar::table::{TableError, Trust};
 /// The call opens a file whatever its owner and permissions are (TOLLBAR_TABLE_TRUST_ANYONE).
 pub const TOLLBAR_IN_FLIGHT_TRUST_ANYONE: u32 = 1;
 
-/// This process's view of an in-flight table. Any number of threads may use it at once, on both sides of a fork, in all calls but
-/// tollbar_in_flight_close.
+/// This process's view of an in-flight table. Any number of threads may use it at once, and a forked child may use it, too. Only
+/// tollbar_in_flight_close needs the view for itself.
 pub struct tollbar_in_flight {
     pub(crate) table: InFlight,
 }
@@ -27,11 +27,11 @@ pub type tollbar_ticket = u64;
 pub struct tollbar_in_flight_options {
     /// sizeof(tollbar_in_flight_options), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// The number of processes that have the same key at one time. 0: 8. A key has room for four times as many, and at least for 32.
+    /// The number of processes that have permits of one key at one time. 0: 8. A key has room for four times as many, and at least for 32.
     pub processes: u32,
-    /// The number of keys that can have permits in flight at one time. A key that several processes have counts once for each.
+    /// The number of keys that can have permits in flight at one time. A key with permits of several processes counts once for each process.
     pub capacity: u64,
-    /// The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode` does not let write.
+    /// The permissions of a new file. 0 means 0600. The call refuses an existing file that more users may write than `mode` lets write.
     pub mode: u32,
     /// TOLLBAR_IN_FLIGHT_ flags.
     pub flags: u32,
@@ -44,14 +44,14 @@ unsafe impl Growable for tollbar_in_flight_options {
 
 const _: () = assert!(size_of::<tollbar_in_flight_options>() == 24);
 
-/// A send window: one word of yours, which threads share. Zeroes are a window of 0 permits; tollbar_send_window_resize gives it its limit.
+/// A send window: one word of the caller's memory, which threads may share. If it is 0, the limit is 0; tollbar_send_window_resize sets the limit.
 #[repr(C)]
 pub struct tollbar_send_window {
     /// The library's own.
     pub word: u64,
 }
 
-/// What a send window holds at one instant. sent and acknowledged count permits modulo 2^22; their difference is in flight.
+/// The state of a send window at one instant. `sent` and `acknowledged` count permits modulo 2^22. Their difference is in flight.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_send_window_state {
@@ -61,7 +61,7 @@ pub struct tollbar_send_window_state {
     pub limit: u32,
     /// The number of the last permit that was sent.
     pub sent: u32,
-    /// The number of the last permit that was acknowledged, or, with tollbar_send_window_release, how many have come back.
+    /// The number of the last permit that was acknowledged. With tollbar_send_window_release: how many permits were released, modulo 2^22.
     pub acknowledged: u32,
     /// Permits sent and not acknowledged.
     pub in_flight: u32,
@@ -177,8 +177,8 @@ pub unsafe extern "C" fn tollbar_in_flight_attach(
     unsafe { put(out, || InFlight::attach_in(memory, size)) }
 }
 
-/// Makes this process an owner now. Without it the first tollbar_in_flight_acquire does so, with some system calls. TOLLBAR_E_OWNERS_FULL: 1,024
-/// owners use the table.
+/// Makes this process an owner now, so that its first tollbar_in_flight_acquire makes no system calls for it. TOLLBAR_E_OWNERS_FULL: 1,024 owners
+/// use the table.
 ///
 /// # Safety
 /// `table` is NULL or live.
@@ -191,12 +191,12 @@ pub unsafe extern "C" fn tollbar_in_flight_join(table: *const tollbar_in_flight)
     })
 }
 
-/// Takes a permit of a key, unless `limit` are in flight. The limit may be another in each call. With TOLLBAR_ALLOWED `*ticket` is to be
-/// given to tollbar_in_flight_release.
+/// Takes a permit of a key, unless `limit` permits of the key are in flight. Each call may give another limit. With TOLLBAR_ALLOWED the caller
+/// gives `*ticket` to tollbar_in_flight_release, once.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error: TOLLBAR_E_IN_FLIGHT_FULL if no slot is free where the key's are, and
-/// TOLLBAR_E_OWNERS_FULL. If processes that were killed hold those slots, the slots are free again within about a second of the first such
-/// call. A key has at most 2,097,120 permits in flight, whatever its limit.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error. TOLLBAR_E_IN_FLIGHT_FULL: no slot is free among those that the key may use. Before
+/// that, at most once a second, the call frees the slots of killed processes and tries again. TOLLBAR_E_OWNERS_FULL: as tollbar_in_flight_join.
+/// A key has at most 2,097,120 permits in flight, whatever its limit.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -217,12 +217,12 @@ pub unsafe extern "C" fn tollbar_in_flight_acquire(
     })
 }
 
-/// Gives a permit back. TOLLBAR_E_TICKET, and nothing changes: 0, a ticket that has been released, a ticket of another view of the table, or
-/// one that this process has inherited by a fork.
+/// Releases a permit. TOLLBAR_E_TICKET, and nothing changes, if `ticket` is 0, has been released, belongs to another view of the table, or was
+/// acquired by this process's parent before a fork.
 ///
-/// Release each ticket once. Tickets of one key are alike, and a slot whose permits have all been released may go to another key of the same
-/// process, whose tickets are then the same numbers. So a second release may release another live permit of this process. The limit may
-/// then admit one more than it should, and the release of that permit's owner gets TOLLBAR_E_TICKET.
+/// Release each ticket once. Tickets of one key may be equal numbers, and so may tickets of two keys of one process, because a slot that has
+/// become free may go to another key. So a second release of one ticket may release another permit of this process. The key may then have one
+/// permit more than its limit in flight, and the release of that other permit returns TOLLBAR_E_TICKET.
 ///
 /// # Safety
 /// `table` is NULL or live.
@@ -237,7 +237,8 @@ pub unsafe extern "C" fn tollbar_in_flight_release(table: *const tollbar_in_flig
     })
 }
 
-/// Writes to `*count` how many permits of a key are in flight. Permits of a process that was killed are among them until somebody is refused.
+/// Writes to `*count` how many permits of a key are in flight. The count includes permits of a killed process until the key refuses a request of
+/// another process.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -256,8 +257,8 @@ pub unsafe extern "C" fn tollbar_in_flight_count(
     })
 }
 
-/// Ends this process's view of a table that no call is using, and releases all permits that this process still has. With NULL the call does
-/// nothing.
+/// Closes this process's view of a table and releases all permits that the process acquired through it. No other call may use the view at the same
+/// time or later. The table stays for other processes. With NULL the call does nothing.
 ///
 /// # Safety
 /// `table` is NULL or has not been freed.
@@ -267,8 +268,8 @@ pub unsafe extern "C" fn tollbar_in_flight_close(table: *mut tollbar_in_flight) 
     unsafe { unboxed(table) };
 }
 
-/// Sends `permits`, all or none: TOLLBAR_ALLOWED, or TOLLBAR_DENIED if fewer are usable. `*last`, unless NULL, gets the number of the last
-/// one.
+/// Sends `permits` permits: TOLLBAR_ALLOWED, or TOLLBAR_DENIED, and it sends none, if fewer are usable. The call writes the number of the last
+/// permit to `*last`, unless `last` is NULL.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -294,7 +295,7 @@ pub unsafe extern "C" fn tollbar_send_window_acquire(
     })
 }
 
-/// Gives back `permits` in flight, whichever they are. TOLLBAR_E_TICKET, and nothing changes, if fewer are in flight.
+/// Releases any `permits` of the permits in flight. TOLLBAR_E_TICKET, and nothing changes, if fewer are in flight.
 ///
 /// # Safety
 /// `window` is NULL or points to a window.
@@ -304,8 +305,8 @@ pub unsafe extern "C" fn tollbar_send_window_release(window: *mut tollbar_send_w
     call(|| ticket_code(unsafe { window_at(window) }?.release(permits)))
 }
 
-/// Gives back all permits up to number `last`, a number that tollbar_send_window_acquire has given. TOLLBAR_E_TICKET, and nothing changes, if they had come back already or none of this number
-/// is in flight.
+/// Releases all permits up to number `last`, which a call of tollbar_send_window_acquire has written. TOLLBAR_E_TICKET, and nothing changes, if no
+/// permit in flight has this number.
 ///
 /// # Safety
 /// `window` is NULL or points to a window.
@@ -315,7 +316,8 @@ pub unsafe extern "C" fn tollbar_send_window_acknowledge(window: *mut tollbar_se
     call(|| ticket_code(unsafe { window_at(window) }?.acknowledge(last)))
 }
 
-/// Sets the limit, 1,048,575 at most (TOLLBAR_E_OUT_OF_RANGE). Below what is in flight nothing is usable until enough has come back.
+/// Sets the limit, 1,048,575 at most (TOLLBAR_E_OUT_OF_RANGE). If more permits are in flight than the new limit, none is usable until enough of
+/// them are released.
 ///
 /// # Safety
 /// `window` is NULL or points to a window.
@@ -332,7 +334,7 @@ pub unsafe extern "C" fn tollbar_send_window_resize(window: *mut tollbar_send_wi
     })
 }
 
-/// Reads a window.
+/// Writes the state of a window to `*out`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

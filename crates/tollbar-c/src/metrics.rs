@@ -1,4 +1,4 @@
-//! What limiters and tables count, as text for Prometheus.
+//! The counters of limiters and tables as text for Prometheus.
 
 use super::boundary::*;
 use super::limiter::tollbar_limiter;
@@ -10,7 +10,8 @@ use tollbar::metrics::{write as print, Format, Source};
 
 /// Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`.
 pub const TOLLBAR_METRICS_PROMETHEUS: u32 = 0;
-/// OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. Nothing may follow it.
+/// OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. The text ends with the line `# EOF`, after which
+/// the format allows no further metrics.
 pub const TOLLBAR_METRICS_OPENMETRICS: u32 = 1;
 
 /// The most sources of tollbar_metrics.
@@ -18,26 +19,26 @@ pub const TOLLBAR_METRICS_MOST: u32 = 64;
 
 const SOURCES: usize = TOLLBAR_METRICS_MOST as usize;
 
-/// A limiter or a table whose metrics are wanted.
+/// A limiter or a table, and the name of its series.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_metrics_source {
-    /// The label `limit` of its series, in UTF-8. The names of the sources of a call must differ.
+    /// The value of the label `limit` of its series, in UTF-8. The sources of a call must have different names.
     pub name: *const c_char,
     /// The bytes of the name.
     pub name_length: usize,
-    /// Either a limiter or a table; the other one is NULL.
+    /// The limiter. NULL if the source is a table.
     pub limiter: *const tollbar_limiter,
-    /// A table: the decisions of all processes that share it.
+    /// The table, whose counters count the decisions of all processes that share it. NULL if the source is a limiter.
     pub table: *const tollbar_table,
 }
 
-/// Writes the metrics of `count` sources into `buffer`, with a NUL: decisions by policy and verdict, sizes, evictions, clock steps.
+/// Writes the metrics of `count` sources into `buffer`, and a NUL: decisions by policy and verdict, sizes, evictions, clock steps.
 ///
 /// `format` is TOLLBAR_METRICS_PROMETHEUS or TOLLBAR_METRICS_OPENMETRICS. There are at most TOLLBAR_METRICS_MOST sources
-/// (TOLLBAR_E_OUT_OF_RANGE). A source that names no limiter and no table, or both, is TOLLBAR_E_LIMITS; a name that is not UTF-8 is
-/// TOLLBAR_E_OUT_OF_RANGE. `length`, unless NULL, gets the text's length without the NUL. If the buffer is too small, the call writes `length`
-/// and returns TOLLBAR_E_BUFFER_TOO_SMALL; numbers may grow until the next call, so leave some room.
+/// (TOLLBAR_E_OUT_OF_RANGE). TOLLBAR_E_LIMITS: a source has neither a limiter nor a table, or both. TOLLBAR_E_OUT_OF_RANGE: a name is not UTF-8.
+/// The call writes the text's length without the NUL to `*length`, unless `length` is NULL. If the buffer is too small, the call still writes
+/// `*length`, and returns TOLLBAR_E_BUFFER_TOO_SMALL. Counters may gain digits until the next call, so make the next buffer a little larger.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

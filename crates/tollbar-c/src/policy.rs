@@ -213,9 +213,9 @@ pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_poli
     })
 }
 
-/// Writes the time in nanoseconds in which a permit that a table's key gets back (tollbar_table_cancel) would have come back by itself, at
-/// most. TOLLBAR_NO_TIME if keys under the policy get no permits back. tollbar_take_many charges limits in the order of this time. Returns 0,
-/// or the error that tollbar_policy_spec_validate would return.
+/// Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. TOLLBAR_NO_TIME: a table does not give keys under
+/// this policy all unused permits back (tollbar_table_cancel). TOLLBAR_NO_TIME - 1: a lifetime quota, which refills none. tollbar_take_many charges limits in the order of this time. Returns 0, or the error that tollbar_policy_spec_validate would
+/// return.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_refill(spec: *const tollbar_policy_
         let (refill_ns, policy) = unsafe { (place(refill_ns)?, policy(spec)?) };
         let refill = match Rule::new(&policy) {
             Ok(rule) => rule.refill_in_slots(),
-            // Of more than a word nothing comes back.
+            // A state of more than one word takes no permits back.
             Err(_) => State::validate(&policy).map(|()| None).map_err(policy_code)?,
         };
         refill_ns.write(refill.unwrap_or(NEVER));

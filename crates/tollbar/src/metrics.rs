@@ -1,4 +1,4 @@
-//! What limiters and tables count, as text for Prometheus.
+//! The counters of limiters and tables as text for Prometheus.
 //!
 //! ```
 //! use tollbar::metrics::{write, Format, Source};
@@ -26,11 +26,12 @@ use crate::writer::Writer;
 pub enum Format {
     /// Prometheus' text format 0.0.4, media type `text/plain; version=0.0.4`.
     Prometheus,
-    /// OpenMetrics 1.0, media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. It ends in `# EOF`, so nothing may follow.
+    /// OpenMetrics 1.0, media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. The text ends with the line `# EOF`, after which the
+    /// format allows no further metrics.
     OpenMetrics,
 }
 
-/// A limiter or a table, and the name by which its series are told from others (the label `limit`).
+/// A limiter or a table, and the name of its series (the value of their label `limit`).
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     name: &'a str,
@@ -44,7 +45,7 @@ enum Of<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A table: the decisions of all processes that share it.
+    /// A table. Its counters count the decisions of all processes that share it.
     pub const fn table(name: &'a str, table: &'a Table) -> Source<'a> {
         Source { name, of: Of::Table(table) }
     }
@@ -65,8 +66,9 @@ impl<'a> Source<'a> {
 
 /// Writes the metrics of all sources and returns the length of the text in bytes. If that is more than `out.len()`, the end is missing.
 ///
-/// No key is ever a label, so the number of series depends on the sources and their policies alone. The names of the sources must differ.
-/// Counters are read one after the other while threads go on to decide, so their sums may be a few decisions apart. It takes no permits.
+/// No key is ever a label, so the number of series depends on the sources and their policies alone. The sources must have different names. The
+/// call takes no permits. It reads the counters one after the other while other threads decide, so two counters may differ by the decisions made
+/// between the two reads.
 pub fn write(sources: &[Source<'_>], format: Format, out: &mut [u8]) -> usize {
     let mut w = Exposition { w: Writer::new(out), format };
     w.decisions(sources);
@@ -80,13 +82,13 @@ pub fn write(sources: &[Source<'_>], format: Format, out: &mut [u8]) -> usize {
     w.w.length
 }
 
-/// Metrics of one number a source.
+/// A metric with one value for each source that has it.
 struct Family {
-    /// A counter's has no `_total`.
+    /// The name without a counter's suffix `_total`.
     name: &'static str,
     kind: Kind,
     help: &'static str,
-    /// `None`: such a source does not have it.
+    /// The source's value. `None`: the source does not have this metric.
     value: fn(&Source<'_>, Option<&Stats>) -> Option<u64>,
 }
 
@@ -165,7 +167,7 @@ impl Exposition<'_> {
         }
     }
 
-    /// The text of a policy is a label of this series alone: an edit of a policy then ends no other series.
+    /// Only these series have the policy's text as a label. So when an operator edits a policy, all other series go on.
     fn policies(&mut self, sources: &[Source<'_>]) {
         self.head("tollbar_policy_info", Kind::Gauge, "The text of a policy.");
         for source in sources {
@@ -200,7 +202,7 @@ impl Exposition<'_> {
     }
 
     fn head(&mut self, name: &str, kind: Kind, help: &str) {
-        // Prometheus names a counter's samples, OpenMetrics the counter itself.
+        // These lines name a counter with `_total` in Prometheus' format and without it in OpenMetrics.
         let total = kind == Kind::Counter && self.format == Format::Prometheus;
         for (word, rest) in [("# HELP ", help), ("# TYPE ", if kind == Kind::Counter { "counter" } else { "gauge" })] {
             self.w.text(word);

@@ -1,4 +1,4 @@
-//! A server whose capacity halves for 20 seconds, on a virtual clock: the adaptive limits beside every static one.
+//! Compares adaptive limits with static ones, on a virtual clock, for a server whose capacity halves for 20 seconds.
 
 mod common;
 
@@ -9,21 +9,21 @@ use tollbar::in_flight::{Adaptive, AdaptiveOptions, AdaptiveTicket, InFlight, Op
 
 const SECOND: u64 = 1000 * MS;
 const PHASE: u64 = 20 * SECOND;
-/// The server works on 40 requests at one time, and during the second phase on 20. Each takes 10 ms, give or take 5.
+/// The server works on 40 requests at one time, and during the second phase on 20. Each takes from 5 to 15 ms.
 const WORKERS: usize = 40;
-/// A request has been answered in time if it waited and worked no longer than this.
+/// A request is answered in time if its waiting and its work take at most this long.
 const DEADLINE: u64 = 50 * MS;
-/// Requests come at a quarter more than the server's capacity of 4,000/s.
+/// Requests come at 5,000/s, a quarter above the server's capacity of 4,000/s.
 const BETWEEN: u64 = SECOND / 5_000;
 
-/// A limit of the requests that are with the server.
+/// A limit on the requests that wait at the server or are worked on.
 trait Limiter {
     type Permit: Copy;
     fn acquire(&mut self) -> Option<Self::Permit>;
     fn release(&mut self, permit: Self::Permit, latency: u64, now: u64);
 }
 
-/// A limit that stays, and what is in flight.
+/// A limit that never changes, and the number of its permits in flight.
 struct Static(u64, u64);
 
 impl Limiter for Static {
@@ -61,7 +61,7 @@ impl Limiter for Key {
     }
 }
 
-/// The requests that are answered in time in each of the three phases.
+/// The number of requests that are answered in time in each of the three phases.
 fn goodput<L: Limiter>(limiter: &mut L) -> [u64; 3] {
     let mut random = Rng(22);
     let mut waiting: VecDeque<(u64, usize)> = VecDeque::new();
@@ -93,7 +93,7 @@ fn goodput<L: Limiter>(limiter: &mut L) -> [u64; 3] {
     }
 }
 
-/// The windows are long beside a latency and short beside an overload.
+/// The length of a window: ten times a request's work, and a 200th of the overload.
 const WINDOW: u64 = 100 * MS;
 
 fn gradient2(window_ns: u64) -> AdaptiveOptions {
@@ -104,8 +104,8 @@ fn aimd(window_ns: u64) -> AdaptiveOptions {
     AdaptiveOptions { window_ns, ..AdaptiveOptions::aimd(20, 5, 1000, 30 * MS) }
 }
 
-/// In each phase the adaptive limits answer 90 % of what the best static limit of that phase answers in time, though none of the static limits from
-/// 150 on does in the second phase, and none below 40 does in the first.
+/// In each phase the adaptive limits answer at least 90 % as many requests in time as that phase's best static limit. The static limits 30 and 150
+/// do not do so in all phases, and the static limit 60 does.
 #[test]
 fn adaptive_limits_are_near_the_best_static_one_while_the_capacity_halves() {
     let fixed: Vec<[u64; 3]> = (1..=40).map(|n| goodput(&mut Static(n * 5, 0))).collect();
@@ -121,8 +121,8 @@ fn adaptive_limits_are_near_the_best_static_one_while_the_capacity_halves() {
     }
 }
 
-/// What the windows are for: with a sample for each of 4,000 releases a second, Gradient2's long-term latency follows the overload within a
-/// second, and the limit rises until no answer is in time.
+/// Gradient2 needs windows here. Without them each of 4,000 releases a second is a sample. Then its long-term latency, a mean over about 600 samples,
+/// follows the overload within a second, and the limit rises until no answer is in time.
 #[test]
 fn without_windows_gradient2_takes_an_overload_for_the_rule() {
     let [before, during, after] = goodput(&mut Adaptive::new(&gradient2(0)));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""look.py TOLLBAR WORK [SHOTS]: opens reports in headless Chromium, light and dark, on a phone and on a desk, and looks for what a person
-would mind: errors, requests to a network, faults that axe-core calls serious or critical, things that are wider than the screen, numbers
-that are not those of --json. Screenshots go to the directory SHOTS."""
+"""look.py TOLLBAR WORK [SHOTS]: opens reports in headless Chromium in both colour schemes, 375 and 1,440 pixels wide. It fails on script errors,
+on network requests, on faults that axe-core calls serious or critical, on elements wider than the screen, and on numbers that differ from those
+of --json. With SHOTS it writes screenshots into that directory."""
 import json
 import pathlib
 import re
@@ -27,7 +27,7 @@ def check(name, found, expected):
 
 
 def write_log(path):
-    """Some hours of a small site: five robots that ask often, two hundred people who load pages, and lines up to 30 s late."""
+    """Writes a log of some hours of a small site: 5 robots that request often, 200 people who load pages, and lines up to 30 s late."""
     lines, seed = [], 20150517
 
     def random(below):
@@ -70,7 +70,7 @@ def whole(text):
 
 
 def same_numbers(name, page, data):
-    """What stands on the page is what --json says."""
+    """Compares the numbers on the page with those of --json."""
     first = data["policies"][0]
     rows = page.locator("#tried tbody tr")
     check(f"{name}: policies", rows.count(), len(data["policies"]))
@@ -95,7 +95,7 @@ def same_numbers(name, page, data):
 
 
 def smallest(data, of, most):
-    """The limit that the page is to propose, computed again."""
+    """The limit that the page must propose, computed from --json."""
     limits, best = data["limits"], None
     every = limits["requests"] if of == "requests" else limits["clients"]
     for rate, row in zip(limits["rates"], limits[f"denied_{of}"]):
@@ -108,7 +108,7 @@ def smallest(data, of, most):
 
 
 def slider(name, page, data):
-    """The slider by keyboard: what it proposes, and that `tollbar replay` agrees about the share."""
+    """Moves the slider by keyboard, and compares the limit that it proposes with smallest()."""
     page.focus("#most")
     page.keyboard.press("Home")
     for most, keys in ((0.0, 0), (0.5, 5), (2.0, 15)):
@@ -122,7 +122,7 @@ def slider(name, page, data):
 
 
 def is_truth(name, data, log):
-    """Limits of the grid, replayed one by one."""
+    """Replays some limits of the grid one by one, and compares the denials with the grid's."""
     limits = data["limits"]
     tried = [(r, b) for r in (2, 6, 10, 13) for b in (0, 4, 9)]
     policies = [f"{limits['rates'][r]['text']} burst {limits['bursts'][b]}" for r, b in tried]
@@ -132,10 +132,10 @@ def is_truth(name, data, log):
         check(f"{name}: {policy['policy']} replayed", (limits["denied_requests"][r][b], limits["denied_clients"][r][b]), (policy["denied"], policy["keys_denied"]))
 
 
-# Pixels of a chart that are neither paper nor text tell little; marks that have a size tell that the chart was drawn.
+# For each chart the number of its shapes with a width and a height. A chart that was not drawn has none.
 MARKS = """() => ["curve", "map", "time", "algorithms", "bursts"].map((id) =>
   [...document.querySelectorAll(`#${id} svg :is(rect, circle, path)`)].filter((mark) => { const box = mark.getBoundingClientRect(); return box.width > 0 && box.height > 0; }).length)"""
-# The table of clients fits a desk: what is to the right of its frame is seen by nobody who does not scroll.
+# The width in pixels of the part of the clients' table that a reader sees only after scrolling to the right.
 HIDDEN = """() => { const frame = document.querySelector("#clients").parentElement; return frame.scrollWidth - frame.clientWidth; }"""
 WIDER = """() => [...document.querySelectorAll("body *")].filter((part) => !part.closest(".scroll, details, svg, thead") && part.getBoundingClientRect().right > innerWidth + 1).map((part) => part.outerHTML.slice(0, 90))"""
 

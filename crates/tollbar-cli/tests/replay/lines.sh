@@ -1,9 +1,9 @@
 # shellcheck shell=sh
-# Sourced by test.sh: the lines of logs and traces, and those that are refused.
+# test.sh sources this file. It tests which lines of logs and traces `tollbar replay` reads, and which ones it refuses with which message.
 
 # --- log lines -------------------------------------------------------------------------------------
 
-# clf LINE: the time that is read, or why none is.
+# clf LINE: prints the time that the command reads from a log line, or its message about the line.
 clf() {
     printf '%s\n' "$1" > "$work/line"
     "$replay" --policy 1/s "$work/line" 2>"$work/errors" | sed -n 's/^times *\(.*\) to .*/\1/p'
@@ -59,7 +59,7 @@ log_lines() {
 D 0 1500000000' "$(cat "$work/decisions")"
 }
 
-# Everything that a real log may hold, and what is made of it.
+# A log with a byte order mark, blank lines, control bytes, lines of megabytes and a last line without an end.
 odd_logs() {
     t='[17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1'
     {
@@ -75,7 +75,7 @@ odd_logs() {
         printf '\\w\303\251b - - %s\n' "$t"
         printf '[::1] - - %s' "$t"
     } > "$work/odd"
-    # The five that may pass, one of them twice, and three that are none.
+    # Five lines are requests, two of them from one client. Three lines are refused.
     check 'odd log: requests' 5 "$(value requests "$work/odd")"
     check 'odd log: bad lines' 3 "$(value 'bad lines' "$work/odd")"
     check 'odd log: blank lines' 3 "$(value 'blank lines' "$work/odd")"
@@ -129,7 +129,7 @@ END
     check 'trace lines of other lengths' '1: more than a time, a key and a cost
 2: no cost after the key
 3: no key after the time' "$(cat "$work/errors")"
-    # After the last time that a word can hold nothing is admitted, and no wait helps.
+    # At a time after the last one that a state can hold, the limiter refuses every request, and no wait helps.
     echo '18446744073709551615 k 1' > "$work/lines"
     check 'the end of time' 'D 0 -' "$(decisions "$work/lines" '1/s')"
 }

@@ -1,20 +1,20 @@
 # shellcheck shell=sh
-# Sourced by test.sh: replays into tables, in memory and in files.
+# test.sh sources this file. It tests replays into tables, in memory and in files.
 
 # --- tables ----------------------------------------------------------------------------------------
 
-# small ON_FULL POLICY: the decisions on 10,000 keys in the 5,120 slots of the smallest table, as
-# "allowed refused-without-a-place".
+# small ON_FULL POLICY: replays 10,000 keys into the 5,120 slots of the smallest table, and prints two numbers: the requests
+# that were admitted, and the requests that found no slot.
 small() {
     "$replay" --format trace --policy "$2" --keys 1 --on-full "$1" "$work/crowd" |
         awk '$1 == "allowed" { allowed = $2 } $1 == "no" { without = $3 } END { print allowed, without + 0 }'
 }
-# refused_crowd POLICY: a checksum of the refused keys.
+# refused_crowd POLICY: prints a checksum of the decisions on these keys.
 refused_crowd() {
     "$replay" --format trace --policy "$1" --keys 1 --decisions "$work/decisions" "$work/crowd" >/dev/null &&
         cksum < "$work/decisions"
 }
-# holds NAME CONDITION: of the numbers $1 and $2 in `got`.
+# holds NAME CONDITION: checks an awk condition, in which $1 and $2 are the two numbers in `got`.
 holds() { check "$1: $2" yes "$(echo "$got" | awk "{ print ($2) ? \"yes\" : \"no: \" \$0 }")"; }
 
 tables() {
@@ -25,7 +25,7 @@ tables() {
         value tables --format trace --keys 20000 --policy 1/h --policy '9/h algo sliding-log' "$work/crowd")|$(
         value 'no place' --format trace --keys 20000 --policy 1/h "$work/crowd")"
 
-    # Fewer than there are keys and policies, were it for all policies together.
+    # --keys counts the keys of each policy. 15,000 slots for all four policies together would be too few.
     check 'enough room under each policy' 0 "$(value 'no place' --format trace --keys 15000 --policy 1/h --policy 2/h \
         --policy 3/h --policy 4/h "$work/crowd")"
 
@@ -37,27 +37,27 @@ tables() {
         holds "too small, allow, $policy" '$1 == 10000 && $2 >= 4880'
         got=$(small evict-nearest "$policy")
         holds "too small, evict-nearest, $policy" '$1 == 10000 && $2 >= 4880'
-        # Whoever takes over the debt of one who has taken all is refused.
+        # Each key takes its only permit, so a key that inherits a slot inherits a full debt, and is refused.
         got=$(small inherit "$policy")
         holds "too small, inherit, $policy" '$1 <= 5120 && $1 > 4500 && $1 + $2 == 10000'
     done
-    # Of two permits the first has one and the heir the other.
+    # A slot's first key takes one of the two permits, and the key that inherits the slot takes the other.
     got=$(small inherit 2/h)
     holds 'too small, inherit, 2/h' '$1 - $2 <= 5120 && $1 - $2 > 4500 && $2 > 4500'
     for on_full in 'deny refused' "inherit with another key's debt" 'allow admitted, not remembered' \
         'evict-nearest admitted, another key forgotten'; do
-        check "too small, ${on_full%% *}, told" "${on_full#* }" \
+        check "too small, ${on_full%% *}, in the report" "${on_full#* }" \
             "$(value 'no place' --format trace --policy 2/h --keys 1 --on-full "${on_full%% *}" "$work/crowd" |
                 sed 's/^[0-9]*, //')"
     done
 
-    # More than one table has policies, all the same, and two of those that have a table each.
+    # 130 equal policies need two tables, and each of the two sliding logs needs one of its own.
     set --
     for i in $(seq 130); do set -- "$@" --policy 2/s; done
     set -- "$@" --policy '2/s algo sliding-log' --policy '2/s algo sliding-log' --format trace --keys 10
     check 'many policies: tables' 4 "$(value tables "$@" "$work/five" | cut -d' ' -f1)"
     seconds u '5 5 5' > "$work/same"
-    check 'many policies: nobody pays for another' '132 2' \
+    check 'many policies: each has its own states' '132 2' \
         "$(value allowed "$@" "$work/same" | uniq -c | tr -s ' ' | sed 's/^ //')"
 }
 
@@ -77,15 +77,15 @@ table_files() {
         rm -f "$work/table"
         check "file, $policy: goes on" "$whole" \
             "$(with "$work/table" "$work/first" --policy "$policy"; with "$work/table" "$work/second" --policy "$policy")"
-        check "file, $policy: otherwise it would not" no \
+        check "file, $policy: without the file the second half starts afresh" no \
             "$([ "$whole" = "$(decisions "$work/first" "$policy"; decisions "$work/second" "$policy")" ] || echo no)"
     done
-    # A file counts from its beginning on, a report from its own. The crowd is still there.
+    # The table's counters go on from replay to replay. A report counts only its own replay. The second replay finds a full table.
     rm -f "$work/table"
     set -- --format trace --policy 1/h --keys 1 --table "$work/table"
     echo '1000000000 newcomer 1' > "$work/one"
     got="$(value 'no place' "$@" "$work/crowd" | cut -d, -f1) $(value 'no place' "$@" "$work/one" | cut -d, -f1)"
-    holds 'file: who found no place this time' '$1 >= 4880 && $2 == 1'
+    holds 'file: a report counts the keys without a slot of its own replay' '$1 >= 4880 && $2 == 1'
 
     sum=$(cksum < "$work/table")
     fails 'file: other policies' 1 "$work/table: the table has other policies" \
@@ -94,10 +94,10 @@ table_files() {
         --format trace --policy 1/h --keys 2 --table "$work/table" "$work/crowd"
     fails 'file: other options' 1 "$work/table: the table has other options" \
         --format trace --policy 1/h --keys 1 --on-full allow --table "$work/table" "$work/crowd"
-    check 'file: stays as it was' "$sum" "$(cksum < "$work/table")"
+    check 'file: unchanged by refused replays' "$sum" "$(cksum < "$work/table")"
     fails 'file: no table' 1 "$work/crowd: not a tollbar table" \
         --format trace --policy 1/h --keys 1 --table "$work/crowd" "$work/crowd"
-    check 'file: no table, and stays' '10000 1000000000 k9999 1' "$(awk 'END { print NR, $0 }' "$work/crowd")"
+    check 'file: no table, and unchanged' '10000 1000000000 k9999 1' "$(awk 'END { print NR, $0 }' "$work/crowd")"
     fails 'file: no directory' 1 "$work/no/t: the file cannot be opened: No such file or directory" \
         --format trace --policy 1/h --keys 1 --table "$work/no/t" "$work/crowd"
     fails 'file: one table only' 2 "$work/t: the policies do not share one table" --keys 1 --table "$work/t" "$work/crowd"

@@ -262,8 +262,7 @@ impl Plain {
     /// [`Plain::step`] for clock readings below `end`, which is at most [`Plain::end`].
     #[inline(always)]
     pub(crate) fn step_before(&self, end: u64, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
-        // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for a cost above the burst. The conditions are separate branches
-        // because each is well predicted.
+        // A request of cost 1 before `end` is the usual one. It takes neither of the two branches, which `rarely` moves out of its way.
         if now >= end {
             rarely();
             return None;
@@ -271,6 +270,7 @@ impl Plain {
         let mut charge = self.permit;
         if cost != 1 {
             rarely();
+            // A cost of 0 wraps to u64::MAX, so one comparison finds both a cost of 0 and a cost above the burst.
             if cost.wrapping_sub(1) >= self.burst {
                 return None;
             }

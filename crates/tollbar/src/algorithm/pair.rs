@@ -1,7 +1,7 @@
 //! Two token buckets in one word: "10 a second and 1000 a day" of one key.
 //!
 //! Each bucket is a [`super::gcra`]: a theoretical arrival time (TAT), at which it is full again. Both TATs are whole numbers of *steps*.
-//! A step is a length of time of which both buckets' time per permit is a multiple, so charges are exact. The word is
+//! A step is a length of time that divides each bucket's time per permit, so charges are exact. The word is
 //!
 //! ```text
 //! TAT of the slow bucket   | that TAT minus the TAT of the fast one
@@ -61,7 +61,8 @@ struct Tats {
 }
 
 impl Pair {
-    /// A permit of the fast bucket has this many steps at least, so that a decision is late by less than the time of half a permit.
+    /// A permit of the fast bucket takes at least this many steps. The clock is off by less than a step, so a decision is late by less than the
+    /// time of half a permit.
     const LEAST_STEPS: u128 = 2;
 
     /// Compiles a policy with a second rate ([`Policy::second`]).
@@ -103,7 +104,8 @@ impl Pair {
         (u128::from(pair.fast.permit.get()) >= Pair::LEAST_STEPS).then_some(Pair { slow_first, ..pair })
     }
 
-    /// The pair in steps of `nanos / per` nanoseconds, of which each bucket's `permits` are `parts` times as many a permit.
+    /// The pair in steps of `nanos / per` nanoseconds. A permit of each bucket takes `parts` times its number in `permits` steps. `None`: the word
+    /// has no room for such steps.
     #[inline(never)]
     fn in_steps(nanos: u128, per: u128, parts: u128, permits: (u128, u128), rates: (Rate, Rate)) -> Option<Pair> {
         let shared = NonZeroU128::new(gcd(nanos, per))?;
@@ -125,7 +127,7 @@ impl Pair {
         Some(Pair { one, steps, fast, slow, burst, low, most, length, slow_first: false })
     }
 
-    /// From this clock reading on [`Pair::step_one`] does not decide; 0 if it never does.
+    /// [`Pair::step_one`] decides at clock readings below this one. 0: at none.
     #[inline(always)]
     pub(crate) fn one_end(&self) -> u64 {
         self.one.end
@@ -140,7 +142,7 @@ impl Pair {
     /// [`Algorithm::step`] in every case, that of [`Pair::step_one`] included.
     #[inline(always)]
     fn step_any(&self, state: u64, now: u64, cost: u64) -> Step {
-        // `cost - 1 >= burst` is true for a cost of 0, where it wraps, and for one above the burst.
+        // A cost of 0 wraps to u64::MAX, so one comparison finds both a cost of 0 and a cost above the burst.
         if cost.wrapping_sub(1) >= self.burst {
             return if cost == 0 { Step::ask() } else { Step::never() };
         }
@@ -206,8 +208,8 @@ impl Pair {
         Some(self.pack_later(self.steps.clock(fast.min(slow)).up, self.steps.clock(slow).up))
     }
 
-    /// The word at the time `here` of a key that had `state` under `old` at the time `there`, perhaps of another clock: each bucket lacks
-    /// as many permits as it did, up to its burst and a debt of another.
+    /// The word at the time `here` of a key that had `state` under `old` at the time `there`. The two times may be of different clocks. Each bucket
+    /// lacks as many permits as before, but at most two of its bursts.
     pub(super) fn carry(&self, old: &Pair, state: u64, there: u64, here: u64) -> u64 {
         if here > LAST || there > LAST {
             return state;
@@ -224,14 +226,14 @@ impl Pair {
         }
     }
 
-    /// The permits, rounded up, that must come back before there is the first to take.
+    /// The permits, rounded up, that the limit must refill before the first one can be taken.
     pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
         let (tats, clock) = (self.unpack(state), self.steps.clock(now.min(LAST)));
         self.fast.debt(tats.fast, clock).max(self.slow.debt(tats.slow, clock))
     }
 
-    /// Which policy of the list bound a decision, 0 or 1: of a refusal the one with the longer wait, and of an admission the one with
-    /// fewer permits left. If both are alike it is the first.
+    /// Which policy of the list bound a decision, 0 or 1. For a refusal it is the one with the longer wait, and for an admission the one with
+    /// fewer permits left. If both are equal, it is the first.
     pub(super) fn bound(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> u32 {
         let (tats, clock) = (self.unpack(state), self.steps.clock(now.min(LAST)));
         let order = match verdict {
@@ -249,7 +251,7 @@ impl Pair {
     }
 }
 
-/// Tens by which steps are divided at most: the word has 64 bits, and finer steps than a nanosecond are none.
+/// The number of powers of ten that [`Pair::of`] tries as divisors of a step. 10^20 does not fit in the word's 64 bits, so a finer step cannot.
 const MOST_DECADES: usize = 20;
 
 impl Algorithm for Pair {
@@ -297,8 +299,8 @@ impl Algorithm for Pair {
         }
     }
 
-    /// The word of a key that would take all at once and then be as good as fresh at `until`: the slow bucket owes until then, and the
-    /// fast one as long before as it refills sooner.
+    /// The word of a key that takes all permits at once, and whose slow bucket is full again at `until`. The fast bucket is full as much earlier as
+    /// its whole burst refills faster.
     fn owing(&self, until: u64) -> u64 {
         let slow = if until > LAST { u64::MAX } else { self.steps.clock(until).up };
         let sooner = self.slow.tolerance.saturating_sub(self.fast.tolerance);
@@ -328,7 +330,7 @@ impl Algorithm for Pair {
         self.lower(state, now, back)
     }
 
-    /// Of the slow bucket, whose permits are missed longest.
+    /// The refill time of the slow bucket, because its permits come back last.
     fn refill(&self) -> Option<u64> {
         Some(self.steps.nanos(self.slow.permit.get()))
     }
@@ -338,7 +340,7 @@ impl Algorithm for Pair {
         None
     }
 
-    /// Up to a debt of one burst in each bucket.
+    /// Charges up to a debt of one burst in each bucket.
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         if cost == 0 || now > LAST {
             return Charged::none(cost);

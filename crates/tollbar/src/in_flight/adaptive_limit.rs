@@ -1,8 +1,7 @@
-//! A limit that follows the latency, beside the count of what it admits, as a few words that threads and processes share.
+//! A limit that follows the latency, and the count of its permits in flight, in words that threads and processes share.
 //!
-//! Each word changes by one swap, and no call waits. Two releases at one instant feed the algorithm one after the other, in some order: the
-//! long-term latency and the limit are two words, and each takes every sample once. So a process that is killed between the two has fed one of
-//! them, which the next samples outweigh.
+//! Each word changes by one compare-and-swap, and no call waits. Gradient2's long-term latency and its limit are two words. Each sample changes both
+//! of them once. If a process is killed between the two swaps, its sample is missing in the limit, and later samples make up for it.
 
 use super::adaptive::{aimd_step, gradient2_step, picoseconds, within, LongTerm, UNIT};
 #[cfg(not(loom))]
@@ -22,9 +21,11 @@ pub struct AdaptiveOptions {
     pub least: u32,
     /// The ceiling.
     pub most: u32,
-    /// The nanoseconds after which the releases so far are one sample: their mean latency and their most permits in flight. It needs ten of
-    /// them. 0: each release is a sample, as the published algorithms have it. A server that answers thousands of requests a second needs a
-    /// window, or an overload of seconds looks as old as the rest and becomes the long-term latency.
+    /// The length of a window in nanoseconds. All releases of a window are one sample: their mean latency, and the most permits that were in flight
+    /// at any of them. A window with fewer than ten releases goes on. 0: each release is a sample, as in the published algorithms.
+    ///
+    /// A server that answers thousands of requests a second needs windows. Gradient2's long-term latency is a mean over about 600 samples, so with
+    /// a sample for each release it follows an overload within a second, and the limit rises.
     pub window_ns: u64,
 }
 
@@ -32,9 +33,9 @@ pub struct AdaptiveOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Algorithm {
-    /// [`Aimd`](super::Aimd). A latency above `timeout_ns` counts as a drop.
+    /// [`Aimd`](super::Aimd).
     Aimd {
-        /// The nanoseconds.
+        /// A latency of more nanoseconds counts as a dropped request.
         timeout_ns: u64,
     },
     /// [`Gradient2`](super::Gradient2).
@@ -46,9 +47,9 @@ pub enum Algorithm {
 pub enum Outcome {
     /// It was answered. Its latency counts.
     Answered,
-    /// It was refused by the server or timed out. AIMD takes a tenth of the limit away. Gradient2 looks at latencies only, and takes no sample.
+    /// The server refused it, or it timed out. AIMD lowers the limit by a tenth. Gradient2 uses latencies only, so it takes no sample.
     Dropped,
-    /// It says nothing about the server, such as a request that was invalid or that the client gave up. It is no sample.
+    /// It says nothing about the server, for example because it was invalid or the client gave it up. The limit takes no sample.
     Ignored,
 }
 
@@ -57,7 +58,7 @@ pub enum Outcome {
 /// ```
 /// use tollbar::in_flight::{Adaptive, AdaptiveOptions, Outcome};
 ///
-/// // Begins at 20, and stays from 5 to 200.
+/// // Begins at 20, and stays between 5 and 200.
 /// let limit = Adaptive::new(&AdaptiveOptions::gradient2(20, 5, 200));
 /// let Some(ticket) = limit.acquire() else { return };
 /// let begin = std::time::Instant::now();
@@ -66,25 +67,25 @@ pub enum Outcome {
 /// limit.release(ticket, outcome, begin.elapsed().as_nanos() as u64);
 /// ```
 ///
-/// A value counts the permits of one process ([`Adaptive::acquire`]), or it is the limit of a key of an [`InFlight`] table, which counts those of all
-/// processes ([`Adaptive::acquire_key`]). In memory that processes share, all of them have one limit.
+/// [`Adaptive::acquire`] counts the permits in this value. [`Adaptive::acquire_key`] only reads the limit, and an [`InFlight`] table counts the
+/// permits of all processes. Processes that put this value into shared memory have one limit.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Adaptive {
-    /// The limit: of Gradient2 in units of 10^-9.
+    /// The limit, for Gradient2 in units of 10^-9.
     limit: AtomicU64,
-    /// [`LongTerm`], of Gradient2.
+    /// Gradient2's [`LongTerm`].
     long: AtomicU64,
     in_flight: AtomicU64,
-    /// The window's samples: their number (12 bits) above the sum of their latencies in nanoseconds (52 bits).
+    /// The window's releases: their number (high 12 bits), and the sum of their latencies in nanoseconds (low 52 bits).
     sum: AtomicU64,
-    /// The window's most permits in flight, and in the highest bit whether a request was dropped.
+    /// The most permits in flight at any release of the window. The highest bit says whether a request of the window was dropped.
     most_in_flight: AtomicU64,
     /// The time at which the window ends.
     end: AtomicU64,
-    /// The floor, and the ceiling in the high half.
+    /// The floor in the low half, the ceiling in the high half.
     bounds: AtomicU64,
-    /// [`GRADIENT2`], or AIMD's timeout plus 1. 0: memory that nobody has initialised, whose limit is 0.
+    /// [`GRADIENT2`], or AIMD's timeout plus 1. 0: zeroed memory that no call has initialised; its limit is 0.
     algorithm: AtomicU64,
     window_ns: AtomicU64,
     spare: [AtomicU64; 7],
@@ -96,14 +97,14 @@ pub struct Adaptive {
 #[must_use = "the permit stays in flight until the ticket is released"]
 pub struct AdaptiveTicket(u64);
 
-/// What an [`Adaptive`] limit is at one instant.
+/// The state of an [`Adaptive`] limit at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveState {
     /// The limit.
     pub limit: u32,
     /// The permits of [`Adaptive::acquire`] in flight.
     pub in_flight: u64,
-    /// Gradient2's long-term latency in nanoseconds; 0 before the first sample, and of AIMD.
+    /// Gradient2's long-term latency in nanoseconds. 0 before the first sample, and with AIMD.
     pub latency_ns: u64,
 }
 
@@ -112,9 +113,9 @@ const DROPPED: u64 = 1 << 63;
 const COUNT_AT: u32 = 52;
 const SUM_MASK: u64 = (1 << COUNT_AT) - 1;
 const COUNT_MOST: u64 = (1 << (64 - COUNT_AT)) - 1;
-/// A window's latencies are counted up to 18 minutes each, so that the sum of [`COUNT_MOST`] of them fits.
+/// A latency above 2^40 ns, 18 minutes, counts as that many, so that the sum of [`COUNT_MOST`] latencies fits into 52 bits.
 const LATENCY_MOST: u64 = 1 << 40;
-/// A window with fewer samples goes on.
+/// The fewest releases of a window.
 const WINDOW_SAMPLES: u64 = if cfg!(loom) { 2 } else { 10 };
 
 impl AdaptiveOptions {
@@ -130,7 +131,7 @@ impl AdaptiveOptions {
 }
 
 impl Adaptive {
-    /// A limit with nothing in flight. A floor of 0 is taken for 1, and an initial limit outside of the bounds for the nearest bound.
+    /// A limit with nothing in flight. A floor of 0 counts as 1, and an initial limit outside the bounds as the nearest bound.
     pub fn new(options: &AdaptiveOptions) -> Adaptive {
         let zero = || AtomicU64::new(0);
         let (least, most) = (options.least.max(1), options.most.max(options.least.max(1)));
@@ -153,22 +154,22 @@ impl Adaptive {
         }
     }
 
-    /// Takes a permit; `None` if as many as the limit are in flight.
+    /// Takes a permit. `None` if as many permits as the limit are in flight.
     #[inline]
     pub fn acquire(&self) -> Option<AdaptiveTicket> {
         let limit = u64::from(self.limit());
-        // Acquire: the holder sees what the former one wrote before its release.
+        // Acquire: the new holder sees what the former holder of the permit wrote before its release.
         change(&self.in_flight, Ordering::Acquire, |n| (n < limit).then_some(n + 1)).map(|n| AdaptiveTicket(n + 1))
     }
 
-    /// Releases a permit, and feeds the limit. False, and nothing changes, for no ticket or if nothing is in flight. The caller measures the
-    /// latency, from the acquisition or from where it likes, always from the same point.
+    /// Releases a permit, and gives the limit a sample. The caller measures the latency, always from the same point, such as the acquisition. False,
+    /// and nothing changes, if the ticket is 0 or no permit is in flight.
     #[cfg(not(loom))]
     pub fn release(&self, ticket: AdaptiveTicket, outcome: Outcome, latency_ns: u64) -> bool {
         self.release_at(ticket, outcome, latency_ns, self.now())
     }
 
-    /// [`Adaptive::release`] at the caller's time, by which windows end.
+    /// [`Adaptive::release`] at the caller's time. A window ends by this time.
     pub fn release_at(&self, ticket: AdaptiveTicket, outcome: Outcome, latency_ns: u64, now: u64) -> bool {
         let released = ticket.0 != 0 && change(&self.in_flight, Ordering::Release, |n| n.checked_sub(1)).is_some();
         if released {
@@ -177,7 +178,7 @@ impl Adaptive {
         released
     }
 
-    /// Takes a permit of a key, unless as many as this limit are in flight.
+    /// Takes a permit of a key of `table`, unless as many permits of the key as this limit are in flight.
     ///
     /// # Errors
     /// Those of [`InFlight::acquire`].
@@ -186,14 +187,14 @@ impl Adaptive {
         table.acquire(key, self.limit())
     }
 
-    /// Releases a permit of a key, and feeds the limit, with the key's permits in flight before the release. False, and nothing changes, if
-    /// [`InFlight::release`] is.
+    /// Releases a permit of a key, and gives the limit a sample with the key's permits in flight before the release. False, and nothing changes, if
+    /// [`InFlight::release`] returns false.
     #[cfg(not(loom))]
     pub fn release_key(&self, table: &InFlight, key: &[u8], ticket: Ticket, outcome: Outcome, latency_ns: u64) -> bool {
         self.release_key_at(table, key, ticket, (outcome, latency_ns), self.now())
     }
 
-    /// [`Adaptive::release_key`] at the caller's time, by which windows end.
+    /// [`Adaptive::release_key`] at the caller's time. A window ends by this time.
     #[cfg(not(loom))]
     pub fn release_key_at(
         &self,
@@ -219,7 +220,7 @@ impl Adaptive {
         whole.min(u64::from(u32::MAX)) as u32
     }
 
-    /// The limit and what is in flight.
+    /// The state at this instant. Other threads may change it at once.
     pub fn read(&self) -> AdaptiveState {
         AdaptiveState {
             limit: self.limit(),
@@ -228,7 +229,7 @@ impl Adaptive {
         }
     }
 
-    /// A time for [`Adaptive::release_at`]. The clock is read only if there are windows.
+    /// A time for [`Adaptive::release_at`]. Only a limit with windows reads the clock.
     #[cfg(not(loom))]
     fn now(&self) -> u64 {
         match self.window_ns.load(Ordering::Relaxed) {
@@ -249,12 +250,13 @@ impl Adaptive {
             return self.sample(in_flight as u32, latency_ns, dropped);
         }
         let latency = latency_ns.min(LATENCY_MOST);
-        // Before the sum, so that the thread that takes the sum finds it.
+        // This comes before the sum, so that the thread that takes the sum finds the permits in flight of every release in it.
         change(&self.most_in_flight, Ordering::Relaxed, |most| {
             let drop = most & DROPPED | if dropped { DROPPED } else { 0 };
             Some(drop | (most & !DROPPED).max(in_flight))
         });
-        // Release: the thread that takes the sum sees the in-flight word of every sample in it. A window of more samples has its mean already.
+        // Release: the thread that takes the sum sees the change above for every release in it. A window with COUNT_MOST releases has enough for a
+        // mean, so further ones are not added.
         let added = change(&self.sum, Ordering::AcqRel, |sum| {
             (sum >> COUNT_AT < COUNT_MOST).then(|| sum + (1 << COUNT_AT) + latency)
         });
@@ -264,12 +266,12 @@ impl Adaptive {
         }
     }
 
-    /// Feeds the window's mean. The swap of its sum for an empty one chooses one thread.
+    /// Makes a sample of the window's mean. Only one thread succeeds in swapping the sum for 0, so only one makes the sample.
     #[cold]
     #[inline(never)]
     fn end_window(&self, sum: u64, next: u64) {
         if self.sum.compare_exchange(sum, 0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            // Another thread has ended the window, or added a sample, and that thread asks the same question.
+            // Another thread has ended the window, or has added a release and now tries to end the window itself.
             return;
         }
         self.end.store(next, Ordering::Relaxed);
@@ -293,7 +295,7 @@ impl Adaptive {
             return;
         }
         let now = picoseconds(latency_ns);
-        // Each sample is compared with the mean that it has made itself.
+        // Each sample is compared with the mean that includes it.
         let before = change(&self.long, Ordering::Relaxed, |long| Some(LongTerm(long).after(now).0 .0));
         let (_, long) = LongTerm(before.unwrap_or_default()).after(now);
         change(&self.limit, Ordering::Relaxed, |limit| {
@@ -302,7 +304,7 @@ impl Adaptive {
     }
 }
 
-/// Replaces a word by `next` of it, and returns the former word; `None` if `next` gives none.
+/// Replaces a word by `next` of it, and returns the former word. `None` if `next` returns `None`.
 #[inline(always)]
 fn change(word: &AtomicU64, order: Ordering, next: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     let mut found = word.load(Ordering::Relaxed);

@@ -5,7 +5,7 @@ use super::Queue;
 use crate::policy::PolicyError;
 use core::fmt;
 
-/// An item that the queue did not take.
+/// An item that the queue refused, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused<T> {
     /// The item.
@@ -14,7 +14,7 @@ pub struct Refused<T> {
     pub reason: Refusal,
 }
 
-/// Why a queue did not take an item.
+/// Why a queue refused an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The number of waiting items has reached the capacity.
@@ -32,7 +32,7 @@ pub enum QueueError {
     /// The policy is not valid, its state is not one word ([`PolicyError::NotOneWord`]: sliding windows and logs), or it counts refusals
     /// ([`PolicyError::OptionMismatch`]: `ban`, `count rejected`).
     Policy(PolicyError),
-    /// A capacity of 0, or a capacity and a burst of more than 2^28 items together.
+    /// The capacity is 0, or it is too large: the capacity, the larger of `burst` and `slack`, and 1 may add up to 2^28 items.
     Capacity,
     /// Out of memory.
     NoMemory,
@@ -45,7 +45,7 @@ impl fmt::Display for QueueError {
         match self {
             QueueError::Policy(error) => fmt::Display::fmt(error, f),
             QueueError::Capacity => {
-                f.write_str("the capacity is 0, or capacity and burst are more than 268435456 items")
+                f.write_str("the capacity is 0, or capacity, plus burst or slack, plus 1 is more than 268435456 items")
             }
             QueueError::NoMemory => f.write_str("out of memory"),
             QueueError::Unsupported => f.write_str("the processor has no 16-byte compare-and-swap"),

@@ -1,5 +1,5 @@
-/* A server that refuses a request should tell the client when to come back, and a client that is told should wait. tollbar_http_fields writes what
- * the server says, from the decisions that it has anyway:
+/* A server that refuses a request should tell the client when to try again. tollbar_http_fields writes the header fields that say so, from the
+ * decisions about the request:
  *
  *     uint64_t more = TOLLBAR_NO_TIME;
  *     tollbar_table_more_after(table, PER_MINUTE, user, user_length, 1, &decision, &more);
@@ -10,11 +10,12 @@
  *
  * For a request that "100/min burst 20" admits, this writes
  *
- *     RateLimit-Policy: "per-minute";q=100;w=60       a hundred in sixty seconds
- *     RateLimit: "per-minute";r=19;t=1                nineteen are left now, and there are more in a second
+ *     RateLimit-Policy: "per-minute";q=100;w=60       100 permits in 60 seconds
+ *     RateLimit: "per-minute";r=19;t=1                19 permits are left now, and more in a second
  *
- * Times are whole seconds, rounded up, so no client comes too early. `t` is never later than Retry-After. A period that is no whole number of
- * seconds is written as a pair of the same rate. Drafts 00 to 07 and the X-RateLimit- fields have room for one limit: they describe the limit
- * that binds, which is of those that refuse the one with the longest wait, and if none refuses, the one with the fewest permits left.
+ * Times are whole seconds, rounded up, so a client that waits so long does not come too early. `t` is at most Retry-After. A period that is not a
+ * whole number of seconds is rounded up to one, and the permits are scaled to the same rate, rounded down. Drafts 00 to 07 and the X-RateLimit-
+ * fields have room for one limit, the one that binds: if limits refuse, the one of them with the longest wait, and otherwise the one with the
+ * fewest permits left.
  */
 

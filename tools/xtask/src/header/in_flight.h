@@ -1,5 +1,5 @@
 /* A rate limits how many requests begin in a time. It does not limit how many run: if each takes ten times as long, ten times as many run. An
- * in-flight table limits how many a key has open at one time: requests, connections, uploads.
+ * in-flight table limits how many requests, connections or uploads a key has open at one time.
  *
  *     tollbar_in_flight_options options = TOLLBAR_IN_FLIGHT_OPTIONS_INIT;
  *     tollbar_in_flight *uploads;
@@ -13,21 +13,24 @@
  *     receive(upload);
  *     tollbar_in_flight_release(uploads, ticket);
  *
- * A key never has more permits in flight than the limit, whatever processes and threads do. A permit that is free is taken by two atomic swaps,
- * without a lock, a system call or an allocation.
+ * A key never has more permits in flight than the limit, however processes and threads interleave. If no other thread changes the key's slot, an
+ * acquisition is two atomic read-modify-write operations. It takes no lock and allocates nothing. It makes system calls only if it is the
+ * first of its process, or if it meets the limit or a full table.
  *
- * Each view of a table is an *owner* from its first permit on. A process that ends, or is killed, needs to release nothing: as soon as another
- * process is refused by the same key, it asks the system after the owners that have some of that key, at most once a millisecond each, and what
- * a dead one had is free again. Nothing sweeps the table, and no request waits. A process that is stopped, or whose first thread has ended,
- * lives, and keeps its permits. So does one that calls exec: close the table before.
+ * Each view of a table is an *owner* from its first permit on. A process that ends, or is killed, needs to release nothing. When the key refuses a
+ * request of another process, that process asks the system which owners of the key's permits have ended, at most once a millisecond for each owner.
+ * It frees the permits of those owners and tries again. Nothing sweeps the table, and no request waits. A process that is stopped, or whose first
+ * thread has ended, still lives, and keeps its permits. So does a process that calls exec: close the table before.
  *
- * A child that is forked is another owner. It can use its parent's view, and cannot release its parent's tickets.
+ * A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets.
  *
- * The limit is each call's own, so it may change at any time. If it is below what is in flight, permits are refused until enough of them are released.
- * A call may also be refused that meets others of the same key on every one of 24 tries, when the limit is nearly reached.
+ * Each call gives its own limit, so the limit may change at any time. If more permits than the new limit are in flight, calls are refused until
+ * enough of them are released. Near the limit a call may be refused although a permit is free, if it meets calls of other threads for the same key
+ * at each of 24 attempts.
  *
- * A *send window* is the same for one process and without keys: 8 bytes of yours, as the send window of TCP. The receiver gives permits back one
- * by one (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). A window is used with one of the two.
+ * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's memory, as the send window of TCP does. The receiver
+ * acknowledges permits one by one (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). Use only one of the two
+ * calls for a window.
  *
  *     static tollbar_send_window window;
  *     tollbar_send_window_resize(&window, 4);

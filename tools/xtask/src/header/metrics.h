@@ -1,4 +1,4 @@
-/* A process that has limiters and tables tells Prometheus about them with one call:
+/* One call writes the counters of a process's limiters and tables for Prometheus:
  *
  *     const tollbar_metrics_source sources[] = {{"api", 3, limiter, NULL}, {"logins", 6, NULL, logins}};
  *     char text[16384];
@@ -6,18 +6,19 @@
  *     if (tollbar_metrics(sources, 2, TOLLBAR_METRICS_PROMETHEUS, text, sizeof text, &length) == 0)
  *         answer("text/plain; version=0.0.4", text, length);
  *
- * The metrics, each with the label `limit`, which is the source's name:
+ * These are the metrics. The label `limit` of each is the source's name:
  *
  *     tollbar_decisions_total{policy,verdict}         decisions by the policy's number, verdict allowed, denied or never
  *     tollbar_policy_info{policy,text}                1; the policy's text
- *     tollbar_clock_backward_total                    requests with an earlier time than one before them
+ *     tollbar_clock_backward_total                    requests whose time is earlier than a previous request's
  *     tollbar_waiting                                 callers that sleep (limiters)
- *     tollbar_table_slots, tollbar_table_used_slots   places for keys, and those that are taken
+ *     tollbar_table_slots, tollbar_table_used_slots   slots, and those that hold a key
  *     tollbar_table_size_bytes, tollbar_table_overrides
  *     tollbar_table_inserts_total, _evictions_total, _refused_keys_total, _inherited_keys_total, _untracked_keys_total, _resets_total,
  *     _retries_total
  *
- * No key is ever a label. The call takes no permits. It reads counters that decisions write anyway, so metrics cost decisions nothing.
+ * No key is ever a label. The call takes no permits. It reads counters that each decision writes with or without metrics, so metrics add nothing to
+ * the cost of a decision.
  * examples/metrics has alerts and a dashboard.
  */
 

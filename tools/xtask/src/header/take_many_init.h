@@ -9,6 +9,6 @@
 #define TOLLBAR_LIMIT_OF_PERMIT(in_flight, key, length, most, ticket)                                \
     { NULL, NULL, (key), (length), 1, 0, (most), (in_flight), (ticket) }
 
-/* An answer to be filled in. */
+/* An outcome to be filled in. */
 #define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
 

@@ -1,8 +1,9 @@
-//! The line from the counter to nanoseconds: what it loses and keeps, on simulated machines.
+//! Simulated machines measure by how many nanoseconds the line from the processor's counter to the system's clock is off, at one speed, under
+//! drift and slewing, and after a suspension.
 
 use super::*;
 
-/// A counter and a system's clock in simulated time, which run at different speeds.
+/// A processor's counter and a system's clock in simulated time, which run at different speeds.
 struct Machine {
     /// Ticks of the counter in a nanosecond of the system's clock, times 2^20.
     speed: u64,
@@ -12,7 +13,7 @@ struct Machine {
     random: u64,
     /// The most nanoseconds by which the line was off.
     off: u64,
-    /// The most nanoseconds by which a reading was behind the one before.
+    /// The most nanoseconds by which a reading was earlier than the one before it.
     back: u64,
     last: u64,
     drawn: u64,
@@ -28,7 +29,7 @@ impl Machine {
         Machine { speed: TICKS, tsc: second.0, ns: second.1, line, random: 1, off: 0, back: 0, last: 0, drawn: 0 }
     }
 
-    /// Lets time pass, and reads the clock like `now`.
+    /// Lets `ns` nanoseconds pass, and then reads the clock in the same steps as `Tsc::now`.
     fn pass(&mut self, ns: u64) {
         self.ns += ns;
         self.tsc = self.tsc.wrapping_add(((u128::from(ns) * u128::from(self.speed)) >> 20) as u64);
@@ -42,7 +43,7 @@ impl Machine {
             assert_eq!(time, self.line.at(self.tsc), "`passed` and `at` differ");
             time
         } else {
-            // Up to 60 ns pass between the readings of the two clocks.
+            // The line reads the counter first and the system's clock up to 60 ns later.
             let off = self.random() % 60;
             self.line = self.line.again((self.tsc, self.ns + off)).expect("a slope");
             self.drawn += 1;
@@ -93,7 +94,8 @@ fn an_hour_of_drift() {
         }
         machine.pass(MILLISECOND);
     }
-    // The slope is the mean of the whole time. In a second the line gets off by the difference of the speed from that mean.
+    // The slope is the mean since the first comparison. The speed differs from it by at most 100 ppm, which are 100,000 ns in the second between
+    // two comparisons.
     assert!(machine.off < 100_000 + 1_000, "{} ns off", machine.off);
 }
 
@@ -108,12 +110,13 @@ fn an_hour_of_slewing() {
         }
         machine.pass(MILLISECOND);
     }
-    // The worst case is a change by 1000 ppm, from one end of the range to the other, for a second.
+    // In the worst case the speed changes from one end of the range to the other, by 1,000 ppm, just after a comparison. The next one is a second
+    // later.
     assert!(machine.off < 1_000_000 + 1_000, "{} ns off", machine.off);
 }
 
-/// A suspended machine's counter stands still or restarts, and its system's clock may leap. A moved machine has another counter with another
-/// speed. From 1.14 s after either the line is within 20 us again.
+/// While a machine is suspended, its counter stops or restarts, and its system's clock may leap. A virtual machine that is moved gets another counter
+/// with another speed. 1.14 s after either, the line is off by less than 20 us again.
 #[test]
 fn suspended_and_moved() {
     let mut machine = Machine::new();
@@ -134,7 +137,7 @@ fn suspended_and_moved() {
                 machine.speed = (TICKS / 2) + machine.random() % TICKS;
             }
         }
-        // The line notices a leap of the system's clock alone when it is due, after a second at most.
+        // Only a comparison with the system's clock shows that this clock leapt alone. Comparisons are at most a second apart.
         for _ in 0..1_100 {
             machine.pass(MILLISECOND);
         }
@@ -149,7 +152,7 @@ fn suspended_and_moved() {
     }
 }
 
-/// A comparison just after the beginning of a new line gives no new slope.
+/// A line that has just begun anew keeps its slope at the next comparison, because the two are too close for a measurement.
 #[test]
 fn two_close_comparisons_give_no_new_slope() {
     let line = Line::first((0, 0), (3 * CALIBRATION, CALIBRATION)).expect("a slope");
