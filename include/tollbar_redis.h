@@ -84,9 +84,9 @@ uint32_t tollbar_redis_version(void);
  * tollbar_lease_close. */
 typedef struct tollbar_lease tollbar_lease;
 
-/* How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set the same options, except `capacity`.
- * While you roll out a change, the stricter options are in force, and tollbar_lease_client_error says so. There may be at most as
- * many machines as the smallest `nodes` among them. */
+/* How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set the same options, except `capacity` and
+ * `fallback`. While you roll out a change, the stricter options are in force, and tollbar_lease_client_error says so. There may be at most as many
+ * machines as the smallest `nodes` among them. */
 typedef struct tollbar_lease_options {
     /* sizeof(tollbar_lease_options), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -192,7 +192,8 @@ int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                uint64_t now_ns,
                                tollbar_decision *out);
 
-/* Decides as tollbar_lease_check would from the leases and the machine's own bucket, charges nothing, and requests no lease. */
+/* Decides from the permits in the leases and in the machine's own bucket, charges nothing, and requests no lease. tollbar_lease_check may still
+ * deny a request that this call admits, because while the store answers it may draw only a part of the machine's own bucket. */
 int32_t tollbar_lease_peek(const tollbar_lease *lease,
                            const void *key,
                            size_t length,

@@ -38,9 +38,9 @@ pub struct tollbar_lease {
     pub(super) node: Node,
 }
 
-/// How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set the same options, except `capacity`.
-/// While you roll out a change, the stricter options are in force, and tollbar_lease_client_error says so. There may be at most as
-/// many machines as the smallest `nodes` among them.
+/// How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set the same options, except `capacity` and
+/// `fallback`. While you roll out a change, the stricter options are in force, and tollbar_lease_client_error says so. There may be at most as many
+/// machines as the smallest `nodes` among them.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_lease_options {
@@ -255,7 +255,8 @@ pub unsafe extern "C" fn tollbar_lease_check_at(
     })
 }
 
-/// Decides as tollbar_lease_check would from the leases and the machine's own bucket, charges nothing, and requests no lease.
+/// Decides from the permits in the leases and in the machine's own bucket, charges nothing, and requests no lease. tollbar_lease_check may still
+/// deny a request that this call admits, because while the store answers it may draw only a part of the machine's own bucket.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -4,7 +4,7 @@
 //! * [`store`]: the server decides each request. The limit is exact, and a decision takes a round trip.
 //! * [`redis`]: the connection that both use.
 //!
-//! A machine's node decides, and a thread of the program asks the store for it:
+//! Each machine has a node, which decides. A thread of the program runs the node's client, which asks the store:
 //!
 //! ```no_run
 //! use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Policies and decisions are those of the crate [`tollbar`]. One of its tables holds what a machine may admit without a lease.
+//! Policies and decisions are those of the crate [`tollbar`]. A node has one of that crate's tables, for the permits that it may admit without a
+//! lease.
 
 #![no_std]
 

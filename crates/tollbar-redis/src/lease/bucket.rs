@@ -10,16 +10,15 @@ use super::terms::Terms;
 /// A node's question about one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
-    /// Permits that the node would like; 0: no lease is wanted.
+    /// The permits that the node asks for. 0: it wants no lease.
     pub want: u64,
-    /// The smallest grant that is of use to the node.
+    /// The smallest grant that the node accepts.
     pub least: u64,
     /// The latest TAT of this key that the node has seen. It restores the TAT in a store that has lost the key.
     pub hint: u64,
     /// Permits that the node has admitted without a lease, to be charged now.
     pub debt: u64,
-    /// The store's time when the question was sent, as the node works it out from its steady clock and earlier answers.
-    /// 0: the node has had no answer.
+    /// The node's estimate of the store's time when it sent the question ([`super::horizon`]). 0: it has had no answer yet.
     pub at: u64,
     /// How far the store's time may be beyond `at` when the question arrives, in microseconds.
     pub slack: u64,
@@ -34,7 +33,7 @@ pub struct Grant {
     pub retry: u64,
     /// The key's TAT after this question.
     pub tat: u64,
-    /// The name of the store's data. A changed name means that the store lost the data the node knew.
+    /// The name of the store's data. Another name than in earlier answers means that the store has lost the earlier data.
     pub epoch: u64,
     /// The data's time.
     pub now: u64,
@@ -42,8 +41,8 @@ pub struct Grant {
     pub mixed: bool,
 }
 
-/// What the script does: answers `ask` from the stored record and TAT when the server's clock says `raw` microseconds. Returns
-/// the record to be stored and the answer.
+/// Answers `ask` as the script does, from the stored record and TAT, when the server's clock says `raw` microseconds. Returns the record that the
+/// script stores, and the answer.
 pub fn execute(
     record: Option<Record>,
     stored: Option<u64>,
@@ -56,8 +55,8 @@ pub fn execute(
     (met, Grant { mixed: met.mixed, ..grant(&met.record, stored, ask) })
 }
 
-/// Charges the debt and grants a lease from the bucket whose TAT is `stored`. `None`: the store has no TAT, so the bucket is full
-/// but for the question's hint and the record's floor. A TAT beyond the farthest that debts can reach is cut to it.
+/// Charges the debt and grants a lease from the bucket whose TAT is `stored`. `None`: the store has no TAT for the key, so the bucket is as full as
+/// the question's hint and the record's floor allow. Debts drive a TAT at most `reach` ahead of now, so a later one is lowered to that.
 fn grant(record: &Record, stored: Option<u64>, ask: &Ask) -> Grant {
     let Record { now, cap, id, .. } = *record;
     let furthest = now.saturating_add(record.reach);
@@ -74,7 +73,7 @@ fn grant(record: &Record, stored: Option<u64>, ask: &Ask) -> Grant {
         let retry = record.charge(least).saturating_add(tat).saturating_sub(now.saturating_add(cap));
         return Grant { retry, ..none };
     }
-    // At most half of what is left, unless `least` is more: the other nodes get the rest.
+    // The grant is at most half of the permits left, unless `least` is more. The other half stays for the other nodes.
     let permits = ask.want.max(least).min((room - room / 2).max(least));
     Grant { permits, tat: tat.saturating_add(record.charge(permits)), ..none }
 }

@@ -27,9 +27,9 @@ pub struct Client {
     connecting_since: u64,
     /// Whether the handshake has begun on the current connection.
     greeted: bool,
-    /// When the driver was last busy.
+    /// When the driver was last busy, in nanoseconds.
     active_at: u64,
-    /// Why the store last refused a question; cleared by the next answer.
+    /// Why the store last refused a question. The next answer clears it.
     fault: Option<Fault>,
     /// Why there is no connection.
     broken: Option<LinkError>,
@@ -38,7 +38,7 @@ pub struct Client {
 
 /// The longest pause after a broken connection, in nanoseconds. The client chooses a random pause from half of it to all of it.
 const RECONNECT: u64 = 50_000_000;
-/// A connection that is not made, or has not answered a question, for this many nanoseconds is closed.
+/// The client closes a connection that it could not make within this many nanoseconds, or on which a question has waited that long for its answer.
 const PATIENCE: u64 = 1_000_000_000;
 /// A client that has taken no turn for this many nanoseconds loses its node to another client.
 const LEADER: u64 = 500_000_000;
@@ -137,15 +137,15 @@ impl Client {
         }
     }
 
-    /// Sends the store the debts that it does not know, and lets another client take over. It waits at most `millis` milliseconds;
-    /// with 0 it begins no connection. Returns whether the store has confirmed all debts. The node's leases stay until they end;
-    /// what is left of them then is not given back.
+    /// Sends the store the debts that it has not confirmed, and lets another client take over. The call waits at most `millis` milliseconds; with 0 it
+    /// begins no connection. Returns whether the store has confirmed all debts. The node can spend its leases until they end, and nobody gives back
+    /// the permits that are left then.
     pub fn close(&mut self, node: &Node, millis: u32) -> bool {
         let end = node.now().saturating_add(u64::from(millis) * 1_000_000);
         if self.pid_changed() {
             return false;
         }
-        // A connection that is begun within 0 ms would come too late.
+        // Within 0 ms a new connection would not be ready.
         let may_connect = millis != 0;
         let confirmed = loop {
             let wait = self.turn(node, may_connect);
@@ -158,7 +158,7 @@ impl Client {
         };
         if self.is_leader(node) {
             self.hang_up(node, node.now());
-            // The last answers came after `collect` published the debts.
+            // `collect` published the debts before the last answers came.
             node.header().owed.store(self.driver.owed(), Ordering::Relaxed);
         } else {
             self.let_go(node, node.now());
@@ -283,10 +283,10 @@ impl Client {
         }
     }
 
-    /// Whether this client is the one that asks, or now becomes it.
+    /// Whether this client asks the store for the node. The call makes it the one that asks if there is none.
     fn leads(&mut self, node: &Node, now: u64) -> bool {
         let header = node.header();
-        // Acquire and Release: the ring's tail, which the last owner wrote, is visible to the next.
+        // Acquire, and Release in the exchange below: the next owner sees the ring's tail that the last owner wrote.
         let owner = header.owner.load(Ordering::Acquire);
         if owner == self.me {
             return true;
@@ -341,7 +341,8 @@ fn pid() -> u64 {
 fn is_alive(owner: u64) -> bool {
     // SAFETY: numbers only; signal 0 checks whether the process exists and is never delivered.
     let gone = unsafe { libc::kill((owner >> 32) as libc::pid_t, 0) } != 0;
-    // Only ESRCH proves death. EPERM is a process of another user; it loses the node by its silence (LEADER).
+    // Only ESRCH proves that there is no such process. EPERM means a process of another user. If that one is dead, it loses the node by its silence
+    // (LEADER).
     !(gone && tollbar::internal::errno() == libc::ESRCH)
 }
 

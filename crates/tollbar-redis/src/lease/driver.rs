@@ -1,8 +1,7 @@
-//! The driver decides what to ask the store. It does no input or output: its caller brings it messages and answers, and sends its
-//! questions.
+//! The driver decides what to ask the store. It does no input or output: its caller sends its questions and passes on the answers.
 //!
-//! At most one question about a key is in flight, and questions about many keys at once. While the store does not answer, at most
-//! one question in all is in flight. It is a real question, so the circuit closes only when the store's script works.
+//! At most one question about each key is in flight. While the store does not answer, at most one question in all is in flight. It is a question for
+//! the script and not a ping, so the circuit closes only when the store's script works.
 
 use super::bucket::{Ask, Grant};
 use super::keys::{Entry, Fifo, Keys, Phase};
@@ -19,9 +18,9 @@ pub struct Driver {
     queue: Fifo,
     /// Questions in flight, in the order in which the store answers them, with the times they were sent.
     flight: Fifo,
-    /// The sum of all keys' debts, in flight or not. It is kept, because each turn reads it and there are thousands of keys.
+    /// The sum of all keys' debts, in flight or not. Each turn reads it, and adding up thousands of keys would take too long.
     owed: u64,
-    /// A message whose key has no entry yet, because its set is full of busy keys.
+    /// A message whose key has no entry yet, because all entries of its set are busy. The driver reads no further message before it has one.
     stalled: Option<Message>,
     /// The number of the ring's message that is claimed and not published, and when the driver first saw it so.
     claimed: Option<(u64, u64)>,
@@ -51,14 +50,14 @@ pub struct Question<'a> {
 const FLIGHT_MOST: usize = 256;
 /// The number of a question without a key.
 const PROBE: u32 = u32::MAX;
-/// An idle driver that has had no answer for this many nanoseconds sends a question without a key. A store with new data must hear of the old
-/// data from a node within `record::GRACE`.
+/// An idle driver that has had no answer for this many nanoseconds sends a question without a key. If the store has lost its data, a node that knew
+/// the old data must ask within `record::GRACE`.
 const HEARTBEAT: u64 = 400_000_000;
 /// Nanoseconds between two questions to a store that does not answer.
 const PROBES: u64 = 50_000_000;
-/// Permits of debt in a lease's life that make a key hot.
+/// A key with this many permits of debt within a lease's life becomes hot.
 const FREQUENT: u64 = 8;
-/// Nanoseconds after which a writer that has claimed a message and not published it is taken for dead.
+/// The driver skips a message that a writer has claimed and not published for this many nanoseconds: the writer counts as dead.
 const DEAD: u64 = 1_000_000_000;
 /// The shortest wait before the next question about a key for which the store had nothing, in nanoseconds.
 const RETRY_LEAST: u64 = 200_000;
@@ -131,7 +130,7 @@ impl Driver {
         if self.flight.is_full() {
             return None;
         }
-        // To a store that answers wrongly (the watchdog's trouble) the driver still sends all debts at once.
+        // A store with the watchdog's trouble answers, so the driver still sends it all queued questions at once: they carry debts.
         let probes = self.circuit != Circuit::Closed && (self.watchdog.trouble().is_none() || self.queue.len() == 0);
         if probes && (self.flight.len() != 0 || now < self.probe_at) {
             return None;
@@ -154,7 +153,8 @@ impl Driver {
         Some(Question { key: entry.key(), ask: Ask { at: node.store_time(now), slack, ..entry.ask(node) } })
     }
 
-    /// The question of [`Driver::next`] was sent. `now` must be before the store could have read it: leases live from then.
+    /// Records that the caller has sent the question of [`Driver::next`]. `now` must be a time before the store could read it, because a lease's life
+    /// begins then.
     pub fn sent(&mut self, node: &Node, now: u64) {
         node.count(Count::Asked, 1);
         let number = match self.queue.pop() {
@@ -190,13 +190,13 @@ impl Driver {
         }
         let Some(entry) = self.entry(number) else { return };
         let sent_debt = core::mem::take(&mut entry.sent_debt);
-        // A debt that remains was written after the question was sent.
+        // Callers wrote any remaining debt after the question was sent.
         entry.owed_since = sent_at;
         entry.hint = grant.tat;
         if grant.permits != 0 {
             entry.want = 0;
             entry.granted_at = now;
-            // The life counts from before the question was sent, so neither the store's clock nor the network's delay prolongs it.
+            // The life begins before the question was sent. So neither the store's clock nor the network's delay prolongs it.
             let until = sent_at.saturating_add(node.terms.life);
             node.install(entry.hash, grant.permits, until, now, core::mem::take(&mut entry.hot));
             node.count(Count::Granted, grant.permits);
@@ -211,8 +211,7 @@ impl Driver {
         self.requeue(number, now);
     }
 
-    /// The store refused the oldest question in flight without executing it. `gone`: it would refuse others, too, so the circuit
-    /// opens.
+    /// Records that the store refused the oldest question in flight without executing it. With `gone` it would refuse others, too, so the circuit opens.
     pub fn refused(&mut self, node: &Node, gone: bool, now: u64) {
         let Some((number, _)) = self.flight.pop() else { return };
         self.give_back(node, number, now);
@@ -221,22 +220,22 @@ impl Driver {
         }
     }
 
-    /// The connection is gone. The store may have executed any question in flight. The driver sends the debts of those questions again, so
-    /// the store may charge a debt twice, and no debt is lost.
+    /// Records that the connection is gone. The store may have executed any question in flight. The driver sends the debts of those questions again, so
+    /// no debt is lost, and the store may charge a debt twice.
     pub fn dropped(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
         self.watchdog = Watchdog::default();
         self.open(node, now);
     }
 
-    /// Another client asks in place of this one. This driver keeps its debts and sends them when it asks again.
+    /// Records that another client asks in place of this one. This driver keeps its debts and sends them when it asks again.
     pub fn displaced(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
         self.watchdog = Watchdog::default();
         self.circuit = Circuit::Unknown;
     }
 
-    /// A connection has been made: the next question may be sent at once.
+    /// Records that a connection has been made. The driver may ask the next question at once.
     pub fn connected(&mut self) {
         self.probe_at = 0;
     }
@@ -290,8 +289,8 @@ impl Driver {
         let overdue = message.debt != 0 && now.saturating_sub(entry.owed_since.max(closed_at)) > node.terms.patience();
         entry.debt = entry.debt.saturating_add(message.debt);
         entry.want = entry.want.max(message.want);
-        // A want beside a debt is for the next request, which may never come, so it does not make the key hot. A want alone is a
-        // denied request or a lease running low.
+        // A message with a want and a debt asks for a lease for the next request, which may never come, so it does not make the key hot. A message with
+        // only a want comes from a denied request or from a lease with few permits left.
         entry.hot |= message.want != 0 && message.debt == 0;
         if entry.frequents(message.debt, now, node.terms.life) {
             entry.hot = true;
@@ -305,8 +304,7 @@ impl Driver {
             entry.state = Phase::Queued;
             self.queue.push(number as u32, now);
         }
-        // The key still overdraws, and an earlier debt of it has been unconfirmed for longer than the patience: the store does not
-        // keep up.
+        // The key still overdraws, and the store has not confirmed an earlier debt of it for longer than the patience: the store is too slow.
         if closed && overdue {
             self.open(node, now);
         }
@@ -361,7 +359,7 @@ impl Driver {
         }
     }
 
-    /// xorshift64: spreads retries, and is no source of secrets.
+    /// xorshift64, which spreads retries. An observer can predict it.
     fn random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -374,15 +372,15 @@ impl Entry {
     fn ask(&self, node: &Node) -> Ask {
         let least = match self.want {
             0 => 0,
-            // A grant below a quarter of a chunk is not worth its question.
+            // A smaller grant than a quarter of a chunk would need another question too soon.
             cost => cost.max(self.chunk / 4).min(node.terms.most),
         };
         let want = if self.want == 0 { 0 } else { self.asked_for() };
         Ask { want, least, hint: self.hint, debt: self.debt, ..Ask::default() }
     }
 
-    /// Counts a debt; whether the key now has [`FREQUENT`] permits of debt within a lease's life. A lease would then replace many
-    /// questions by one.
+    /// Counts a debt. Returns whether the key now has [`FREQUENT`] permits of debt within a lease's life. For such a key one lease replaces many
+    /// questions.
     fn frequents(&mut self, debt: u64, now: u64, life: u64) -> bool {
         if now.saturating_sub(self.counted_since) > life {
             (self.counted, self.counted_since) = (0, now);
@@ -395,8 +393,8 @@ impl Entry {
         self.chunk.max(self.want)
     }
 
-    /// Adapts the chunk to what is spent in half a lease's life. The chunk doubles if the last lease lasted less than half a life,
-    /// and halves if it lasted longer than a life.
+    /// Adapts the chunk to the permits that the key spends in half a lease's life. The chunk doubles if the last lease lasted less than half a life, and
+    /// halves if it lasted longer than a life.
     fn adapt(&mut self, now: u64, life: u64, most: u64) {
         let lasted = now.saturating_sub(self.granted_at);
         if lasted < life / 2 {

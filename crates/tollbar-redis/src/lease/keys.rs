@@ -1,14 +1,14 @@
-//! The driver's record of each key, in memory of a fixed size: sets of eight entries. A key whose set is full of busy keys waits.
+//! The driver's record of each key, in memory of a fixed size: sets of eight entries. If all entries of its set are busy, a new key waits.
 
 use super::ring::{Message, KEY_MOST};
 use alloc::boxed::Box;
 
-/// A key that the driver has asked about, or has to. Times are nanoseconds of the node's clock.
+/// A key about which the driver has asked or will ask. Times are nanoseconds of the node's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) hash: u64,
     pub(super) state: Phase,
-    /// Permits that the reserve admitted and no question has carried to the store yet.
+    /// Permits that the reserve admitted and that no question has reported to the store yet.
     pub(super) debt: u64,
     /// Permits of debt in the question that is in flight.
     pub(super) sent_debt: u64,
@@ -20,17 +20,17 @@ pub(super) struct Entry {
     pub(super) asked: u64,
     /// Whether the next lease makes the key hot (`Node::install`).
     pub(super) hot: bool,
-    /// Permits to ask for: about what is spent in half a lease's life (`Entry::adapt`).
+    /// The permits to ask for: about as many as the key spends in half a lease's life (`Entry::adapt`).
     pub(super) chunk: u64,
     /// The TAT of the store's last answer, in microseconds of the store's time.
     pub(super) hint: u64,
-    /// When the last lease came; 0: never, or `chunk` has been adapted to it.
+    /// When the last lease came. 0: none has come, or `chunk` has been adapted to it.
     pub(super) granted_at: u64,
     /// Permits of debt since `counted_since`.
     pub(super) counted: u64,
     /// When the current count of debts began.
     pub(super) counted_since: u64,
-    /// When the last message about the key was read. The entry that was touched longest ago is replaced first.
+    /// When the driver last read a message about the key. A new key replaces the entry whose time is earliest.
     touched: u64,
     length: u32,
     bytes: [u8; KEY_MOST],
@@ -75,12 +75,12 @@ impl Entry {
         bytes: [0; KEY_MOST],
     };
 
-    /// The key's bytes as the store has them.
+    /// The key's name in the store.
     pub(super) fn key(&self) -> &[u8] {
         self.bytes.get(..self.length as usize).unwrap_or_default()
     }
 
-    /// Whether the entry may be replaced: only its chunk, hint and counts are lost.
+    /// Whether a new key may replace the entry. Then only its chunk, hint and counts are lost.
     fn is_done(&self) -> bool {
         match self.state {
             Phase::Vacant => true,

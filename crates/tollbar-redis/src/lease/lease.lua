@@ -1,5 +1,5 @@
--- Charges a debt to one key's bucket and grants a lease from it. KEYS: the limit's record, the key's TAT. record.rs and bucket.rs
--- compute the same in Rust, line for line, and say why. Times are microseconds. All numbers stay below 2^53, up to which Lua's are
+-- Charges a debt to one key's bucket and grants a lease from it. KEYS: the limit's record, the key's TAT. record.rs and bucket.rs compute the same in
+-- Rust, line for line, and their comments give the reasons. Times are microseconds. All numbers stay below 2^53, up to which Lua's numbers are
 -- exact.
 local own_num, own_den, own_cap, own_reach = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local want, least, hint, debt = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -16,7 +16,7 @@ if type(record) == 'string' then
   id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, reach, reach_until = string.match(record,
     '^(%x+) (%x*) (%d+) (%d+) ([01]) (%d+) (%d+) (%-?%d+) (%d+) ([1-9]%d*) ([1-9]%d*) (%d+) (%d+) (%d+) (%d+) (%d+)$')
 end
--- A question without want and debt is a probe. It writes the record, so that a server which refuses writes refuses the probe.
+-- A question without want and debt is a probe. The script then always writes the record, so that a server that refuses writes refuses the probe.
 local write, mixed = want + debt == 0, 0
 if not id then
   now = at > 0 and at or raw
@@ -29,7 +29,7 @@ else
   born, empty, now, was, low, margin = tonumber(born), tonumber(empty), tonumber(now), tonumber(was), tonumber(low), tonumber(margin)
   num, den, rate_until = tonumber(num), tonumber(den), tonumber(rate_until)
   cap, cap_until, reach, reach_until = tonumber(cap), tonumber(cap_until), tonumber(reach), tonumber(reach_until)
-  -- The data's time advances by what the server's clock advanced, never back, and no further than the asker allows.
+  -- The data's time advances by as much as the server's clock, never goes back, and does not pass the limit that the asking node sets.
   local before = now
   now = now + math.max(raw - was, 0)
   if at > 0 and seen == id then
@@ -55,7 +55,7 @@ else
     empty, lost, low, write = now, '1', offset, true
   end
   low = math.min(low, offset)
-  -- The slower rate, the smaller cap and the farther end of debts are in force as long as a machine asks by them.
+  -- The slower rate, the smaller cap and the larger reach of debts are in force as long as a machine asks with them.
   if own_num == num and own_den == den then
     rate_until = now + hold
   else
@@ -109,7 +109,7 @@ local tat = 0
 if type(stored) == 'string' then
   tat = string.match(stored, '^%d+$') and tonumber(stored) or furthest
 elseif stored then
-  -- Another type, so this script did not write it. How much was taken is unknown, so the bucket counts as empty.
+  -- The value has another type, so this script did not write it. The bucket counts as empty, because nobody knows how many permits were taken.
   tat = furthest
 end
 tat = math.min(math.max(tat, hint, floor, now), furthest)
@@ -127,7 +127,7 @@ if want > 0 then
   end
 end
 if tat > now then
-  -- PXAT, not PX: PX would count from the time at which the script began, which may be before TIME was read.
+  -- PXAT takes an absolute time. PX would count from the start of the script, which may be before the time that TIME has returned.
   local expires = math.ceil((tat - now + raw + margin) / 1000)
   redis.call('SET', KEYS[2], string.format('%.0f', tat), 'PXAT', string.format('%.0f', expires))
 end

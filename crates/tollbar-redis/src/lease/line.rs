@@ -11,11 +11,11 @@
 //! └──────┴───────────┴──────┴───────────┴──────┴────────────┴──────┴────────────┘
 //! ```
 //!
-//! There is room for two leases, because a new lease comes before the old one is spent, and nothing prolongs a lease. Each slot
-//! holds its key's hash and changes by one swap of both words, so a straggler never spends another key's permits.
+//! There is room for two leases, because a new lease comes before the old one is spent, and nothing prolongs a lease. Each slot holds its key's hash
+//! and changes by one swap of both words. So a slow thread never spends the permits of another key.
 //!
-//! The bound does not depend on a line. The store charged every permit before it granted it, so a lost lease, or a key with two
-//! lines, costs the node permits and never adds any.
+//! The bound does not depend on lines. The store charges every permit before it grants it. So a lost lease, or a key with two lines, costs the node
+//! permits and never adds any.
 
 use super::word;
 use tollbar::internal::{Pair, Slot};
@@ -31,7 +31,7 @@ const CONTROL: usize = 2;
 /// The lowest bit of the control word: the store's last answer was "nothing left" until the word's time. Times lose that bit.
 const DRY: u64 = 1;
 
-/// The most tries of one swap. After them a request is decided without the lease, and a lease to be installed is lost.
+/// The most tries of one swap. After that many a request is decided without the lease, and a lease that was being installed is lost.
 const TRIES: u32 = if cfg!(loom) { 16 } else { 1 << 10 };
 
 /// The outcome of a request that a lease covered.
@@ -39,7 +39,7 @@ const TRIES: u32 = if cfg!(loom) { 16 } else { 1 << 10 };
 pub(super) struct Taken {
     /// Permits left in the key's leases.
     pub(super) left: u64,
-    /// Whether at most a quarter of the last grant is left, so that the next lease should be asked for.
+    /// Whether at most a quarter of the last grant is left. The caller should then ask for the next lease.
     pub(super) low: bool,
 }
 
@@ -76,7 +76,7 @@ impl Line {
         LEASES.iter().filter_map(|&n| self.0.get(n)).fold(0, |sum: u64, slot| sum.saturating_add(live(slot, hash, now)))
     }
 
-    /// Whether this line's control slot has the key. A line records only answers about that key.
+    /// Whether this line's control slot holds the key. A line records answers about that key only.
     #[inline]
     pub(super) fn is_of(&self, hash: u64) -> bool {
         self.0.get(CONTROL).is_some_and(|slot| slot.key() == hash)
@@ -88,8 +88,8 @@ impl Line {
         self.0.last().is_some_and(|size| live(size, hash, now) != 0)
     }
 
-    /// The time until which the store has nothing for the key, in nanoseconds; 0 if its last answer was another one. The time may
-    /// have passed: the answer stands until the next one.
+    /// The time until which the store has no permits for the key, in nanoseconds. 0 if the store's last answer was not "nothing left". The time may
+    /// have passed, because the answer stands until the next one.
     #[inline]
     pub(super) fn dry_until(&self, hash: u64) -> u64 {
         match self.0.get(CONTROL).map(Slot::pair) {
@@ -115,18 +115,18 @@ impl Line {
         if old.key == hash && old.state > now {
             return Some(false);
         }
-        // "Nothing left" stands while the next question is on its way.
+        // The answer "nothing left" stands until the next answer comes.
         let dry = if old.key == hash { old.state & DRY } else { 0 };
         Some(slot.swap(old, Pair { key: hash, state: until & !DRY | dry }).is_ok())
     }
 
-    /// Records an answer about the key: nothing left before `at`, or `None`, which also ends the wait after a question without
-    /// an answer.
+    /// Records the store's answer about the key: with `Some(at)` there is nothing left before `at`. `None` is any other answer, or the end of a question
+    /// that got none.
     pub(super) fn answered(&self, hash: u64, at: Option<u64>) {
         let Some(slot) = self.0.get(CONTROL) else { return };
         let old = slot.pair();
         if old.key == hash {
-            // A failed swap may cost a question more or a question less, and no permits.
+            // If the swap fails, callers ask once too often or once too seldom. No permit depends on it.
             let _ = slot.swap(old, Pair { key: hash, state: at.map_or(0, |at| at | DRY) });
         }
     }
@@ -138,7 +138,7 @@ impl Line {
         let slot = if a <= b { first } else { second };
         for _ in 0..TRIES {
             let old = slot.pair();
-            // Another key owns the line and has a live lease here. Drop this lease rather than that one.
+            // Another key owns the line and has a live lease in this slot. That lease stays, and the new one is lost.
             if old.key != hash && word::permits(old.state, now) != 0 && !self.is_of(hash) {
                 return;
             }
@@ -173,7 +173,7 @@ fn spend(pair: Pair, hash: u64, now: u64, cost: u64) -> Option<u64> {
 
 #[inline(always)]
 fn live(slot: &Slot, hash: u64, now: u64) -> u64 {
-    // The two words may not be a pair. The result is a hint or a report; only a swap spends.
+    // The two words may not belong together. That is harmless, because the result is only a hint: permits are spent by a swap of both words.
     match slot.key() == hash {
         true => word::permits(slot.state(), now),
         false => 0,
@@ -275,7 +275,7 @@ mod models {
         });
     }
 
-    /// A slot passes to another key: the straggler's swap fails, and each key spends only its own permits.
+    /// A slot passes to another key while a slow thread spends from it: the slow thread's swap fails, and each key spends only its own permits.
     #[test]
     fn a_straggler_does_not_spend_anothers_permits() {
         model(|| {

@@ -130,7 +130,7 @@ fn reserves(policy: &Policy, terms: &Terms) -> Result<[Policy; 2], TermsError> {
 
 fn reserve_options(options: &Options) -> table::Options {
     table::Options {
-        // The bound counts each key's overdraft once. A key that is evicted while it owes could overdraw a second time.
+        // The bound counts each key's overdraft once. If the table evicted a key with a debt, that key could overdraw a second time.
         on_full: table::OnFull::Deny,
         clock: Source::Tsc,
         huge_pages: false,

@@ -37,7 +37,7 @@ pub struct Node {
 
 /// The reserve's policy of a non-empty key.
 const KEYED: PolicyId = PolicyId::new(0);
-/// The reserve's policy of the empty key, which stands for one limit for all.
+/// The reserve's policy of the empty key, under which all requests share one limit.
 const SINGLE: PolicyId = PolicyId::new(1);
 
 /// A key stays hot for this many lives of a lease after its last lease or refusal.
@@ -48,7 +48,7 @@ const SILENCE: u64 = 250_000_000;
 pub(super) const PAUSE: u64 = 4_000_000;
 
 impl Node {
-    /// Takes `cost` permits of `key`, from a lease or else from the reserve. The empty key is one limit for all. A cost of 0 is
+    /// Takes `cost` permits of `key`, from a lease or else from the reserve. With the empty key all requests share one limit. A cost of 0 is
     /// [`Node::peek_at`].
     ///
     /// `remaining` is what this node has left for the key. `retry_after` is an estimate in nanoseconds. `reset_after` is 0,
@@ -76,8 +76,8 @@ impl Node {
         }
     }
 
-    /// Whether the leases or the reserve hold `cost` permits of `key` at `now`. It takes nothing and sends no message. A check may
-    /// still be denied: it does not draw all of the reserve while the store answers.
+    /// Whether the leases or the reserve hold `cost` permits of `key` at `now`. The call takes nothing and sends no message. A check may still be
+    /// denied, because while the store answers a check may draw only a part of the reserve.
     pub fn peek_at(&self, key: &[u8], now: u64, cost: u64) -> Decision {
         let hash = self.hash(key);
         let left = self.lines_of(hash).into_iter().flatten().map(|line| line.left(hash, now)).max().unwrap_or(0);
@@ -119,10 +119,10 @@ impl Node {
         &self.terms
     }
 
-    /// Whether the store answers, as of `now`. The circuit is open, too, if the client took no turn for 250 ms.
+    /// Whether the store answers, as of `now`. The circuit also counts as open if the client has taken no turn for 250 ms.
     pub fn circuit(&self, now: u64) -> Circuit {
         let header = self.header();
-        // Relaxed: the two words are not read as a pair. A caller that sees one a moment late decides as it would have before.
+        // Relaxed: the two words need not be a pair. A caller that reads an old word decides as it would have a moment before.
         match header.circuit.load(Ordering::Relaxed) {
             // abs_diff: a beat in the future is damage, and counts as no beat.
             1 if now.abs_diff(header.beat.load(Ordering::Relaxed)) > SILENCE => Circuit::Open,
@@ -195,7 +195,7 @@ impl Node {
         }
     }
 
-    /// Records that the store has nothing for the key before `at`. The key becomes hot.
+    /// Records that the store has no permits for the key before `at`. The key becomes hot.
     pub(super) fn dry(&self, hash: u64, at: u64) {
         if let Some(line) = self.line_of(hash) {
             line.heat(hash, 1, self.hot(at));
@@ -214,7 +214,7 @@ impl Node {
         known.store(mean.max(1), Ordering::Relaxed);
     }
 
-    /// Ends the wait of a key's callers after a question without an answer.
+    /// Lets the key's callers ask again after a question that got no answer.
     pub(super) fn unanswered(&self, hash: u64) {
         if let Some(line) = self.line_of(hash) {
             line.answered(hash, None);
@@ -292,12 +292,12 @@ impl Node {
         denied(if closed { Reason::Pending } else { Reason::StoreDown }, 0, self.retry(hash, now, retry))
     }
 
-    /// Whether the key may draw on its reserve while the circuit is closed, to be charged afterwards. Cold keys may draw it down
-    /// to half. Hot keys wait for leases: they may use the reserve only when it is full and the store's last answer was not
-    /// "nothing left". A cost that needs the lower half passes only when the reserve is full.
+    /// Whether the key may draw on its reserve while the circuit is closed. The store charges these permits afterwards. Cold keys may draw the reserve
+    /// down to half. Hot keys wait for leases: they may use the reserve only when it is full and the store's last answer was not "nothing left". A
+    /// cost that needs the lower half passes only when the reserve is full.
     fn may_overdraw(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> bool {
         let overdraft = self.terms.overdraft;
-        // A silent client sends the store no debts. The bound allows for debts that wait for one patience of silence.
+        // A client that takes no turns sends the store no debts. The bound has room for debts that wait for one patience of that.
         let silent = now.abs_diff(self.header().beat.load(Ordering::Relaxed));
         if overdraft == 0 || silent > self.patience() {
             return false;
@@ -311,12 +311,12 @@ impl Node {
         left == overdraft || hot.is_none() && self.suffices(left, cost)
     }
 
-    /// Whether a cold key may take `cost` of the `left` permits in its reserve: the lower half stays.
+    /// Whether a cold key may take `cost` of the `left` permits in its reserve: the lower half of the reserve must stay.
     fn suffices(&self, left: u64, cost: u64) -> bool {
         left >= cost.saturating_add(self.terms.overdraft / 2)
     }
 
-    /// Asks the client for a lease of at least `want` permits, unless another caller has done so within the patience.
+    /// Sends the client a message that asks for a lease of at least `want` permits, unless another caller has sent one within the patience.
     #[inline(never)]
     fn nudge(&self, hash: u64, key: &[u8], now: u64, want: u64) {
         if self.may_ask(hash, now) {
@@ -324,13 +324,13 @@ impl Node {
         }
     }
 
-    /// Whether the caller is the one to ask for a lease of the key. It then has claimed a line for the key.
+    /// Whether this caller is the one that asks for a lease of the key. If so, it has claimed a line for the key.
     fn may_ask(&self, hash: u64, now: u64) -> bool {
         let until = now.saturating_add(self.patience());
         self.lines_of(hash).into_iter().flatten().find_map(|line| line.ask(hash, now, until)).unwrap_or(false)
     }
 
-    /// Writes a message to the client; `false` if the ring had no room. The caller must not admit a debt that was not written.
+    /// Writes a message to the client. `false`: the ring had no room. Then the caller must not admit the debt.
     fn write_message(&self, hash: u64, key: &[u8], debt: u64, want: u64) -> bool {
         let mut bytes = [0; KEY_MOST];
         let length = store_key(key, &mut bytes);

@@ -1,11 +1,11 @@
 //! The record that the store keeps for all keys of a limit: the data's name, their time, and the terms in force. `lease.lua`
 //! computes the same, line for line.
 //!
-//! **Time.** The server's clock may step, so the data have a time of their own. Between two questions it advances by what the
-//! server's clock advanced, and never goes back. The asking node limits the advance: it estimates the store's time
-//! from its own steady clock and earlier answers ([`Ask::at`]). A node that has had no answer yet allows any step.
+//! **Time.** The server's clock may step, so the data have a time of their own. Between two questions it advances by as much as the server's clock,
+//! and never goes back. The asking node limits the advance: it sends its estimate of the store's time, from its own steady clock and earlier
+//! answers ([`Ask::at`]). A node that has had no answer yet sets no limit.
 //!
-//! **Loss.** After a loss of data every key counts as empty at one time ([`Record::floor`]).
+//! **Loss.** After a loss of data every key's bucket counts as empty at one time ([`Record::floor`]).
 //!
 //! **Terms.** Machines may have different terms while a change is rolled out. The slower rate and the smaller cap are in force
 //! until no machine has asked by them for [`Terms::hold`].
@@ -22,9 +22,9 @@ pub struct Record {
     pub run: u64,
     /// When the data began.
     pub born: u64,
-    /// The time at which every key counts as empty.
+    /// The time at which every key's bucket counts as empty.
     pub empty: u64,
-    /// Whether `empty` holds for good (data were lost). Otherwise it holds until the data are [`GRACE`] old.
+    /// Whether data were lost. If so, `empty` holds for good, and otherwise until the data are [`GRACE`] old.
     pub lost: bool,
     /// The data's time at the last written question.
     pub now: u64,
@@ -33,7 +33,7 @@ pub struct Record {
     /// The least difference of the server's clock and the data's time since the last jump beyond `margin`. The server expires keys
     /// by its own clock.
     pub low: i64,
-    /// Keys are kept this many microseconds longer than needed, so that a smaller step ahead of the server's clock expires none too early.
+    /// The script expires keys this many microseconds later than necessary. So no key expires too early if the server's clock steps ahead by less.
     pub margin: u64,
     /// The rate in force is `num` permits in `den` microseconds.
     pub num: u64,
@@ -47,11 +47,11 @@ pub struct Record {
     pub cap_until: u64,
     /// How far ahead of `now` debts may have driven a key's TAT.
     pub reach: u64,
-    /// Until when keys that `reach` was needed for may exist.
+    /// The time until which keys with debts of the former `reach` may exist.
     pub reach_until: u64,
 }
 
-/// What a question says about the node that asks it.
+/// The part of a question that is about the asking node and not about a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visitor {
     /// The name of the data in its last answer; 0: it has had none.
@@ -73,7 +73,8 @@ pub struct Met {
     pub mixed: bool,
 }
 
-/// For how long new data count as empty while a node that knew other data may still ask, in microseconds.
+/// For this many microseconds every bucket of new data counts as empty. In that time a node that knew other data asks, and the record learns that
+/// data were lost.
 pub const GRACE: u64 = 1_000_000;
 /// [`Record::margin`] of new data, in microseconds.
 const MARGIN: u64 = 1_000_000;
@@ -116,7 +117,7 @@ impl Record {
     }
 
     fn new(terms: &Terms, ask: &Ask, visitor: &Visitor, raw: u64) -> Record {
-        // If the asking node knows the time of earlier data, new data go on from it, so that its hints and estimates still hold.
+        // If the asking node knows the time of earlier data, the new data's time goes on from it, so that the node's hints and estimates still hold.
         let now = if ask.at > 0 { ask.at } else { raw };
         Record {
             id: visitor.fresh,
@@ -138,7 +139,7 @@ impl Record {
         }
     }
 
-    /// Advances the data's time; whether the record has to be written.
+    /// Advances the data's time. Returns whether the script must write the record.
     fn advance(&mut self, ask: &Ask, visitor: &Visitor, raw: u64) -> bool {
         let (before, was) = (self.now, self.raw);
         self.now = before.saturating_add(raw.saturating_sub(was));
@@ -158,7 +159,7 @@ impl Record {
             return true;
         }
         if visitor.seen != 0 && visitor.seen != self.id && !self.lost {
-            // Within GRACE every key has counted as empty at `born`, and goes on so.
+            // Within GRACE every bucket has counted as empty at `born`. It keeps doing so.
             self.empty = if self.now > self.born.saturating_add(GRACE) { self.now } else { self.born };
             self.lost = true;
             return true;
@@ -166,8 +167,8 @@ impl Record {
         false
     }
 
-    /// Whether the server's clock jumped ahead by more than the margin. The server expires keys by that clock, so it may have
-    /// dropped TATs; every key counts as empty now, and the margin becomes twice the jump, at most a day.
+    /// Detects a jump of the server's clock ahead by more than the margin. The server expires keys by that clock, so it may have dropped TATs too
+    /// early. Then every bucket counts as empty now, and the margin becomes twice the jump, at most a day. Returns whether there was such a jump.
     fn expire(&mut self) -> bool {
         let offset = difference(self.raw, self.now);
         let jumped = offset.saturating_sub(self.low);
@@ -191,7 +192,7 @@ impl Record {
         } else {
             let (own, agreed) = (terms.num as f64 / terms.den as f64, self.num as f64 / self.den as f64);
             if own < agreed || self.now > self.rate_until {
-                // A TAT counts time. At another rate it would be another number of permits, so every key counts as empty.
+                // A TAT is a time, which is another number of permits at another rate. So every bucket counts as empty.
                 self.cap = least(self.cap as f64 * agreed / own, cap);
                 (self.num, self.den, self.rate_until) = (terms.num, terms.den, until);
                 (self.reach, self.reach_until) = (reach, self.now.saturating_add(reach));
@@ -214,7 +215,7 @@ impl Record {
     }
 }
 
-/// The lesser of the two, in microseconds, rounded down.
+/// The smaller of the two, in microseconds, rounded down.
 fn least(converted: f64, own: u64) -> u64 {
     match converted < own as f64 {
         true => converted as u64,

@@ -1,14 +1,13 @@
-//! Messages from callers to the client that asks the store: a key, the permits it owes, the permits it wants.
+//! Messages from callers to the client that asks the store. A message has a key, the permits that the key owes, and the cost of a lease that it wants.
 //!
 //! A bounded ring in the node's shared memory with many writers and one reader. A writer claims a place by advancing the head,
 //! writes the message, and publishes it through the place's turn. No side waits for the other:
 //!
-//! - A writer that finds the ring full learns it at once, and its message is lost.
-//! - A writer that is killed between claim and publication costs its message. The reader skips a place that stays unpublished for
-//!   a second.
-//! - A writer that was skipped but still runs fails to publish, and learns it. If it wrote into the next message at that place, the
-//!   reader finds a wrong checksum and drops that message.
-//! - Any word may be damaged. Writers then find no room, and the reader sees a claimed place and skips it after the same second.
+//! - If the ring is full, the writer's call returns false at once, and its message is lost.
+//! - If a writer is killed between claim and publication, its message is lost. The reader skips a place that stays unpublished for a second.
+//! - If the reader has skipped a writer that still runs, that writer cannot publish, and its call returns false. It may have overwritten the next
+//!   message at that place. Then the reader finds a wrong checksum and drops that message.
+//! - Any word may be damaged. Then writers find no room, and the reader finds a claimed place and skips it after a second.
 
 use core::num::NonZeroU64;
 use tollbar::internal::sync::{AtomicU64, Ordering};
@@ -24,7 +23,7 @@ pub(super) struct Message {
     pub(super) hash: u64,
     /// Permits that the reserve admitted and the store has to charge.
     pub(super) debt: u64,
-    /// The cost that a lease is wanted for; 0: no lease is wanted.
+    /// The cost of the request that wants a lease. 0: the caller wants no lease.
     pub(super) want: u64,
     /// The key's bytes; the first `length` count.
     pub(super) bytes: [u8; KEY_MOST],
@@ -93,14 +92,14 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Writes a message. `false`: the ring is full or damaged, or the reader skipped this writer; the message is lost.
+    /// Writes a message. `false`: the message is lost, because the ring is full or damaged or the reader has skipped this writer.
     pub(super) fn push(&self, message: &Message) -> bool {
-        // Relaxed: the first guess. The exchange of the head decides.
+        // Relaxed: this is only a guess. The exchange of the head checks it.
         let mut number = self.ends.head.load(Ordering::Relaxed);
         let mut tries = 0_u32;
         let place = loop {
             let Some(place) = self.place(number) else { return false };
-            // A try fails because another writer claimed the place. The bound is for a head that is damaged over and over.
+            // A try fails if another writer has claimed the place. The bound ends the loop if something keeps changing a damaged head.
             if tries == TRIES {
                 return false;
             }
@@ -109,7 +108,7 @@ impl<'a> Ring<'a> {
             let turn = place.turn.load(Ordering::Acquire);
             let late = number.wrapping_sub(turn);
             if late != 0 && late < u64::MAX / 2 {
-                // Full: the message of the round before is still here.
+                // The ring is full: the reader has not freed this place since the round before.
                 return false;
             }
             let next = number.wrapping_add(1);
@@ -176,8 +175,8 @@ impl<'a> Ring<'a> {
         Found::Message(Message { hash, debt, want, bytes, length })
     }
 
-    /// Gives up on message `number`, if it is the oldest: its writer is dead, or the place is damaged. Only the one reader may
-    /// call it.
+    /// Skips message `number`, whose writer is dead or whose place is damaged. If it is not the oldest message, the call does nothing. Only the one
+    /// reader may call it.
     pub(super) fn skip(&self, number: u64) {
         let (len, head) = (self.places.len() as u64, self.ends.head.load(Ordering::Relaxed));
         let (Some(place), true) = (self.place(number), self.ends.tail.load(Ordering::Relaxed) == number) else {
@@ -223,8 +222,8 @@ impl<'a> Ring<'a> {
     }
 }
 
-/// The words of a key. Not by `chunks_exact`: where that is compiled for size it divides by a length that it does not know, and
-/// a division can panic.
+/// The words of a key. `chunks_exact` would do the same. Compiled for size, it divides by a length that the compiler does not know, and such a
+/// division has a panic in it.
 fn words(bytes: &[u8; KEY_MOST]) -> impl Iterator<Item = u64> + '_ {
     let mut rest = bytes.as_slice();
     core::iter::from_fn(move || {
@@ -234,7 +233,7 @@ fn words(bytes: &[u8; KEY_MOST]) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
-/// Adds a word to a checksum. It finds torn messages; it does not withstand forgery.
+/// Adds a word to a checksum, which detects torn messages. Anyone can forge it.
 fn fold(sum: u64, word: u64) -> u64 {
     (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
@@ -335,7 +334,7 @@ mod models {
 
     /// The reader skips a writer that still runs: either its message arrives or its push returns false.
     #[test]
-    fn a_writer_taken_for_dead_learns_it() {
+    fn a_writer_that_was_skipped_returns_false() {
         model(|| {
             let memory = Arc::new(memory(2));
             Ring::new(&memory.0, &memory.1).begin();

@@ -19,24 +19,24 @@ pub enum Fallback {
     Allow = 2,
 }
 
-/// How machines share one limit. All machines of a limit have the same options, but for `capacity` and `fallback`. While a change is
-/// rolled out the stricter options are in force, and there may never be more machines than the smallest `nodes` of any of them.
+/// How machines share one limit. All machines of a limit have the same options, except `capacity` and `fallback`. While an operator rolls out a
+/// change, the stricter options are in force. At no time there may be more machines than the smallest `nodes` among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The most machines that share the limit: 1 to 65,535. Without the store a node has `1 / nodes` of the rate.
     pub nodes: u32,
-    /// How long a lease may be spent, in nanoseconds from before it was asked for: 1 ms to 10 minutes. 0 (the default): a
-    /// sixteenth of the time in which the burst refills, at most 4 s, and at least the lesser of 50 ms and a quarter of that time.
+    /// For how many nanoseconds a node may spend a lease, counted from before it asked for the lease: 1 ms to 10 minutes. 0 (the default): a sixteenth
+    /// of the time in which the burst refills. That is at most 4 s, and at least 50 ms or a quarter of the refill time, whichever is less.
     pub life: u64,
     /// The reserve's burst: permits of a key that a node may admit before it asks the store. The store is charged afterwards.
     /// At most 16,777,215. [`Options::OVERDRAFT_DEFAULT`] (the default) chooses it for the policy.
     pub overdraft: u64,
-    /// `true` (the default): all machines together keep the policy's own bound, because the store grants less than the burst, by
-    /// what leases and overdrafts could add. `false`: the store grants the whole burst, and the bound is greater by that much.
+    /// `true` (the default): all machines together keep the policy's own bound. Leases and overdrafts could add permits to it, so the store grants
+    /// that many fewer than the burst. `false`: the store grants the whole burst, and the bound is greater by those permits.
     pub exact: bool,
     /// What a node does while the store does not answer.
     pub fallback: Fallback,
-    /// Keys of this node that have leases or a reserve in use at one time: 1 to 16,777,216. The default is 4096.
+    /// The number of keys of this node that can have leases or use their reserve at one time: 1 to 16,777,216. The default is 4096.
     pub capacity: u64,
 }
 
@@ -71,8 +71,8 @@ pub enum TermsError {
     Nodes,
     /// `life` is below 1 ms or above 10 minutes.
     Life,
-    /// The exact bound takes off the whole burst, so the store could grant nothing. A greater burst, a shorter life, a smaller
-    /// overdraft, fewer nodes or `exact: false` would do.
+    /// With an exact bound nothing of the burst is left for the store to grant. A larger burst, a shorter life, a smaller overdraft, fewer nodes or
+    /// `exact: false` would leave permits.
     BurstTooSmall,
     /// The burst, the period or the overdraft is too large to be counted exactly in microseconds below 2^53.
     TooLarge,
@@ -142,11 +142,11 @@ pub struct Terms {
 const EXACT: u128 = 1 << 53;
 /// The most permits of a lease: 24 bits of its word.
 pub(super) const PERMITS_MOST: u64 = (1 << 24) - 1;
-/// The longest default life, in nanoseconds. A killed machine's leases are lost for their life. Below this the default is a
+/// The longest default life, in nanoseconds. If a machine is killed, nobody can use its leases for the rest of their life. A shorter default is a
 /// sixteenth of the burst's refill time, so that life and patience take an eighth of the burst.
 const LIFE_LONG: u64 = 4_000_000_000;
-/// The shortest default life in nanoseconds, unless a quarter of the burst's refill time is shorter. A shorter lease would hardly
-/// outlive its question.
+/// The shortest default life in nanoseconds, unless a quarter of the burst's refill time is shorter. A question takes a part of the life that it asks
+/// for, so a shorter lease would leave little time to spend it.
 const LIFE_SHORT: u64 = 50_000_000;
 /// The most and the least of [`Terms::patience`], in nanoseconds.
 const PATIENCE_MOST: u64 = 250_000_000;
@@ -244,7 +244,7 @@ impl Terms {
         if self.overdraft == 0 {
             reserve.init = 0;
         }
-        // The limit's rate may be exact and its share not: refuse it here.
+        // The core may be able to count the limit's rate and not the node's share of it. Such a share is refused here.
         tollbar::algorithm::Rule::new(&reserve)?;
         Ok(reserve)
     }
@@ -264,8 +264,8 @@ impl Terms {
         self.debt_cap
     }
 
-    /// Microseconds by which the store's time may be beyond a node's estimate when the node's question arrives: a lease's life, at
-    /// least 10 ms and at most 1 s. A later answer finds the circuit open anyway.
+    /// Microseconds by which the store's time may be beyond a node's estimate when the node's question arrives: a lease's life, at least 10 ms and at
+    /// most 1 s. That is longer than the patience, after which the circuit is open.
     pub fn slack(&self) -> u64 {
         quotient(self.life, 1000).clamp(SLACK_LEAST, SLACK_MOST)
     }
@@ -293,12 +293,13 @@ fn patience(life: u64) -> u64 {
     (life / 2).clamp(PATIENCE_LEAST, PATIENCE_MOST)
 }
 
-/// Microseconds of the burst that an exact bound takes off.
+/// Microseconds of the burst that the store does not grant if the bound is exact. It is the sum of:
 ///
-/// - The life of a lease, because a node may spend a lease until then after its charge.
-/// - With overdrafts twice the patience, because a debt may stay unconfirmed for one patience of a silent client and one of a waiting
-///   debt.
-/// - Twice `owed`, the overdrafts of all nodes in microseconds: once charged ahead, once not charged yet.
+/// - The life of a lease, because a node may spend a lease that long after the store has charged it.
+/// - With overdrafts, twice the patience: a debt may stay unconfirmed while the client is silent for one patience, and then while the debt waits for
+///   another.
+/// - Twice `owed`, the overdrafts of all nodes in microseconds: once for overdrafts that the store has charged ahead of time, and once for overdrafts
+///   that it has not charged yet.
 ///
 /// The proof is in docs/distributed.md, "The bound".
 fn correction(life: u64, owed: u128, overdraft: u64) -> u128 {
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_are_no_whole_microseconds() {
+    fn a_permit_may_take_a_fraction_of_a_microsecond() {
         let terms = terms("3/s burst 300", Options { overdraft: 0, ..Options::new(2) }).expect("terms");
         assert_eq!((terms.num, terms.den), (3, 1_000_000));
         assert_eq!((terms.charge(1), terms.charge(3)), (333_334, 1_000_000));

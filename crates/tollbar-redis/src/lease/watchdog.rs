@@ -25,17 +25,17 @@ pub(super) struct Watchdog {
     nothings: u64,
     /// When the store became [`Trouble::Starved`], in nanoseconds; 0: it is not.
     starved_since: u64,
-    /// Whether this is the turn in [`TURNS`] in which the node relies on a starved store again.
+    /// Whether this is the trial turn of a starved store ([`TURNS`]).
     trying: bool,
 }
 
 /// The time over which the two clocks are compared, in nanoseconds.
 const SAMPLE: u64 = 1_000_000_000;
-/// One node of N gets every Nth permit on average. If this many of its shares in a row go to others, the cause is a fault. It is also
-/// the least number of empty answers in a row that count as starved.
+/// One node of N gets every Nth permit on average. If other nodes get this many of its shares in a row, something is wrong. It is also the smallest
+/// number of empty answers in a row that count as starved.
 const SHARES: u64 = 16;
-/// In one turn of this many, a node with a starved store stops admitting from its reserve. The store is charged for what the nodes admit
-/// by themselves, which may be all that it has. In that turn a working store has permits to grant again.
+/// In one of this many turns, the trial turn, a node with a starved store stops admitting from its reserve. The nodes report to the store the permits
+/// that they admit by themselves, and these may use up the whole rate. In the trial turn a working store has permits to grant again.
 const TURNS: u64 = 8;
 /// The shortest turn, in nanoseconds.
 const TURN_LEAST: u64 = 100_000_000;
@@ -48,7 +48,7 @@ impl Watchdog {
         if grant.permits != 0 {
             (self.nothings, self.starved_since) = (0, 0);
         } else if grant.retry != 0 && least <= (terms.most / 8).max(1) {
-            // A cost above an eighth of the bucket is left out: it may wait for ever while others take a permit at a time.
+            // A cost above an eighth of the bucket does not count. It may find too few permits for ever while other nodes take small grants.
             if self.nothings == 0 {
                 self.since = now;
             }
@@ -76,7 +76,7 @@ impl Watchdog {
 
     fn clock(&mut self, grant: &Grant, sent: u64, now: u64) {
         let (data, store, heard) = self.sample;
-        // The old answer came before the new question was sent, so the store executed the two at least this far apart.
+        // The old answer came before the node sent the new question, so the store executed the two questions at least this far apart.
         let passed = sent.saturating_sub(heard);
         if data != grant.epoch {
             self.standing = false;

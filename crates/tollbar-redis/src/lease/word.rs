@@ -34,7 +34,7 @@ pub fn permits(word: u64, now: u64) -> u64 {
     }
 }
 
-/// The word after `cost` permits have been spent at `now`; `None` if fewer are left or the lease has ended.
+/// The word after a caller has spent `cost` permits at `now`. `None` if fewer are left or the lease has ended.
 #[inline(always)]
 pub fn spend(word: u64, now: u64, cost: u64) -> Option<u64> {
     match permits(word, now) >= cost && cost <= PERMITS_MOST {

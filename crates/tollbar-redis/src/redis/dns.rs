@@ -5,7 +5,7 @@
 
 /// The longest question in bytes: a header, a name of 255 bytes with its lengths, a type and a class.
 pub(super) const QUESTION_MOST: usize = HEADER + 257 + 4;
-/// The longest answer in bytes: servers cut answers to this unless a question allows more, and ours do not.
+/// The longest answer in bytes. A server cuts a longer answer, unless the question allows more, and this resolver's questions do not.
 pub(super) const ANSWER_MOST: usize = 512;
 
 const HEADER: usize = 12;

@@ -46,7 +46,7 @@ impl Fault {
     /// The fault of an error reply, given its text without the `-`.
     pub fn of(text: &[u8]) -> Fault {
         match code(text) {
-            // Up to version 6 the server wraps a script's error in another one.
+            // A server of version 6 or older wraps a script's error in another one.
             b"ERR" => inner(text).map_or_else(|| plain(text), |inner| named(code(inner)).unwrap_or(Fault::Script)),
             name => named(name).unwrap_or(Fault::Script),
         }

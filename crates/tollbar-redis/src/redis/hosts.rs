@@ -15,7 +15,7 @@ pub(super) struct Settings {
     pub(super) search: Text<255>,
     /// A name with at least this many dots is tried as it is before the search list.
     pub(super) dots: usize,
-    /// Nanoseconds that one server has for an answer. The default is a second, less than resolv.conf(5)'s five.
+    /// Nanoseconds for which the resolver waits for one server's answer. The default is a second, and resolv.conf(5) has five.
     pub(super) timeout: u64,
     /// How many questions each server gets for a name.
     pub(super) attempts: usize,

@@ -20,9 +20,9 @@ pub struct Link {
     state: State,
     /// Addresses that have not been tried for this connection.
     places: Places,
-    /// The addresses that the last successful lookup found. They are tried while no name server answers.
+    /// The addresses that the last successful lookup found. The link tries them while no name server answers.
     known: Places,
-    /// Whether this connection is tried at `known` because the lookup had not ended.
+    /// Whether the link tries `known` for this connection, because the lookup had not ended.
     fell_back: bool,
 }
 
@@ -103,11 +103,11 @@ impl Link {
 
     /// Closes the current connection and begins another, without blocking. [`Link::advance`] tells when the connection is made.
     ///
-    /// It looks up a host's name again. If the lookup before was closed without an answer, every second connection is tried at the
-    /// addresses that the name last had.
+    /// It looks up a host's name again. As long as each lookup is closed before it has an answer, every second connection goes to the addresses that
+    /// the last successful lookup found.
     pub fn connect(&mut self) -> Result<(), LinkError> {
         self.close();
-        // First the remaining addresses of the last attempt: the ones before them did not answer.
+        // The remaining addresses of the last attempt come first, because the ones before them did not answer.
         if self.places.has_next() {
             return self.next_place();
         }
@@ -231,7 +231,8 @@ impl Link {
         self.state = State::Closed;
     }
 
-    /// Applies the state of the lookup: addresses, not over yet (`None`), or failed. After a failure the link uses the last known addresses.
+    /// Goes on after a call of the lookup. With addresses the link connects to the first one, with `None` it waits for the lookup, and after a failure
+    /// it uses the last known addresses.
     fn after_lookup(&mut self, found: Result<Option<Places>, LinkError>) -> Result<(), LinkError> {
         self.places = match found {
             Ok(Some(places)) => {
@@ -253,7 +254,7 @@ impl Link {
 
     fn replace(&mut self, fd: c_int) {
         if self.fd >= 0 {
-            // An interrupted close is not repeated: the descriptor is gone by then, and its number may be another thread's.
+            // An interrupted close must not be repeated: it has closed the descriptor, and another thread may already have one with this number.
             // SAFETY: the descriptor is this value's own.
             unsafe { libc::close(self.fd) };
         }
@@ -278,7 +279,7 @@ impl Link {
         Err(LinkError::System(operation, errno))
     }
 
-    /// Begins to connect to the next address, and passes over those that fail at once.
+    /// Begins to connect to the next address, and skips addresses that fail at once.
     fn next_place(&mut self) -> Result<(), LinkError> {
         let mut last = LinkError::System(Operation::Connect, libc::EADDRNOTAVAIL);
         while let Some(place) = self.places.next() {

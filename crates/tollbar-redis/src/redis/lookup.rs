@@ -13,7 +13,7 @@ use super::text::Text;
 use core::ffi::c_int;
 use tollbar::internal::random_u64;
 
-/// The lookup of one name, which may be begun any number of times.
+/// Lookups of one name, one after the other. [`Lookup::begin`] begins each.
 pub(super) struct Lookup {
     host: Text<255>,
     port: u16,
@@ -175,7 +175,7 @@ impl Lookup {
         self.ask(now)
     }
 
-    /// Sends the questions for the current name to the next server, and passes over names and servers that cannot be used.
+    /// Sends the questions for the current name to the next server. It skips invalid names and servers to which it cannot send.
     fn ask(&mut self, now: u64) -> Result<(), LinkError> {
         let most = self.settings.count.saturating_mul(self.settings.attempts);
         self.found = [Places::new(); 2];

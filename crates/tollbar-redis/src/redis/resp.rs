@@ -100,7 +100,7 @@ impl<'a> Writer<'a> {
         let end = self.at.saturating_add(bytes.len());
         match self.into.get_mut(self.at..end) {
             Some(place) => {
-                // Not copy_from_slice: the compiler would keep its panic for unequal lengths.
+                // `copy_from_slice` has a panic for unequal lengths, which the compiler would keep.
                 place.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
                 self.at = end;
             }
@@ -148,7 +148,7 @@ fn measure(bytes: &[u8], depth: u32) -> Result<Option<usize>, Malformed> {
         _ => return Err(Malformed),
     };
     let Some(line) = line else {
-        // More bytes cannot mend a number that is malformed already.
+        // If the number is malformed already, further bytes cannot make it valid.
         return if matches!(kind, b'+' | b'-') || begins_a_number(rest) { Ok(None) } else { Err(Malformed) };
     };
     let head = line.len().saturating_add(3);
@@ -238,7 +238,7 @@ fn number(line: &[u8]) -> Result<i64, Malformed> {
     if digits.is_empty() {
         return Err(Malformed);
     }
-    // Counts downwards, because i64 has one more negative number.
+    // The value is negative while it grows, because i64 has one more negative number.
     let mut value = 0_i64;
     for &digit in digits {
         let digit = char::from(digit).to_digit(10).ok_or(Malformed)?;

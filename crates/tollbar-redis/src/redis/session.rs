@@ -1,4 +1,4 @@
-//! A session: the conversation of one connection, without the connection.
+//! A session: the commands and replies of one connection, without its socket.
 //!
 //! The caller moves the bytes: from [`Session::output`] to the socket, and from the socket to [`Session::input`]. The session
 //! writes commands, and matches replies to them by their order: a server replies in the order of the commands.
@@ -60,7 +60,7 @@ pub struct Session {
     password: Text<512>,
     db: u32,
     begun: bool,
-    /// Why the conversation is over; `None` while it is not.
+    /// Why the conversation has ended. `None`: it goes on.
     over: Option<Fault>,
     /// Whether [`Session::next`] has returned `over`.
     reported: bool,
@@ -140,7 +140,7 @@ impl Session {
         }
         self.greeting = self.expected.used().len();
         if !room {
-            // Cannot be: `new` made the buffers large enough. An error is better than a handshake that never ends.
+            // This cannot happen, because `new` makes the buffers large enough. If it did, the handshake would never end without this error.
             self.over = Some(Fault::Protocol);
         }
     }
@@ -150,8 +150,8 @@ impl Session {
         self.begun && self.greeting == 0 && self.over.is_none()
     }
 
-    /// Why the conversation is over: the server refused the handshake, or sent something that is no reply. The caller closes the
-    /// connection; [`Session::begin`] begins again on a new one.
+    /// Why the conversation has ended: the server refused the handshake, or sent bytes that are not a reply. The caller closes the connection, and
+    /// [`Session::begin`] begins a new conversation on another.
     pub fn fault(&self) -> Option<Fault> {
         self.over
     }
@@ -229,7 +229,7 @@ impl Session {
     #[allow(clippy::should_implement_trait)] // its items borrow from it
     pub fn next(&mut self) -> Option<Result<Answer<'_>, Fault>> {
         match self.step()? {
-            // Decoded a second time, because `step` could not keep the borrow. The bytes stay in place until `input` is called.
+            // The reply is decoded a second time, because `step` cannot return a borrow of the input. The bytes stay in place until a call of `input`.
             Ok(len) => match decode(self.input.last_taken(len)) {
                 Ok(Some((reply, _))) => Some(Ok(Answer::new(reply))),
                 _ => None,
@@ -301,7 +301,7 @@ impl Session {
     }
 
     fn reload(&mut self, number: usize) {
-        // Other calls of the script in flight fail alike. Only the first of them finds `Done` and loads it.
+        // Other calls of this script in flight get the same error. Only the first of them finds `Done` and loads the script.
         if self.loads.get(number) == Some(&Load::Done) && !self.load(number) {
             if let Some(load) = self.loads.get_mut(number) {
                 *load = Load::Needed;

@@ -36,7 +36,7 @@ impl Places {
         places
     }
 
-    /// Adds an address. From the ninth on they are dropped.
+    /// Adds an address. The list holds eight, and drops further ones.
     pub(super) fn push(&mut self, place: Place) {
         if let Some(to) = self.list.get_mut(self.len) {
             *to = place;
@@ -44,7 +44,7 @@ impl Places {
         }
     }
 
-    /// Adds the addresses that `other` has left.
+    /// Adds the addresses of `other` that have not been tried.
     pub(super) fn append(&mut self, mut other: Places) {
         while let Some(place) = other.next() {
             self.push(place);

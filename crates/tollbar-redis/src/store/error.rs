@@ -27,8 +27,8 @@ pub enum LimitError {
     List,
     /// The period is not a whole number of microseconds, which is what the server's clock counts.
     Fraction,
-    /// The policy's numbers exceed 2^53, up to which the server's are exact. A smaller burst or limit would do, or a limit and a
-    /// period with a greater common divisor.
+    /// The policy's numbers exceed 2^53, up to which the server's numbers are exact. A smaller burst or limit makes them smaller, and so does a limit
+    /// that has a larger common divisor with the period.
     TooLarge,
     /// The limit's table cannot be made.
     Table(TableError),
@@ -64,8 +64,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the request may have been charged, once at most: the connection broke, or no proper answer came. `false`: nothing was
-    /// charged.
+    /// Whether the server may have charged the request, once at most: the connection broke, or no valid answer came. `false`: it has charged nothing.
     pub const fn may_have_charged(&self) -> bool {
         matches!(self, StoreError::Unreachable(_) | StoreError::TimedOut | StoreError::Protocol)
     }

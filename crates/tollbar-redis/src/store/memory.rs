@@ -7,7 +7,7 @@ use tollbar::policy::Policy;
 use tollbar::table::{Options, PolicyId, Table, TableError};
 use tollbar::units::NEVER;
 
-/// Limits in this process's memory, each with a table of its own. It has all algorithms and decides to the nanosecond.
+/// Limits in this process's memory, each with a table of its own. They may have any algorithm, and their times are exact to the nanosecond.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryStore {
     options: Options,

@@ -53,7 +53,7 @@ pub trait Store {
     /// Takes as many permits of `key` as are left, up to `most`, and returns how many it took.
     fn take_up_to(&mut self, limit: &Self::Limit, key: &[u8], most: u64) -> Result<u64, StoreError>;
 
-    /// Forgets `key`, which is then as a new key.
+    /// Forgets `key`. Its next request is decided as that of a new key.
     fn reset(&mut self, limit: &Self::Limit, key: &[u8]) -> Result<(), StoreError>;
 }
 

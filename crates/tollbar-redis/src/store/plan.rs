@@ -1,5 +1,5 @@
-//! Compiles a policy to the arguments of the server's scripts (whole numbers below 2^53, times in microseconds), and their replies
-//! to decisions.
+//! Compiles a policy to the arguments of the server's scripts, and turns the scripts' replies into decisions. The arguments are whole numbers up to
+//! 2^53, with times in microseconds.
 //!
 //! A script decides and returns the state after its decision. This module computes the rest of the answer, in integers.
 //!
@@ -24,7 +24,7 @@ pub(super) static SCRIPTS: [Script; 5] = [
 ];
 /// The index in [`SCRIPTS`] of the script that forgets a key.
 pub(super) const RESET: usize = 4;
-/// Up to here every whole number is a double, as Lua's numbers are.
+/// Lua's numbers are doubles, which hold every whole number up to this one exactly.
 const EXACT: u64 = 1 << 53;
 /// The most microseconds that a script adds to the server's clock: 71 years. The sum stays below [`EXACT`].
 const AHEAD_MOST: u64 = 1 << 51;
@@ -144,7 +144,7 @@ impl Plan {
             Plan::Log { period, limit, count_rejected } => [period, limit, u64::from(count_rejected), 0, 0],
         };
         let [a, b, c, d, e] = numbers;
-        // No burst is above 2^53, so a greater cost is denied alike.
+        // No burst or limit is above 2^53, so every higher cost gets the same answer.
         [int(mode as u64), int(cost.min(EXACT)), int(a), int(b), int(c), int(d), int(e)]
     }
 
@@ -224,7 +224,7 @@ impl Plan {
                 return (exact && weights <= EXACT).then_some(Plan::Weighted { period, limit });
             }
             Kind::SlidingLog => Plan::Log { period: micros, limit, count_rejected },
-            // The first is not counted in windows, and no script decides by the others.
+            // `Plan::new` compiles gcra elsewhere, and no script decides by the other algorithms.
             Kind::Gcra | Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp | Kind::Quota => return None,
         };
         exact.then_some(plan)
@@ -244,7 +244,7 @@ struct Weighted {
 }
 
 impl Weighted {
-    /// What is left of the limit at `now`, in permits times the period.
+    /// The permits left at `now`, times the period.
     fn room(&self, now: u64) -> u64 {
         let period = self.period.get();
         let left = period.saturating_sub(now.saturating_sub(self.start));
@@ -252,8 +252,8 @@ impl Weighted {
         self.limit.saturating_mul(period).saturating_sub(weight)
     }
 
-    /// Microseconds until `cost` fits: in this window; or in the next, where this window's count weighs as the previous one; or at
-    /// the start of the one after, where nothing weighs.
+    /// Microseconds until `cost` fits. It may fit in the running window. Otherwise it may fit in the next one, where the running window's count is the
+    /// previous count. At the start of the window after that it fits, because both counts are 0.
     fn retry(&self, now: u64, cost: u64) -> u64 {
         let elapsed = now.saturating_sub(self.start);
         let period = self.period.get();
@@ -267,8 +267,8 @@ impl Weighted {
         at.saturating_sub(now)
     }
 
-    /// The earliest time in the window, in microseconds since its start and not before `elapsed`, at which `previous` weighs no more
-    /// than what `taken` leaves of the limit. `None` if that is not within the window.
+    /// The earliest time in a window, in microseconds since its start and not before `elapsed`, at which the weighted count of the previous window and
+    /// `taken` are together at most the limit. `None` if there is no such time in the window.
     fn fits(&self, previous: u64, taken: u64, elapsed: u64) -> Option<u64> {
         let room = self.limit.checked_sub(taken)?;
         let period = self.period.get();

@@ -1,11 +1,11 @@
 //! Limits in a Redis or Valkey server, one script for each decision.
 //!
-//! The server has the clock (`TIME`, whole microseconds) and the state, and runs one script at a time. So any number of clients
-//! together admit exactly what one limiter would, whatever their own clocks say. A decision is that of the local core
+//! The server has the clock (`TIME`, whole microseconds) and the state, and runs one script at a time. So any number of clients together admit
+//! exactly as many requests as one limiter would, whatever their own clocks say. A decision is the same as that of the local core
 //! ([`tollbar::limiter`]) at the server's time, with two differences:
 //!
 //! - `retry_after` and `reset_after` are rounded up to whole microseconds.
-//! - Nothing is rounded here where the local core rounds to fit a word of 64 bits. The core rounds gcra by less than a third of a
+//! - The scripts round nothing. The local core rounds to fit a word of 64 bits. The core rounds gcra by less than a third of a
 //!   nanosecond, if the rate in lowest terms has more than 3,000 permits. It rounds the last window's count of a weighted window, if
 //!   two counts of the limit's size do not fit beside the window's number. It rounds the start of windows anchored at the first
 //!   request, for limits above 8,000.
@@ -94,7 +94,7 @@ impl RedisStore {
         if reply.is_err()
             && !matches!(reply, Err(StoreError::Foreign(_) | StoreError::Unavailable(_) | StoreError::Script(_)))
         {
-            // The answer may still come. On this connection the next call would take it for its own.
+            // The answer may still come. On the same connection the next call would read it as the answer to its own question.
             self.link.close();
         }
         let reply = reply?;
@@ -110,7 +110,8 @@ impl RedisStore {
             self.session.call(script, &[name], args).map_err(|_| StoreError::NoRoom)?;
             match self.answer(deadline, name)? {
                 Ok(reply) => return Ok(reply),
-                // The session is loading the script again. A server that forgets it three times more is flushed all the time.
+                // The server has forgotten the script, and the session loads it again. If that happens a fourth time, somebody keeps flushing the
+                // server's scripts, and the call fails.
                 Err(Fault::NoScript) if tries < 3 => tries = tries.saturating_add(1),
                 Err(fault) => return Err(StoreError::of(fault, self.session.error_text())),
             }
@@ -126,7 +127,7 @@ impl RedisStore {
             self.link.close();
             self.process = process;
         }
-        // The read finds out, before anything is sent, that the server has closed the connection.
+        // The read detects, before the call sends anything, that the server has closed the connection.
         if self.link.is_open() && self.session.is_ready() && self.receive().is_ok() && self.session.next().is_none() {
             return Ok(());
         }
@@ -240,7 +241,7 @@ fn reply(answer: &Answer<'_>, name: &[u8]) -> Result<Reply, StoreError> {
     Ok(Reply { verdict, taken, now, state })
 }
 
-/// At most `N` bytes. Further bytes are dropped; each `N` here is the longest name or key.
+/// At most `N` bytes. Further bytes would be dropped, but each `N` here has room for the longest name or key.
 #[derive(Clone, Copy, Debug)]
 struct Bytes<const N: usize> {
     bytes: [u8; N],

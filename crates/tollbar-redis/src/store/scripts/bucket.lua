@@ -1,6 +1,6 @@
--- A token bucket (gcra), and a bucket that is refilled in steps (interval). KEYS: the key. A step is `step` microseconds of this
--- server's clock (1 for gcra, the period for interval) and adds `rate` units; a permit is `permit` units. The value is "step debt":
--- the units that a full bucket lacked at that step. All numbers stay below 2^53, up to which Lua's are exact.
+-- A token bucket (gcra), and a bucket that is refilled in steps (interval). KEYS: the key. A step is `step` microseconds of this server's clock: 1 for
+-- gcra, the period for interval. Each step adds `rate` units. A permit is `permit` units. The value is "step debt": the number of a step, and the
+-- units that were missing from a full bucket at that step. All numbers stay below 2^53, up to which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local step, rate, permit = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local tolerance, lacking = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -16,7 +16,7 @@ if type(value) == 'string' then
   if not at or #value > 33 then
     return { 3 }
   end
-  -- A debt under a former, greater burst counts as an empty bucket at most.
+  -- The debt may come from a former policy with a larger burst. Now it is at most an empty bucket.
   debt = math.min(tonumber(owed), tolerance)
   local gone = clock - tonumber(at)
   if gone * rate < debt then

@@ -1,5 +1,5 @@
 -- A weighted window. KEYS: the key. The value is "start previous current": when the running window began, in microseconds of this
--- server's clock, and the permits taken in the window before it and in it. All numbers stay below 2^53, up to which Lua's are exact.
+-- server's clock, and the permits taken in the window before it and in it. All numbers stay below 2^53, up to which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local period, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 
@@ -22,13 +22,13 @@ if type(value) == 'string' then
   elseif began + period == start then
     previous = since
   elseif began > start + period then
-    -- The clock was set back by more than a period: the counts are taken for the running window's, and not for a future one's.
+    -- The clock was set back, and the stored window is later than the next one. Its counts now belong to the running window and the one before it.
     previous, current, write = before, since, true
   elseif began > start then
-    -- The clock was set back by less: the request is judged at the start of the stored window.
+    -- The clock was set back, and the stored window is the next one. The request is decided at its start.
     start, elapsed, previous, current = began, 0, before, since
   elseif began + 2 * period > now then
-    -- The stored window began under a former policy, with another period. Its counts weigh in full.
+    -- The stored window began under a former policy with another period. Its counts have their full weight.
     current = math.min(before + since, limit)
   end
 elseif value then

@@ -1,5 +1,5 @@
 -- A fixed window. KEYS: the key. The value is "start used": when the window began, in microseconds of this server's clock, and the
--- permits taken in it. All numbers stay below 2^53, up to which Lua's are exact.
+-- permits taken in it. All numbers stay below 2^53, up to which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local period, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 local anchored, count_rejected = ARGV[5] == '1', ARGV[6] == '1'
@@ -19,7 +19,7 @@ if type(value) == 'string' then
   end
   began, taken = tonumber(began), math.min(tonumber(taken), limit)
   if began > now + period then
-    -- The clock was set back by more than a period: the count is taken for the running window's, and not for a future one's.
+    -- The clock was set back by more than a period. The count now belongs to the running window, because its own window is in the future.
     used, write = taken, true
   elseif now < began + period then
     start, used = began, taken
