@@ -329,9 +329,8 @@ int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);
 
-/* Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit, the longest one if there are two rates.
- * TOLLBAR_NO_TIME: a table gives no permits back to keys under this policy (tollbar_table_cancel). TOLLBAR_NO_TIME - 1: a lifetime quota, which
- * refills none. tollbar_take_many charges limits in the order of this time. Returns 0, or the error that tollbar_policy_spec_validate would
+/* Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. TOLLBAR_NO_TIME: a table does not give keys under
+ * this policy all unused permits back (tollbar_table_cancel). TOLLBAR_NO_TIME - 1: a lifetime quota, which refills none. tollbar_take_many charges limits in the order of this time. Returns 0, or the error that tollbar_policy_spec_validate would
  * return. */
 int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec,
                                    uint64_t *refill_ns);
