@@ -233,7 +233,8 @@ extern "C" {
  * wait becomes longer than the new policy's refill, and the change admits no request that was refused. */
 #define TOLLBAR_KEEP_COUNT 0
 
-/* After a change of policy the limiter or key keeps its debt, as the time until that debt is paid. */
+/* After a change of policy the limiter or key keeps its debt, as the time until that debt is paid. To and
+ * from a quota, which has no such time, it keeps the number of permits used. */
 #define TOLLBAR_KEEP_TIME 1
 
 /* After a change of policy the limiter or key has a fresh state. */

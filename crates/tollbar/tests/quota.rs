@@ -60,6 +60,70 @@ fn a_changed_quota_keeps_its_count() {
     assert_eq!(limiter.peek(1).remaining, 6, "as many as were left");
 }
 
+/// What is left after changes to the texts one after another, of a limiter and of a table's key that begin under `first` and take `cost`.
+fn changed(first: &str, cost: u64, texts: &[&str], keep: Keep) -> Vec<[u64; 2]> {
+    let limiter = Limiter::with(tollbar::State::new(&policy(first)).unwrap(), Manual::new(HOUR));
+    let table = table(first, OnFull::EvictNearest);
+    assert!(limiter.check(cost).is_allowed() && table.check_at(FIRST, b"key", HOUR, cost).is_allowed());
+    let change = |text: &&str| {
+        limiter.set_policy(&policy(text), keep).unwrap();
+        table.set_policy_keeping(FIRST, &policy(text), keep).unwrap();
+        // The first request brings the key to the new policy.
+        table.admit_at(FIRST, b"key", HOUR, 0);
+        [limiter.peek(1).remaining, table.peek_at(FIRST, b"key", HOUR, 1).remaining]
+    };
+    texts.iter().map(change).collect()
+}
+
+/// A quota has no time until which a key owes. So with `Keep::Time`, too, the permits used carry over as a number.
+#[test]
+fn a_count_carries_over_to_and_from_a_quota() {
+    assert_eq!(changed("100/forever", 6, &["10/s"], Keep::Time), [[4; 2]]);
+    assert_eq!(changed("100/forever", 60, &["10/s"], Keep::Time), [[0; 2]]);
+    assert_eq!(changed("10/s", 6, &["100/forever"], Keep::Time), [[94; 2]]);
+    assert_eq!(changed("10/s; 100/h", 6, &["100/forever"], Keep::Time), [[94; 2]]);
+    assert_eq!(changed("10/min algo fixed-window", 6, &["100/forever"], Keep::Time), [[94; 2]]);
+    assert_eq!(changed("10/s ban 1h after 3", 6, &["100/forever", "10/s"], Keep::Time), [[94; 2], [4; 2]]);
+}
+
+/// From a quota to a sliding window or a log, and back.
+#[test]
+fn a_limiter_of_several_words_keeps_a_quotas_count() {
+    for text in ["10/min algo sliding-log", "10/min algo sliding-window"] {
+        let limiter = Limiter::with(tollbar::State::new(&policy("100/forever")).unwrap(), Manual::new(HOUR));
+        assert!(limiter.check(6).is_allowed());
+        limiter.set_policy(&policy(text), Keep::Time).unwrap();
+        assert_eq!(limiter.peek(1).remaining, 4, "{text}");
+        limiter.set_policy(&policy("100/forever"), Keep::Time).unwrap();
+        assert_eq!(limiter.peek(1).remaining, 94, "{text}");
+    }
+}
+
+/// A limit of 0 stops a key, and the quota goes on where it was when the limit is lifted.
+#[test]
+fn a_quota_goes_on_after_a_stop() {
+    for keep in [Keep::Time, Keep::Count] {
+        assert_eq!(changed("100/forever", 6, &["0/s", "100/forever"], keep), [[0; 2], [94; 2]], "{keep:?}");
+        assert_eq!(changed("100/forever", 6, &["0/s", "10/s"], keep), [[0; 2], [4; 2]], "{keep:?}");
+        assert_eq!(
+            changed("10/s", 6, &["0/s", "100/forever"], keep),
+            [[0; 2], [100; 2]],
+            "{keep:?}: a rate's debt is no count"
+        );
+    }
+}
+
+/// The same of an override that stops a key with a quota.
+#[test]
+fn a_quota_goes_on_after_an_override_of_0() {
+    let table = table("100/forever", OnFull::EvictNearest);
+    assert!(table.check_at(FIRST, b"key", HOUR, 6).is_allowed());
+    table.set_override(FIRST, b"key", &policy("0/s"), Keep::Time).unwrap();
+    assert_eq!(table.admit_at(FIRST, b"key", HOUR, 1), Verdict::Denied);
+    table.clear_override(FIRST, b"key").unwrap();
+    assert_eq!(table.check_at(FIRST, b"key", HOUR, 0).remaining, 94);
+}
+
 /// Neither time nor a sweep frees the slot of a key that has used a permit, and a reset does not leave an unusable slot behind.
 #[test]
 fn a_key_stays_in_its_slot_and_may_begin_again() {

@@ -37,7 +37,17 @@ impl Quota {
 
     /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit.
     pub(super) fn adopt(&self, old: &Quota, state: u64) -> u64 {
-        word(used(state).min(old.limit).min(self.limit))
+        self.used(old.used_of(state))
+    }
+
+    /// The word of so many permits used, up to the limit.
+    pub(super) fn used(&self, permits: u64) -> u64 {
+        word(permits.min(self.limit))
+    }
+
+    /// The permits used in a word.
+    pub(super) fn used_of(&self, state: u64) -> u64 {
+        used(state).min(self.limit)
     }
 
     /// The permits left at `now`.

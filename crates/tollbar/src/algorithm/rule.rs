@@ -11,7 +11,7 @@ use super::pair::Pair;
 use super::quota::Quota;
 use super::warm_up::WarmUp;
 use super::weighted_window::WeightedWindow;
-use super::{describe, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
+use super::{describe, until, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Words};
 use crate::units::{LAST, NEVER};
@@ -148,7 +148,7 @@ impl Rule {
 
     #[inline(never)]
     fn expires_other(&self, state: u64) -> u64 {
-        each!(self, a => a.expires_at(state), state)
+        each!(self, a => a.expires_at(state), until(LAST, state))
     }
 
     #[inline(never)]
@@ -228,7 +228,8 @@ impl Algorithm for Rule {
         each!(self, a => a.fresh_at(state, now), now)
     }
 
-    /// Under a limit of 0 the word is a time: the end of the debt that the key had when its policy became 0.
+    /// Under a limit of 0 the word is a time: the end of the debt that the key had when its policy became 0. A word after the last time is a
+    /// quota's count, and never expires.
     #[inline(always)]
     fn expires_at(&self, state: u64) -> u64 {
         if let Rule::Gcra(gcra) = self {
@@ -240,7 +241,7 @@ impl Algorithm for Rule {
 
     #[inline(never)]
     fn owing(&self, until: u64) -> u64 {
-        each!(self, a => a.owing(until), until.max(1))
+        each!(self, a => a.owing(until), self::until(LAST, until.max(1)))
     }
 
     #[inline]

@@ -13,7 +13,7 @@
 //! and a change sets that time to 0.
 
 use super::{Limiter, Shared, State};
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Rule};
 use crate::clock::Clock;
 use crate::policy::{Keep, Policy, PolicyError};
 use crate::sync::{boxed, AtomicPtr, AtomicU32, Ordering};
@@ -234,6 +234,11 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
     let decision = old.peek_at(now, 1);
     match keep {
         Keep::Reset => {}
+        // A quota has no time until which it owes, so the permits used are kept.
+        Keep::Time if is_quota(old) || is_quota(new) => {
+            let full = fresh(old, now);
+            new.take_up_to_at(now, full.saturating_sub(decision.remaining));
+        }
         Keep::Count => {
             let full = new.peek_at(now, 1).remaining;
             new.take_up_to_at(now, full.saturating_sub(decision.remaining));
@@ -247,5 +252,20 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
             _ if decision.reset_after != 0 => drop(new.take_up_to_at(now, u64::MAX)),
             _ => {}
         },
+    }
+}
+
+fn is_quota(state: &State) -> bool {
+    matches!(state, State::Cell(cell) if matches!(cell.algorithm(), Rule::Quota(_)))
+}
+
+/// The permits of a fresh state.
+fn fresh(state: &State, now: u64) -> u64 {
+    match state {
+        State::Cell(cell) => cell.algorithm().available(0, now),
+        State::Ring(ring) => ring.limit(),
+        State::Log(log) => log.limit(),
+        #[cfg(unix)]
+        State::Striped(_) => state.peek_at(now, 0).remaining,
     }
 }

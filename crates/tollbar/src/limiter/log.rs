@@ -101,6 +101,11 @@ impl Log {
         let places = usize::try_from(log.limit()).map_err(|_| PolicyError::NoMemory)?;
         Ok(Log { line: CachePadded::new(Line::default()), entries: zeroed(places).ok_or(PolicyError::NoMemory)?, log })
     }
+
+    /// The permits of a fresh state.
+    pub(super) fn limit(&self) -> u64 {
+        self.log.limit()
+    }
 }
 
 impl<'a, H: Head> LogView<'a, H, KeyedLog> {

@@ -96,6 +96,11 @@ impl Ring {
             anchor: policy.anchor,
         })
     }
+
+    /// The permits of a fresh state.
+    pub(super) fn limit(&self) -> u64 {
+        self.window.limit()
+    }
 }
 
 impl<'a, H: Head> RingView<'a, H> {

@@ -16,7 +16,7 @@ pub enum Keep {
     /// The number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill.
     #[default]
     Count = 0,
-    /// The time until its debt is paid.
+    /// The time until its debt is paid. To and from a quota, which has no such time, the number of permits used.
     Time = 1,
     /// Nothing: it gets a fresh state.
     Reset = 2,

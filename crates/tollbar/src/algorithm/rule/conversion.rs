@@ -2,7 +2,7 @@
 
 use super::super::{after, Algorithm};
 use super::Rule;
-use crate::units::NEVER;
+use crate::units::{LAST, NEVER};
 
 impl Rule {
     /// Moves a key's state to a changed policy and keeps the time until which it owes: `state` belongs to
@@ -51,11 +51,19 @@ impl Rule {
                 new.adopt(old, state)
             }
             Rule::Quota(new) => {
+                if let Rule::Closed = old {
+                    // A debt that time pays is no count.
+                    return Some(new.used(closed_count(state).unwrap_or(0)));
+                }
                 let Rule::Quota(old) = old else { return None };
                 Some(new.adopt(old, state))
             }
+            Rule::Closed => {
+                let Rule::Quota(old) = old else { return None };
+                Some((LAST + 1).saturating_add(old.used_of(state)))
+            }
             // `adopt` has handled equal rules before.
-            Rule::Closed | Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
+            Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
         }
     }
 
@@ -67,7 +75,7 @@ impl Rule {
     /// that was refused before it.
     ///
     /// If the two rules count alike ([`Rule::adopt`]), the permits used are kept. If one of them is closed,
-    /// which counts nothing, the time is kept. The result is 0 for a fresh state. Unlike the result of
+    /// which counts nothing, the time is kept; the count of a quota is kept through it. The result is 0 for a fresh state. Unlike the result of
     /// [`Rule::adopt`] it may expire earlier than `state` did.
     pub fn convert(&self, old: &Rule, state: u64, now: u64) -> u64 {
         if state == 0 || self == old {
@@ -81,7 +89,7 @@ impl Rule {
         }
         match self.adopt_alike(old, state) {
             Some(word) if word != 0 => word,
-            _ if matches!((self, old), (Rule::Closed, _) | (_, Rule::Closed)) => self.owing(old.expires_at(state)),
+            _ if matches!((self, old), (Rule::Closed, _) | (_, Rule::Closed)) => self.adopt_at(old, state, now),
             _ => {
                 let lacking = self.available(0, now).saturating_sub(old.available(state, now));
                 self.charged(lacking.saturating_add(old.debt(state, now)), now)
@@ -90,9 +98,21 @@ impl Rule {
     }
 
     /// [`Rule::adopt`] at a known time: a ban ends when it was to end, where [`Rule::adopt`] keeps the time at which the bucket is full again
-    /// after it. So the result may expire earlier than `state` did.
+    /// after it. To and from a quota, which has no such time, the permits used are kept ([`Rule::carry`]). So the result may expire earlier than
+    /// `state` did.
     pub fn adopt_at(&self, old: &Rule, state: u64, now: u64) -> u64 {
-        self.keep_ban(old, state, now).unwrap_or_else(|| self.adopt(old, state))
+        if let Some(banned) = self.keep_ban(old, state, now) {
+            return banned;
+        }
+        let is_quota = |rule: &Rule| matches!(rule, Rule::Quota(_));
+        let is_closed = |rule: &Rule| matches!(rule, Rule::Closed);
+        if !is_closed(self) && !is_closed(old) && is_quota(self) != is_quota(old) {
+            return self.carry(old, state, now, now);
+        }
+        match closed_count(state) {
+            Some(used) if is_closed(old) && !is_closed(self) && !is_quota(self) => self.charged(used, now),
+            _ => self.adopt(old, state),
+        }
     }
 
     /// The state of a key that `old` has banned at `now`: the ban ends at the same time. `None` for other states, and if this rule bans no keys.
@@ -179,5 +199,14 @@ impl Rule {
             // At least 1: a bucket that starts empty refuses this request, and stores the time at which it began to fill.
             _ => self.step(0, now, permits.min(most).max(1)).next.unwrap_or(0),
         }
+    }
+}
+
+/// The count of a quota that became a limit of 0: a word after the last time holds it, and never expires.
+fn closed_count(state: u64) -> Option<u64> {
+    match state.checked_sub(LAST + 1) {
+        // A debt without an end, or a count that the word cannot hold: all permits are used.
+        Some(_) if state == NEVER => Some(u64::MAX),
+        count => count,
     }
 }
