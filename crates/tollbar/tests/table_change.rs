@@ -202,6 +202,23 @@ fn changes_to_and_fro_give_nothing() {
     }
 }
 
+/// A key that makes no request while its policy changes hundreds of times is not charged for the changes: it lacks as many permits as before,
+/// and waits no longer than one refill of the burst. About every 250th change reads all slots and converts the keys that it finds.
+#[test]
+fn a_key_that_sleeps_through_changes_owes_no_more() {
+    for count in [1, 254, 256, 508, 512, 765, 1_300] {
+        let table = table("100/s burst 20");
+        drain(&table, b"k", NOW);
+        let policies = [policy("1/day burst 20"), policy("1/h burst 20")];
+        for n in 0..count {
+            table.set_policy(FIRST, &policies[(count - n - 1) % 2]).expect("a change");
+        }
+        let decision = table.peek_at(FIRST, b"k", NOW, 1);
+        assert_eq!((decision.remaining, decision.retry_after), (0, DAY), "after {count} changes");
+        assert_eq!(decision.reset_after, 20 * DAY, "after {count} changes");
+    }
+}
+
 /// A change to the same policy with `Keep::Reset` forgives the debts of all keys, and otherwise nothing.
 #[test]
 fn a_change_to_the_same_policy_can_reset() {

@@ -145,7 +145,8 @@ fn wait_for_each(asked: &[AtomicU64]) {
     }
 }
 
-/// While the clock stands still, each key is admitted at most the old and the new policy's bursts together.
+/// While the clock stands still, each key is admitted at most the old and the new policy's bursts together. (The tables refuse new keys when
+/// they are full, because a key that is evicted begins anew.)
 fn assert_within_bursts(admitted: &[AtomicU64]) {
     let admitted: Vec<u64> = admitted.iter().map(|key| key.load(Ordering::Relaxed)).collect();
     assert!(admitted.iter().all(|got| *got <= 27), "{:?}", admitted.iter().max());
@@ -157,7 +158,8 @@ fn assert_within_bursts(admitted: &[AtomicU64]) {
 fn threads_decide_while_policies_change_without_end() {
     const THREADS: u64 = 4;
     const CHANGES: u64 = 3_000;
-    let table = Table::private(&Options::new(1).with_seed(5), &[Policy::new(1, SEC)]).unwrap();
+    let table =
+        Table::private(&Options::new(1).with_seed(5).with_on_full(OnFull::Deny), &[Policy::new(1, SEC)]).unwrap();
     outlast(&table);
     table.set_policy(FIRST, &fresh(0)).unwrap();
     let admitted: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
@@ -212,7 +214,8 @@ extern "C" fn decide(_: libc::c_int) {
 #[test]
 fn a_handler_decides_in_the_midst_of_a_decision() {
     const SIGNALS: u64 = 1_000;
-    let table = Table::private(&Options::new(1).with_seed(5), &[Policy::new(1, SEC)]).unwrap();
+    let table =
+        Table::private(&Options::new(1).with_seed(5).with_on_full(OnFull::Deny), &[Policy::new(1, SEC)]).unwrap();
     let table: &'static Table = Box::leak(Box::new(table));
     outlast(table);
     table.set_policy(FIRST, &fresh(0)).unwrap();

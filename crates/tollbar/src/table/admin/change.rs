@@ -47,7 +47,7 @@ impl Table {
     /// A slot's time of expiry must not become earlier. So a key that would expire sooner under the new policy moves to another slot, and no key
     /// gets its old slot before that slot's time of expiry. If no other slot is free, the key keeps its debt as a time.
     ///
-    /// About one call in a hundred reads every slot. Keys that it finds under former versions keep the time of their debt.
+    /// About one call in a hundred reads every slot, and converts the keys that it finds under former versions.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
         self.set_policy_keeping(id, policy, Keep::Count)
     }

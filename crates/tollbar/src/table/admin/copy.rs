@@ -44,7 +44,7 @@ impl Table {
         while let Some((slot, bucket)) = from.slots.get(n) {
             n += 1;
             let pair = slot.pair();
-            if pair.key == 0 || from.policies.expires_at_by(pair, &mut old) <= there {
+            if pair.is_vacant() || from.policies.expires_at_by(pair, &mut old) <= there {
                 continue;
             }
             let carried = match (from.policies.named(pair.key, &mut old), from.slots.hash_in_bucket(pair.key, bucket)) {

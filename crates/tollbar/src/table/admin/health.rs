@@ -4,10 +4,9 @@
 //! have, or if it holds a key that another slot holds, too.
 
 use crate::table::decide::Table;
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::{Pair, Slot, TAG};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::records;
-use crate::table::slots::candidates::TAG;
 
 /// The content of a table's slots. While no other call changes the table, all numbers but `claimed` add up to the number of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,10 +45,10 @@ impl Table {
             let pair = slot.pair();
             let expired = self.policies.expires_at_by(pair, &mut scratch) <= now;
             let is_known = self.policies.named(pair.key, &mut scratch).is_some();
-            let count = match (pair.key, is_known) {
-                (0, _) if expired => &mut health.vacant,
-                (0, _) => &mut health.waiting,
-                (_, false) => &mut health.unknown,
+            let count = match (pair.is_vacant(), is_known) {
+                (true, _) if expired => &mut health.vacant,
+                (true, _) => &mut health.waiting,
+                (false, false) => &mut health.unknown,
                 _ if self.is_duplicate(pair, slot, bucket, &mut scratch) => &mut health.duplicate,
                 _ if expired => &mut health.expired,
                 _ => &mut health.live,
@@ -71,7 +70,7 @@ impl Table {
         while let Some((slot, bucket)) = self.slots.get(n) {
             n += 1;
             let pair = slot.pair();
-            if pair.key == 0 {
+            if pair.is_vacant() {
                 continue;
             }
             // This reads the record itself, because a version is also known if it cannot be compiled for lack of memory.
@@ -101,7 +100,7 @@ impl Table {
                 continue;
             }
             let seen = other.pair();
-            let same = seen.key != 0 && (seen.key ^ pair.key) & TAG == 0;
+            let same = !seen.is_vacant() && (seen.key ^ pair.key) & TAG == 0;
             if same && self.policies.named(seen.key, scratch).is_some_and(|named| named.number == policy) {
                 let other_expires = self.policies.expires_at_by(seen, scratch);
                 if other_expires > expires || other_expires == expires && before {

@@ -162,7 +162,7 @@ impl Table {
             let (Some(version), Some(hash)) = (named, self.slots.hash_in_bucket(pair.key, bucket)) else {
                 continue;
             };
-            if pair.key == 0 {
+            if pair.is_vacant() {
                 continue;
             }
             let entry = Entry {

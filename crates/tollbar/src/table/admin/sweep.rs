@@ -1,11 +1,12 @@
 //! Sweeps. A sweep makes the slots of expired keys vacant, and converts keys to the current versions of their policies.
 
 use crate::table::decide::Table;
-use crate::table::memory::slot::{Pair, Slot};
-use crate::table::policies::conversion::Scratches;
+use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
+use crate::table::policies::conversion::{Scratches, UnderVersion};
 use crate::table::policies::records::{policy_of, version_of};
 use crate::table::policies::{PolicyId, ROUNDS};
-use crate::table::slots::candidates::{hash_of_tag, TAG, TAG_BITS};
+use crate::table::slots::candidates::hash_of_tag;
+use crate::table::slots::protocol::first_to_expire;
 
 /// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +46,8 @@ impl Table {
         let mut pair = slot.pair();
         // The loop has a bound, because a slot may change at each try in damaged memory, or if a process writes to it for ever.
         for _ in 0..ROUNDS {
-            if pair.key == 0 {
+            if pair.is_vacant() {
+                self.remove_expired_mark(slot, pair, now);
                 return;
             }
             let expires = self.policies.expires_at_by(pair, &mut scratches.old);
@@ -54,13 +56,17 @@ impl Table {
             } else {
                 let converted = self.current_key(pair.key, scratches).filter(|key| *key != pair.key).map(|key| {
                     let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
-                    // A slot's time must not become earlier, and a sweep moves no key.
+                    // A slot's time must not become earlier.
                     let falls = new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
                     (new, falls)
                 });
                 match converted {
                     Some((new, false)) => new,
-                    Some((new, true)) if all => Pair { state: self.policies.adopt_by(new.key, pair, scratches), ..new },
+                    Some((_, true)) if all => {
+                        self.convert_as_a_request(slot, pair.key, now);
+                        pair = slot.pair();
+                        continue;
+                    }
                     // The key is under the current version, or its next request converts it.
                     _ => {
                         swept.live += 1;
@@ -69,7 +75,7 @@ impl Table {
                 }
             };
             match slot.swap(pair, new) {
-                Ok(()) if new.key == 0 => {
+                Ok(()) if new.is_vacant() => {
                     swept.vacated += 1;
                     self.policies.vacated();
                     return;
@@ -83,6 +89,28 @@ impl Table {
             }
         }
         swept.live += 1;
+    }
+
+    /// Converts a key to the current version of its policy, as its next request would. So a key that owes for a shorter time moves to another
+    /// slot, and keeps its debt as permits.
+    #[cold]
+    #[inline(never)]
+    fn convert_as_a_request(&self, slot: &Slot, key: u64, now: u64) {
+        let mut scratches = Scratches::new();
+        let number = self.policies.named(key, &mut scratches.old).map(|version| version.number);
+        let (Some(number), Some(hash)) = (number, self.slots.hash_in_slot(key, slot)) else { return };
+        let Ok(version) = self.policies.current(PolicyId::new(number), hash, &mut scratches.new) else { return };
+        let (states, candidates) = (UnderVersion { policies: &self.policies, version }, self.slots.candidates(hash));
+        // The result says only whether the key had to be converted.
+        let _ = first_to_expire(&states, &candidates, version.key | candidates.tag, now);
+    }
+
+    /// Removes the tag that a call left in the slot when it was killed while it moved a key to another slot, once the key's debt is paid.
+    fn remove_expired_mark(&self, slot: &Slot, pair: Pair, now: u64) {
+        if pair.key != 0 && pair.state <= now {
+            // If the swap fails, a key has taken the slot.
+            let _ = slot.swap(pair, Pair { key: 0, ..pair });
+        }
     }
 
     /// The key word of the same key under its policy's current version.

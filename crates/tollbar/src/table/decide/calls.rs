@@ -14,7 +14,7 @@ use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::candidates::Candidates;
-use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull};
+use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull, Room};
 
 impl Table {
     /// Takes `cost` permits of `key` under `policy`, or says when they can be had. If the table has no such policy, it refuses.
@@ -137,7 +137,11 @@ impl Table {
                 let states = UnderVersion { policies: &self.policies, version };
                 match first_to_expire(&states, &candidates, word, now) {
                     Err(Changed) => continue,
-                    Ok(_) => return Ok(self.void_credit(version, hash)),
+                    Ok(room) => {
+                        // A killed call may have left the key between two slots.
+                        room.iter().for_each(Room::forget);
+                        return Ok(self.void_credit(version, hash));
+                    }
                 }
             };
             let pair = slot.pair();
@@ -311,12 +315,13 @@ impl Table {
             let pair = slot.pair();
             return if pair.key == key { Ok(about(pair.state)) } else { Err(Changed) };
         }
-        let fresh = about(0);
         let states = UnderVersion { policies: &self.policies, version };
-        let first = match first_to_expire(&states, candidates, key, now)? {
-            Some(first) if cost != 0 && first.expires > now => first,
-            _ => return Ok(fresh),
-        };
+        let Some(room) = first_to_expire(&states, candidates, key, now)? else { return Err(Changed) };
+        let fresh = about(room.state(&states, key));
+        let first = room.first;
+        if cost == 0 || first.expires <= now {
+            return Ok(fresh);
+        }
         Ok(match self.on_full {
             OnFull::Deny if fresh.is_allowed() => full(first.expires, now),
             OnFull::Inherit => {

@@ -39,7 +39,7 @@ impl Table {
             }
             let states = UnderVersion { policies: &self.policies, version };
             let first = match first_to_expire(&states, &candidates, key, now) {
-                Ok(Some(first)) => first,
+                Ok(Some(room)) => room.first,
                 Ok(None) => return Err(TableError::Corrupt),
                 Err(Changed) => continue,
             };
@@ -65,7 +65,7 @@ impl Table {
         let head = Owner::of_new_key(first.slot, (first.pair.key, first.pair.state), key);
         let side = self.side(first.slot);
         let (decided, event) = if first.expires <= now {
-            let event = if first.pair.key == 0 { Event::Inserted } else { Event::Reclaimed };
+            let event = if first.pair.is_vacant() { Event::Inserted } else { Event::Reclaimed };
             (policy.apply(&head, side, now, op)?, event)
         } else {
             match self.on_full {

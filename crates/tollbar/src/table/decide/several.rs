@@ -6,12 +6,11 @@ use super::{Table, SHORT};
 use crate::algorithm::{Charge, Step};
 use crate::decision::{Decision, Verdict};
 use crate::table::memory::error::TableError;
-use crate::table::memory::slot::find_in_two;
-use crate::table::memory::slot::Slot;
+use crate::table::memory::slot::{find_in_two, Slot, TAG_BITS};
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
-use crate::table::slots::candidates::{tag, TAG_BITS};
+use crate::table::slots::candidates::tag;
 
 /// A key under a policy of a table.
 #[derive(Clone, Copy, Debug)]

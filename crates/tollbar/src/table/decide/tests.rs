@@ -7,9 +7,57 @@ use crate::table::memory::slot;
 use crate::table::memory::slot::Pair;
 use crate::table::slots::candidates::CANDIDATES;
 use crate::table::slots::probe::{self, scalar};
-use crate::table::slots::protocol::first_to_expire;
+use crate::table::slots::protocol::{first_to_expire, Room};
 use crate::table::Options;
 use alloc::vec::Vec;
+
+/// A call moves a key to another slot and is killed when the key has left its slot: the key owes until that slot's time, and begins anew then.
+#[test]
+fn a_key_whose_move_was_killed_keeps_its_debt() {
+    const SECOND: u64 = 1_000_000_000;
+    const NOW: u64 = 100 * SECOND;
+    let policy = "10/10s".parse().expect("a policy");
+    let table = Table::private(&Options::new(4096), &[policy]).expect("memory");
+    let kill = || {
+        assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"key", NOW, 10), 10);
+        let hash = table.hash(PolicyId::FIRST, b"key").expect("a hash");
+        let mut scratch = Scratch::new();
+        let version = table.policies.current(PolicyId::FIRST, hash, &mut scratch).expect("a policy");
+        let candidates = table.slots.candidates(hash);
+        let slot = candidates.find(version.key | candidates.tag).expect("the key's slot");
+        let pair = slot.pair();
+        let expires = table.policies.expires_at(pair);
+        slot.swap(pair, Pair { key: candidates.tag, state: expires }).expect("only this thread swaps");
+        (slot, expires)
+    };
+    let (slot, expires) = kill();
+    // States are finer than a nanosecond, and the time of a state is rounded up.
+    let rounding = expires - (NOW + 10 * SECOND);
+    assert!(rounding < 10);
+    assert_eq!(table.entries(NOW).count(), 0);
+    assert_eq!(table.validate(NOW).waiting, 1);
+    let asked = table.check_at(PolicyId::FIRST, b"key", NOW, 1);
+    assert_eq!((asked.verdict, asked.retry_after), (Verdict::Denied, SECOND + rounding));
+    assert_eq!(table.peek_at(PolicyId::FIRST, b"key", NOW, 1), asked);
+    assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"key", NOW, 10), 0);
+    // A request that the debt admits gives the key a slot, and removes the mark.
+    let later = NOW + 4 * SECOND + rounding;
+    assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"key", later, 10), 4);
+    assert_eq!(slot.pair(), Pair { key: 0, state: expires });
+    assert_eq!(table.check_at(PolicyId::FIRST, b"key", later, 1).verdict, Verdict::Denied);
+    // A reset lets the key begin anew, and removes the mark, too.
+    table.reset_at(PolicyId::FIRST, b"key", later).expect("a reset");
+    let (slot, _) = kill();
+    table.reset_at(PolicyId::FIRST, b"key", NOW).expect("a reset");
+    assert_eq!(slot.pair().key, 0);
+    // A sweep removes the mark when the debt is paid.
+    let (slot, expires) = kill();
+    table.sweep(0, u64::MAX, expires - 1);
+    assert_ne!(slot.pair().key, 0);
+    table.sweep(0, u64::MAX, expires);
+    assert_eq!(slot.pair().key, 0);
+    assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"key", expires, 10), 10);
+}
 
 /// The probes choose the slot that the protocol chooses, and in a full table they do choose one.
 #[test]
@@ -59,7 +107,7 @@ fn the_protocol_chooses_the_same() {
             let in_turn = scalar::first_unused(&candidates, key);
             assert_eq!(chosen.map(core::ptr::from_ref), in_turn.map(core::ptr::from_ref));
             if let Some(slot) = chosen {
-                let Ok(Some(first)) = first_to_expire(&states, &candidates, key, 0) else {
+                let Ok(Some(Room { first, .. })) = first_to_expire(&states, &candidates, key, 0) else {
                     panic!("a slot holds the key, and the probe chose a slot")
                 };
                 assert!(core::ptr::eq(first.slot, slot) && first.pair == Pair::EMPTY, "{:?}", first.pair);
@@ -73,7 +121,7 @@ fn the_protocol_chooses_the_same() {
             // Only plain policies use `lowest_state`.
             if let (Some((slot, state)), true) = (lowest, is_plain) {
                 assert_eq!(plain.gap(), gap);
-                let Ok(Some(first)) = first_to_expire(&states, &candidates, key, 1 << 40) else {
+                let Ok(Some(Room { first, .. })) = first_to_expire(&states, &candidates, key, 1 << 40) else {
                     panic!("a slot holds the key, and the probe chose a slot")
                 };
                 assert!(core::ptr::eq(first.slot, slot) && first.pair.state == state, "{:?}", first.pair);

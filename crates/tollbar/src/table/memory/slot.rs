@@ -7,6 +7,7 @@
 //! │ key 64  │ state 64   │ key     │ state      │ key     │ state      │ key     │ state      │
 //! └─────────┴────────────┴──────────────────────┴──────────────────────┴──────────────────────┘
 //!   key = 0                  vacant; the state is the time at which its last key's state expires, in nanoseconds
+//!   key = 0 8, tag 56        vacant, too: a call is moving the key with this tag to another slot
 //!   key = version 8, tag 56  the state is a word of that version's algorithm
 //! ```
 //!
@@ -44,10 +45,14 @@ pub(crate) const SLOTS_A_BUCKET: NonZeroU64 = match NonZeroU64::new(SLOTS as u64
     None => NonZeroU64::MIN,
 };
 
+/// Bits of a key word that hold the tag. The bits above hold the number of the policy's version.
+pub(crate) const TAG_BITS: u32 = 56;
+pub(crate) const TAG: u64 = (1 << TAG_BITS) - 1;
+
 /// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The key word, or 0 if the slot is vacant.
+    /// The key word. In a vacant slot 0, or the tag of the key that a call is moving to another slot.
     pub key: u64,
     /// The key's state word. In a vacant slot: the time at which its last key's state expires.
     pub state: u64,
@@ -56,6 +61,12 @@ pub struct Pair {
 impl Pair {
     /// The content of a slot that no key has ever had.
     pub const EMPTY: Pair = Pair { key: 0, state: 0 };
+
+    /// Whether no key is in the slot. No version has number 0.
+    #[inline(always)]
+    pub(crate) const fn is_vacant(self) -> bool {
+        self.key >> TAG_BITS == 0
+    }
 }
 
 /// A key word and a state word that change together.

@@ -8,8 +8,8 @@ use crate::algorithm::gcra::TAT_MOST;
 use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
-use crate::table::memory::slot::Pair;
-use crate::table::slots::candidates::{hash_of_tag, TAG, TAG_BITS};
+use crate::table::memory::slot::{Pair, TAG, TAG_BITS};
+use crate::table::slots::candidates::hash_of_tag;
 use crate::table::slots::protocol::{Event, Relation, States};
 use crate::units::NEVER;
 
@@ -19,7 +19,7 @@ impl Policies {
         if self.memory.fixed.side != 0 {
             return self.multi_word().map_or(NEVER, |multi_word| multi_word.expires_at(pair.state));
         }
-        if pair.key == 0 {
+        if pair.is_vacant() {
             return pair.state;
         }
         match self.stamp_of(pair.key).and_then(|stamp| self.versions.known(stamp)) {
@@ -96,7 +96,7 @@ impl Policies {
 
     /// [`States::expires_at`].
     pub(crate) fn expires_at_by<'t>(&'t self, pair: Pair, scratch: &mut Scratch<'t>) -> u64 {
-        if self.memory.fixed.side != 0 || pair.key == 0 {
+        if self.memory.fixed.side != 0 || pair.is_vacant() {
             return self.expires_at(pair);
         }
         // The key of a slot with an unknown version may have a debt, so no new key may take the slot.
@@ -114,7 +114,7 @@ impl Policies {
     pub(crate) fn adopt_by<'t>(&'t self, key: u64, pair: Pair, scratches: &mut Scratches<'t>) -> u64 {
         let Some(new) = self.named(key, &mut scratches.new) else { return 0 };
         match self.named(pair.key, &mut scratches.old) {
-            Some(old) if pair.key != 0 => new.rule.adopt(&old.rule, pair.state),
+            Some(old) if !pair.is_vacant() => new.rule.adopt(&old.rule, pair.state),
             _ => new.rule.owing(self.expires_at(pair)),
         }
     }
@@ -126,7 +126,7 @@ impl Policies {
             match new.terms.keep_from(old.terms) {
                 Keep::Count => return new.rule.convert(&old.rule, pair.state, now),
                 Keep::Reset => return 0,
-                Keep::Time if pair.key != 0 => return new.rule.adopt_at(&old.rule, pair.state, now),
+                Keep::Time if !pair.is_vacant() => return new.rule.adopt_at(&old.rule, pair.state, now),
                 Keep::Time => {}
             }
         }

@@ -16,7 +16,7 @@ use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::{fold, word_of, Header, Record, POLICIES_MOST, RECORD_WORDS, VERSIONS, VERSIONS_AT};
-use crate::table::slots::candidates::TAG_BITS;
+use crate::table::memory::slot::TAG_BITS;
 use core::mem::{offset_of, size_of};
 
 /// The stamp of a record that a writer has claimed and not published.

@@ -1,12 +1,9 @@
 //! A key's tag, and its candidates: the slots that may hold it.
 
-use crate::table::memory::slot::{find_in, Bucket, Slot, SLOTS};
+use crate::table::memory::slot::{find_in, Bucket, Slot, SLOTS, TAG_BITS};
 
 /// The slots that may hold one key. Loom's models have no spare bucket.
 pub(crate) const CANDIDATES: usize = if cfg!(loom) { 2 } else { 3 } * SLOTS;
-/// Bits of a key word that hold the tag. The bits above hold the number of the policy's version.
-pub(crate) const TAG_BITS: u32 = 56;
-pub(crate) const TAG: u64 = (1 << TAG_BITS) - 1;
 /// Bits of a hash that the number of a slot's bucket implies.
 pub(super) const REST_BITS: u32 = 64 - TAG_BITS;
 /// The number of rests.

@@ -11,14 +11,14 @@
 
 mod rules;
 
-use super::candidates::{Candidates, TAG, TAG_BITS};
+use super::candidates::Candidates;
 use super::give_back::give_back_under;
 use super::protocol::{self, Changed, Event, OnFull, Outcome, Relation, States};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::sync::explore;
 use crate::table::memory::receipts::Receipts;
-use crate::table::memory::slot::{Bucket, Change, Journal, Pair, Slot};
+use crate::table::memory::slot::{Bucket, Change, Journal, Pair, Slot, TAG, TAG_BITS};
 use alloc::format;
 use alloc::vec::Vec;
 use loom::sync::atomic::{AtomicU64, Ordering};

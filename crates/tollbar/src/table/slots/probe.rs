@@ -18,7 +18,7 @@ pub(crate) use vectors::{first_unused, lowest_state};
 #[cfg(any(test, loom, not(target_arch = "x86_64")))]
 pub(crate) mod scalar {
     use super::*;
-    use crate::table::slots::candidates::TAG_BITS;
+    use crate::table::memory::slot::TAG_BITS;
 
     /// The first slot, in the key's order, that no key has ever had. `None` if there is none, or if some slot may already hold the key under
     /// any version of its policy: the probe compares only the lower half of the tag.

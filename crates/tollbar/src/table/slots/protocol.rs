@@ -27,15 +27,20 @@
 //! **No debt is forgiven**, unless [`OnFull`] or a change of the policy says so. A new key replaces a pair that has expired by the new key's
 //! clock, or takes its debt over.
 //!
+//! **A key moves to another slot** if a change of its policy makes it expire earlier. A move is three swaps: the key leaves its slot, which
+//! keeps the key's tag as a *mark* and the slot's time; the key takes the other slot; the mark is removed. A request between the first two
+//! swaps finds no key, but the mark. It decides as if the key owed until the slot's time, which is at least the key's debt. So does each later
+//! request if the mover was killed there.
+//!
 //! **No thread waits.** Each swap leaves the table complete, so a killed thread leaves no work for others. A swap fails only because another
 //! swap has succeeded.
 
-use super::candidates::{Candidates, CANDIDATES, TAG, TAG_BITS};
+use super::candidates::{Candidates, CANDIDATES};
 use super::probe::{first_unused, lowest_state};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::limiter::head::TRIES;
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 
 /// What a new key gets when no candidate of the key has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -199,10 +204,11 @@ pub(crate) fn insert(
     on_full: OnFull,
     step: &mut dyn FnMut(u64) -> Step,
 ) -> Result<Outcome, Changed> {
-    let Some(first) = first_to_expire(states, candidates, key, now)? else { return Err(Changed) };
-    let Step { verdict, next } = step(0);
-    // The request refuses a fresh key, or charges nothing. Then there is no state to store.
-    let Some(fresh) = next else { return Ok(outcome(verdict, 0, Event::Known, 0)) };
+    let Some(room) = first_to_expire(states, candidates, key, now)? else { return Err(Changed) };
+    let (first, begin) = (&room.first, room.state(states, key));
+    let Step { verdict, next } = step(begin);
+    // The request is refused, or charges nothing. Then there is no state to store.
+    let Some(fresh) = next else { return Ok(outcome(verdict, begin, Event::Known, 0)) };
     let (state, event) = if first.expires <= now {
         (fresh, taken_from(first.pair))
     } else {
@@ -214,10 +220,12 @@ pub(crate) fn insert(
             OnFull::Allow => return Ok(outcome(verdict, fresh, Event::Unremembered, 0)),
             OnFull::EvictNearest => (fresh, Event::Evicted),
             OnFull::Inherit => {
-                let debt = states.adopt(key, first.pair);
+                // A key that is between two slots owes at least until the first candidate expires.
+                let debt = if begin == 0 { states.adopt(key, first.pair) } else { begin };
                 let Step { verdict, next } = step(debt);
                 let Some(next) = next else { return Ok(outcome(verdict, debt, Event::RefusedByDebt, 0)) };
                 take(first.slot, first.pair, Pair { key, state: next })?;
+                room.forget();
                 return Ok(outcome(verdict, next, Event::Inherited, 0));
             }
         }
@@ -228,6 +236,7 @@ pub(crate) fn insert(
         false => state,
     };
     take(first.slot, first.pair, Pair { key, state })?;
+    room.forget();
     Ok(outcome(verdict, state, event, 0))
 }
 
@@ -276,9 +285,9 @@ fn take(slot: &Slot, found: Pair, new: Pair) -> Result<(), Changed> {
 /// The event of a new key that replaces `found`, which has expired.
 #[inline(always)]
 fn taken_from(found: Pair) -> Event {
-    match found.key {
-        0 => Event::Inserted,
-        _ => Event::Reclaimed,
+    match found.is_vacant() {
+        true => Event::Inserted,
+        false => Event::Reclaimed,
     }
 }
 
@@ -289,22 +298,50 @@ pub(crate) struct Candidate<'a> {
     pub(crate) expires: u64,
 }
 
-/// The candidate that expires first; among equals the first in the key's order. [`Changed`] if a slot holds the key. If the key was there
-/// under a former version of its policy, the function has tried to convert it to this one.
+/// The candidates of a key that no slot holds.
+pub(crate) struct Room<'a> {
+    /// The candidate that expires first; among equals the first in the key's order.
+    pub(crate) first: Candidate<'a>,
+    /// The slot that the key has left, if a call is moving the key to another slot, or was killed before the key was there.
+    mark: Option<Candidate<'a>>,
+}
+
+impl Room<'_> {
+    /// The state with which the key begins: 0, or the debt of a key that is between two slots.
+    pub(crate) fn state(&self, states: &impl States, key: u64) -> u64 {
+        self.mark.as_ref().map_or(0, |mark| states.owing(key, mark.expires))
+    }
+
+    /// Removes the key's mark: the key has a slot again, or begins anew.
+    #[inline]
+    pub(crate) fn forget(&self) {
+        if let Some(mark) = &self.mark {
+            remove_mark(mark.slot, mark.pair);
+        }
+    }
+}
+
+/// The candidates, none of which holds the key. [`Changed`] if a slot holds the key. If the key was there under a former version of its
+/// policy, the function has tried to convert it to this one.
 pub(crate) fn first_to_expire<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
     key: u64,
     now: u64,
-) -> Result<Option<Candidate<'a>>, Changed> {
+) -> Result<Option<Room<'a>>, Changed> {
     let mut first: Option<Candidate<'a>> = None;
+    let mut mark: Option<Candidate<'a>> = None;
     // The key's slot if it holds the key under a former version of its policy.
     let mut former: Option<Candidate<'a>> = None;
     for n in 0..CANDIDATES {
         let Some(slot) = candidates.slot(n) else { continue };
         // Reads both words at one instant, because a torn pair could have a later time than the slot ever had.
         let pair = slot.pair();
-        if (pair.key ^ key) & TAG == 0 && pair.key != 0 {
+        let is_tagged = pair.key != 0 && (pair.key ^ key) & TAG == 0;
+        if is_tagged && pair.is_vacant() && pair.state > now {
+            mark = Some(Candidate { slot, pair, expires: pair.state });
+        }
+        if is_tagged && !pair.is_vacant() {
             match states.relation(pair.key, key) {
                 Relation::Other => {}
                 Relation::Same => return Err(Changed),
@@ -324,7 +361,7 @@ pub(crate) fn first_to_expire<'a>(
         }
     }
     match former {
-        None => Ok(first),
+        None => Ok(first.map(|first| Room { first, mark })),
         Some(former) => {
             migrate(states, candidates, key, now, former, first);
             Err(Changed)
@@ -355,9 +392,12 @@ fn migrate<'a>(
         // and no key takes it before its time. The key leaves the old slot first: otherwise another thread could convert the key
         // in the old slot meanwhile, and the key would have two slots.
         (_, Some(first)) if first.expires <= now => {
-            if slot.swap(pair, vacant).is_ok() {
+            let mark = Pair { key: key & TAG, state: expires };
+            if slot.swap(pair, mark).is_ok() {
                 states.vacated();
-                reinsert(states, candidates, Pair { key, state }, now, first);
+                if reinsert(states, candidates, Pair { key, state }, now, first) {
+                    remove_mark(slot, mark);
+                }
             }
             return;
         }
@@ -370,22 +410,36 @@ fn migrate<'a>(
     }
 }
 
-/// Puts a key that has just left its slot into `first`, or into the slot that expires first by then. If the thread is killed before, or if
-/// another request inserts the key first, the key begins as a fresh key of the new policy.
-fn reinsert<'a>(states: &impl States, candidates: &Candidates<'a>, key: Pair, now: u64, mut first: Candidate<'a>) {
+/// Puts a key that has just left its slot into `first`, or into the slot that expires first by then. Returns whether the key is in a slot: in
+/// this one, or where another request has inserted it under its mark.
+fn reinsert<'a>(
+    states: &impl States,
+    candidates: &Candidates<'a>,
+    key: Pair,
+    now: u64,
+    mut first: Candidate<'a>,
+) -> bool {
     for _ in 0..TRIES {
         if first.expires > now {
-            return;
+            return false;
         }
         if take(first.slot, first.pair, key).is_ok() {
             states.moved(taken_from(first.pair));
-            return;
+            return true;
         }
         match first_to_expire(states, candidates, key.key, now) {
-            Ok(Some(next)) => first = next,
-            _ => return,
+            Ok(Some(room)) => first = room.first,
+            Ok(None) => return false,
+            Err(Changed) => return true,
         }
     }
+    false
+}
+
+/// Makes a marked slot an ordinary vacant one. If the swap fails, a key has taken the slot.
+#[cold]
+fn remove_mark(slot: &Slot, mark: Pair) {
+    let _ = slot.swap(mark, Pair { key: 0, state: mark.state });
 }
 
 #[inline(always)]

@@ -9,7 +9,7 @@ impl Played {
         for (n, Change { old, new, .. }) in self.changes.iter().enumerate() {
             assert!(expires(*new) >= expires(*old), "a slot's time fell: {:?}", self.changes);
             let table = &self.tables[n + 1];
-            let places = table.iter().filter(|pair| pair.key != 0 && pair.key == new.key).count();
+            let places = table.iter().filter(|pair| !pair.is_vacant() && pair.key == new.key).count();
             assert!(places <= 1, "a key has two slots: {:?}", self.changes);
             // Only a key that moves to another slot (version 6) may also be in its former slot.
             let related = table.iter().filter(|pair| related(pair.key, new.key)).count();
@@ -18,7 +18,8 @@ impl Played {
         for (thread, acts) in &self.threads {
             for done in acts {
                 let changes = self.changes[done.from..done.till].iter();
-                let mut own: Vec<_> = changes.filter(|change| change.thread == *thread).collect();
+                let is_own = |change: &&Change| change.thread == *thread && !change.removes_mark(done.key);
+                let mut own: Vec<_> = changes.filter(is_own).collect();
                 if let Some(settled) = done.settled {
                     self.repay(settled, done, &mut own);
                 }
@@ -52,10 +53,14 @@ impl Played {
         let Change { old, new, .. } = *change;
         let rule = named(done.key).1;
         let step = |state| rule.step(state, now, cost).next;
+        // Another call was moving the key, and this request has seen its mark.
+        let tables = &self.tables[done.from..=done.till];
+        let begin =
+            tables.iter().filter_map(|table| mark(table, done.key, now)).max().map_or(0, |until| rule.owing(until));
         let expected = if old.key == done.key {
             (step(old.state), Event::Known)
         } else if expires(old) <= now {
-            (step(0), if old.key == 0 { Event::Inserted } else { Event::Reclaimed })
+            (step(begin), if old.is_vacant() { Event::Inserted } else { Event::Reclaimed })
         } else {
             match self.on_full {
                 OnFull::Inherit => (step(adopted(done.key, old)), Event::Inherited),
@@ -121,7 +126,8 @@ impl Played {
             return own.key == done.key
                 && (step.verdict, step.next, Event::Known) == (outcome.verdict, None, outcome.event);
         }
-        let fresh = step(0);
+        let begin = mark(table, done.key, now).map_or(0, |until| rule.owing(until));
+        let fresh = step(begin);
         let nearest = homes.iter().map(|&n| table[n]).min_by_key(|pair| expires(*pair)).unwrap();
         let expected = if fresh.next.is_none() {
             (fresh.verdict, Event::Known)
@@ -144,7 +150,7 @@ impl Played {
 
     /// A key's state at the end of the run.
     pub(super) fn state(&self, Key(tag, by, _): Key) -> Option<u64> {
-        let own = self.last().iter().find(|pair| pair.key != 0 && pair.key & TAG == tag && named(pair.key).0 == by);
+        let own = self.last().iter().find(|pair| !pair.is_vacant() && pair.key & TAG == tag && named(pair.key).0 == by);
         own.map(|pair| pair.state)
     }
 
@@ -176,6 +182,11 @@ impl Done {
 }
 
 impl Change {
+    /// Whether the change only removed the mark of a key that has moved.
+    fn removes_mark(&self, key: u64) -> bool {
+        moves(key) && self.old.key == key & TAG && self.new == Pair { key: 0, ..self.old }
+    }
+
     /// Whether the change only converted `key` from a former version of its policy to a later one. A key that has expired loses its slot
     /// instead. `returns`: the key may also come back to a former version, because it has had a policy of its own.
     pub(super) fn converts(&self, key: u64, returns: bool) -> bool {
@@ -184,11 +195,17 @@ impl Change {
             // The key has moved to another slot, and has not inherited that slot's debt.
             return expires(new) >= expires(old) && (key >> TAG_BITS != 6 || (expires(new) - 100) % FAST == 0);
         }
-        let expected = if new.key == 0 { expires(old) } else { adopted(new.key, old) };
+        let expected = if new.is_vacant() { expires(old) } else { adopted(new.key, old) };
         related(old.key, key)
             && (old.key < key || returns)
             && old.key != new.key
-            && (new.key == 0 || related(new.key, key))
+            && (new.key == 0 || new.key == key & TAG && moves(key) || related(new.key, key))
             && (new.state == expected || moves(new.key))
     }
+}
+
+/// The time until which the key owes by the mark of a call that moves it.
+fn mark(table: &[Pair], key: u64, now: u64) -> Option<u64> {
+    let is_mark = |pair: &&Pair| pair.key != 0 && pair.key == key & TAG && pair.state > now;
+    table.iter().filter(is_mark).map(|pair| pair.state).max()
 }

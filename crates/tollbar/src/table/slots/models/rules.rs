@@ -1,8 +1,7 @@
 //! The models' rules, which are simpler than the algorithms, and the versions of policies that have them.
 
-use super::super::candidates::{TAG, TAG_BITS};
 use crate::algorithm::{Returned, Step};
-use crate::table::memory::slot::Pair;
+use crate::table::memory::slot::{Pair, TAG, TAG_BITS};
 
 /// A version's rule. A state of 0 is fresh.
 #[derive(Clone, Copy)]
@@ -132,9 +131,9 @@ pub(super) fn lent(full: u64, until: u64) -> u64 {
 }
 
 pub(super) fn expires(pair: Pair) -> u64 {
-    match pair.key {
-        0 => pair.state,
-        key => named(key).1.expires_at(pair.state),
+    match pair.is_vacant() {
+        true => pair.state,
+        false => named(pair.key).1.expires_at(pair.state),
     }
 }
 
@@ -161,5 +160,6 @@ pub(super) fn adopted(key: u64, pair: Pair) -> u64 {
 
 /// Whether two key words belong to the same key.
 pub(super) fn related(one: u64, other: u64) -> bool {
-    one != 0 && other != 0 && one & TAG == other & TAG && named(one).0 == named(other).0
+    let has_version = |key: u64| key >> TAG_BITS != 0;
+    has_version(one) && has_version(other) && one & TAG == other & TAG && named(one).0 == named(other).0
 }
