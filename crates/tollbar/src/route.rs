@@ -1,8 +1,8 @@
 //! Which of several nodes a key belongs to: weighted rendezvous hashing.
 //!
-//! Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes
-//! chooses the same node for a key, without a table and without a message. If a node leaves, only its own keys move, and they spread over
-//! the others by their weights. If a node joins, it takes its share from all others.
+//! If each node of a cluster limits on its own, all requests of a key must reach one node. Every caller that knows the same nodes chooses the same node
+//! for a key, without a table and without messages. If a node leaves, only its keys move, and they spread over the other nodes by their weights. If a
+//! node joins, it takes its share of the keys from all others.
 //!
 //! ```
 //! use tollbar::route::{route, Node};
@@ -24,7 +24,7 @@ use core::hash::{Hasher, SipHasher};
 /// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node<'a> {
-    /// The name or address that distinguishes it. A node keeps its keys if its place in the list changes.
+    /// The name or address of the node. A node keeps its keys if its place in the list changes.
     pub name: &'a [u8],
     /// Its share of the keys is its weight divided by the sum of all weights. 0: no keys.
     pub weight: u32,
@@ -64,7 +64,7 @@ fn minus_log2(n: u64) -> u64 {
     let e = n.ilog2();
     let mut m = (n << (127 - e)) >> 64;
     let mut log = u64::from(e);
-    // A squaring doubles the logarithm, whose next bit is whether the square is 2 or more.
+    // Squaring m doubles its logarithm. The next bit of the logarithm is 1 if the square is 2 or more.
     for _ in 0..BITS {
         m = (m * m) >> 63;
         let carry = (m >> 64) as u64;

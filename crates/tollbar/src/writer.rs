@@ -3,7 +3,7 @@
 /// Writes bytes one after the other. It counts all bytes, and keeps those that fit.
 pub struct Writer<'a> {
     out: &'a mut [u8],
-    /// The bytes written, those that did not fit among them.
+    /// The number of bytes written, including those that did not fit.
     pub length: usize,
 }
 

@@ -96,9 +96,9 @@ pub struct Charge {
 /// **Windows** (fixed and weighted windows, interval anchored to the first request, quota): it is safe to lower the count that holds the charge. Then
 /// each count is at least the sum of what its charges kept. So the rule would also admit the kept charges by themselves, and their bound is
 /// that of the rule without returns. The count that holds the charge must be certain: it is that of the word's window if the charge was made
-/// in that window, and that of a quota in any case. In a weighted window a charge of the window before may also lower the previous count. If a
-/// late clock has had it counted in the current one, then too little is returned, because a permit of the previous count weighs less at every
-/// instant.
+/// in that window, and that of a quota in any case. In a weighted window a charge of the window before may also lower the previous count. If the
+/// clock was late and the charge was counted in the current window, that returns too little, because a permit of the previous count weighs less at
+/// every instant.
 ///
 /// **Token buckets**: let a charge of cost `c` be for the instant `d`, and let `h` be the latest instant for which any request of this state has been
 /// admitted: the present, unless a request was booked ahead. Then it is safe to return `c` minus the permits that the limit refilled
@@ -132,7 +132,7 @@ pub struct Returned {
     pub permits: u64,
 }
 
-/// The result of a charge without asking.
+/// The result of [`Algorithm::charge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charged {
     /// The state to store; `None` keeps the state.
@@ -208,8 +208,8 @@ pub trait Algorithm: Copy + Send + Sync {
         None
     }
 
-    /// Charges `cost` permits without asking, after the work, when the cost or the failure is known. The state goes into debt as far as the
-    /// algorithm can hold one. The call returns the rest and does not charge it.
+    /// Charges `cost` permits whether or not they are there, after the work, when its cost or its failure is known. The state goes into debt as far as
+    /// the algorithm can hold one. The call returns the rest and does not charge it.
     ///
     /// - Token buckets (gcra, interval) hold a debt of one burst below empty: later requests wait until it is paid.
     /// - Pacer: one largest cost more than a take could charge. Gcra with `borrow`: as much as the word can hold.
@@ -228,7 +228,7 @@ pub trait Algorithm: Copy + Send + Sync {
         state
     }
 
-    /// Whether a refusal counts against the key. Then a caller that may wait does not ask by [`Algorithm::step`].
+    /// Whether a refusal counts toward a ban. If so, a caller that may wait for permits peeks before it calls [`Algorithm::step`].
     const COUNTS_REFUSALS: bool = false;
 
     /// [`Algorithm::COUNTS_REFUSALS`] of an algorithm chosen at run time.
@@ -241,13 +241,13 @@ pub trait Algorithm: Copy + Send + Sync {
         None
     }
 
-    /// [`Algorithm::refill`] of a table's keys: `None` also if a key's word has no room for what a give-back needs.
+    /// [`Algorithm::refill`] for keys of a table. `None` also if a word in a slot cannot take all unused permits back.
     fn refill_in_slots(&self) -> Option<u64> {
         self.refill()
     }
 
-    /// The state of a key that a reset leaves in its slot, of an algorithm of which no state but the fresh word expires. It admits as much as
-    /// a fresh state. `None` if a reset gives the key another slot.
+    /// The state that a reset stores in a key's slot, for an algorithm whose states never expire. It admits as much as a fresh state. `None`: states
+    /// expire, and a reset makes the slot vacant.
     fn unused_in_slot(&self) -> Option<u64> {
         None
     }
@@ -267,8 +267,8 @@ pub trait Algorithm: Copy + Send + Sync {
     }
 }
 
-/// The step of a request for `cost` permits that passes only if `reserve` permits are left after it: the cost and the reserve must be there,
-/// and only the cost is charged. `algorithm` admits each cost below one that it admits.
+/// The step of a request for `cost` permits that passes only if `reserve` permits are left after it. The cost and the reserve must be there, and only the
+/// cost is charged. `algorithm` must admit every cost below one that it admits.
 pub(crate) fn step_leaving(algorithm: &impl Algorithm, state: u64, now: u64, cost: u64, reserve: u64) -> Step {
     if cost == 0 {
         return Step::ask();

@@ -129,12 +129,12 @@ impl Algorithm for Quota {
         }
     }
 
-    /// No permit is refilled. The time is below [`NEVER`], which stands for algorithms that give nothing back.
+    /// The longest time below [`NEVER`], because the quota refills no permit. [`NEVER`] means that an algorithm gives nothing back.
     fn refill(&self) -> Option<u64> {
         Some(NEVER - 1)
     }
 
-    /// Lowers the count. The count holds every charge since the state was fresh, so it is at least the sum of what the charges kept.
+    /// Lowers the count. The count holds every charge since the state was fresh, so it is at least the sum of the permits that these charges still keep.
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         match back.permits.min(back.charge.cost).min(used(state)) {
             0 => None,

@@ -1,5 +1,5 @@
-//! What an HTTP server tells its clients about their limits: header fields in the dialects that clients know, a body that says which limits
-//! refused, and a reader of the same fields for clients.
+//! HTTP header fields about limits. A server writes them in the dialects that clients know, and a client reads them. The module also writes the body
+//! of a refusal, which names the limits that refused.
 //!
 //! ```
 //! use tollbar::http::{Draft, Fields, Limit};
@@ -75,31 +75,31 @@ impl Fields {
         Fields { legacy: Some(reset), ..self }
     }
 
-    /// Writes one line for each field, `Name: value` and a line break (CR, LF), and returns the length of all of them in bytes. If that is
-    /// more than `out.len()`, the end is missing.
+    /// Writes one line for each field, `Name: value` and a line break (CR, LF), and returns the length of all lines in bytes. If that is more than
+    /// `out.len()`, the end is missing in `out`. Without limits the call writes nothing.
     ///
-    /// `utc` is the time in nanoseconds since 1970; [`Reset::Epoch`] needs it. The limit that binds is, of those that refuse, the one with the
-    /// longest wait, and if none refuses, the one with the fewest permits left. Without limits nothing is written.
+    /// `utc` is the time in nanoseconds since 1970; only [`Reset::Epoch`] needs it. A field with room for one limit describes the limit that binds. If
+    /// limits refuse, it is the one of them with the longest wait, and otherwise the one with the fewest permits left.
     pub fn write(&self, limits: &[Limit<'_>], utc: u64, out: &mut [u8]) -> usize {
         write::fields(self, limits, utc, out)
     }
 }
 
-/// Writes the body of a refusal as a problem in JSON (RFC 9457; the media type is `application/problem+json`) and returns its length in
-/// bytes. If that is more than `out.len()`, the end is missing.
+/// Writes the body of a refusal's answer as a problem in JSON (RFC 9457; the media type is `application/problem+json`), and returns its length in
+/// bytes. If that is more than `out.len()`, the end is missing in `out`.
 ///
 /// The problem is the draft's `quota-exceeded`. Its `violated-policies` are the names of the limits that refuse.
 pub fn problem(limits: &[Limit<'_>], status: u16, out: &mut [u8]) -> usize {
     write::problem(limits, status, out)
 }
 
-/// A limit of a request and what it decided.
+/// A limit of a request, and its decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit<'a> {
     /// The name that clients see. Bytes other than printable ASCII are written as `?`.
     pub name: &'a [u8],
-    /// The partition key (`pk` of drafts 08 to 11), which says whose quota it is. Empty: none is written. A client sees it, so it must not tell
-    /// a secret.
+    /// The partition key (`pk` of drafts 08 to 11), which names the client or group whose quota this is. Empty: none is written. Clients see it, so it
+    /// must not be a secret.
     pub partition: &'a [u8],
     /// Permits per period.
     pub limit: u64,
@@ -115,13 +115,13 @@ pub struct Limit<'a> {
     pub retry_after: u64,
     /// Nanoseconds until all permits are back; [`NEVER`]: unknown.
     pub reset_after: u64,
-    /// Nanoseconds until more permits than `remaining` are left; [`NEVER`]: unknown, or all permits are there. [`more_after`] computes it.
+    /// Nanoseconds until more permits than `remaining` are left. [`NEVER`]: unknown, or no permit is missing. [`more_after`] computes it.
     pub more_after: u64,
 }
 
 impl<'a> Limit<'a> {
-    /// A limit's policy and decision. Of a list it is the policy that bound the decision. `more_after` is the wait of a refusal of one permit more
-    /// than is left, and otherwise unknown ([`Limit::with_more_after`]).
+    /// The limit of a policy and its decision. If the policy is a list of two rates, it is the rate that bound the decision. `more_after` is unknown for
+    /// an admission, and for a refusal it is `retry_after`. [`Limit::with_more_after`] sets the exact time.
     pub fn new(name: &'a [u8], policy: &Policy, decision: &Decision) -> Limit<'a> {
         let (limit, period, burst) = match policy.second {
             Some(second) if decision.bound != 0 => (second.limit, second.period, second.burst),
@@ -156,10 +156,11 @@ impl<'a> Limit<'a> {
     }
 }
 
-/// Nanoseconds until more permits are left than `decision` says. [`NEVER`] if all permits are there, if more never come, or if it cannot be
-/// said: a policy that lends admits a request that costs more than is left, so a peek does not tell when permits come back.
+/// Nanoseconds until more permits than `decision.remaining` are left. [`NEVER`] if no permit is missing, if none will come back, or if the policy lends
+/// and has permits left: such a policy admits a request that costs more than is left, so a peek does not show when permits come back.
 ///
-/// `cost` is the cost that was decided. `peek` peeks for so many permits of the same key, at the time of the decision or just after it.
+/// `cost` is the cost of the request that was decided. `peek` peeks for the given number of permits of the same key, at the time of the decision or
+/// just after it.
 pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl FnOnce(u64) -> Decision) -> u64 {
     let refused = decision.verdict != Verdict::Allowed;
     if refused && decision.remaining.checked_add(1) == Some(cost) {
@@ -174,11 +175,11 @@ pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl Fn
     let peeked = peek(more);
     let after = match peeked.verdict {
         Verdict::Never => return NEVER,
-        // The moment that was missing has passed.
+        // The permit has come back between the decision and the peek.
         Verdict::Allowed => 1,
         Verdict::Denied => peeked.retry_after,
     };
-    // Others may have taken permits since the decision, and what the client reads must never be later than its Retry-After.
+    // Other requests may have taken permits since the decision. The time that a client reads must not be later than its Retry-After.
     if refused {
         after.min(decision.retry_after)
     } else {
@@ -186,7 +187,7 @@ pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl Fn
     }
 }
 
-/// Whether a request may pass although it costs more than what is left.
+/// Whether a request that costs more than is left may pass.
 fn lends(policy: &Policy) -> bool {
     policy.borrow || policy.kind.lends()
 }

@@ -1,11 +1,11 @@
-//! What a server says about its limits, read by a client.
+//! A client's reader of header fields about limits.
 
 use super::INTEGER_MOST;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The limits that a server's header fields tell. `None`: no field says it, or the field is malformed. The drafts tell clients to ignore a
-/// malformed field.
+/// The limits that a server's header fields describe. `None`: no field gives the value, or the field is malformed. The drafts require clients to
+/// ignore a malformed field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Permits per window.
@@ -21,12 +21,12 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads the lines of an answer's header, `Name: value`, each ended by LF or CR LF. It skips other fields. Names may have any case. If a
-    /// field stands there more than once, the first one counts.
+    /// Reads the lines of an answer's header, `Name: value`, each ended by LF or CR LF. It skips other fields. Names may have any case. If the header
+    /// has a field more than once, the first one counts.
     ///
     /// It knows `Retry-After` as seconds or as an IMF-fixdate (RFC 9110, section 5.6.7), `X-RateLimit-` and `X-Rate-Limit-` with `Limit`,
-    /// `Remaining` and `Reset`, and all versions of draft-ietf-httpapi-ratelimit-headers. If an answer has several of these, the newest counts.
-    /// Of several limits in one field the one with the fewest permits left counts.
+    /// `Remaining` and `Reset`, and all versions of draft-ietf-httpapi-ratelimit-headers. If an answer has several dialects, the newest counts. If a
+    /// field describes several limits, the one with the fewest permits left counts.
     ///
     /// `utc` is the time of the answer in nanoseconds since 1970: dates and epochs are counted from it. `X-RateLimit-Reset` has no standard: a
     /// number from 10^12 on is read as milliseconds since 1970, from 10^9 on as seconds since 1970, and a smaller one as seconds from now.
@@ -57,7 +57,7 @@ impl Seen {
     }
 }
 
-/// `RateLimit` of version 07, whose members are `limit`, `remaining` and `reset`, or of versions 08 to 11, whose items are limits.
+/// Reads `RateLimit`. In version 07 its members are `limit`, `remaining` and `reset`. In versions 08 to 11 its items are limits.
 fn service_limit(states: &[u8], policies: &[u8]) -> Seen {
     let member = |name: &str| split(states, b',').find_map(|one| value_in(one, name));
     if let Some(remaining) = member("remaining").and_then(integer) {
@@ -69,7 +69,7 @@ fn service_limit(states: &[u8], policies: &[u8]) -> Seen {
         let remaining = parameter(item, "r").and_then(integer)?;
         Some((remaining, parameter(item, "t").and_then(delay), item))
     };
-    // Of limits with equally few permits the one that takes longest.
+    // Among limits with equally few permits left, the one with the longest wait counts.
     let order = |one: &(u64, Option<u64>, &[u8])| (one.0, u64::MAX - one.1.unwrap_or(0));
     let Some((remaining, more_after, item)) = split(states, b',').filter_map(of).min_by_key(order) else {
         return Seen::default();
@@ -77,7 +77,8 @@ fn service_limit(states: &[u8], policies: &[u8]) -> Seen {
     Seen { remaining: Some(remaining), more_after, ..policy(policies, Some(head(item)), None) }
 }
 
-/// The limit and the window of the policy of that name, or of that many permits, or of the first one. Without a policy the limit alone.
+/// Finds a policy by its name, or else by its number of permits, or else takes the first one. Returns its limit and its window. If there is no such
+/// policy, it returns `limit` alone.
 fn policy(policies: &[u8], name: Option<&[u8]>, limit: Option<u64>) -> Seen {
     // Up to version 07 the item is the number of permits; from 08 on it is a name, and `q` is the number.
     let permits = |item: &[u8]| parameter(item, "q").and_then(integer).or_else(|| integer(head(item)));

@@ -39,7 +39,7 @@ pub fn problem(limits: &[Limit<'_>], status: u16, out: &mut [u8]) -> usize {
     w.0.length
 }
 
-/// Of the limits that refuse the one with the longest wait. If none refuses, the one with the fewest permits left. The first of equals.
+/// The limit that binds ([`Fields::write`]). The first of equal limits.
 fn binding<'a, 'b>(limits: &'a [Limit<'b>]) -> Option<&'a Limit<'b>> {
     let order = |limit: &Limit<'_>| match limit.refuses() {
         true => (0, u64::MAX - limit.retry_after),
@@ -111,7 +111,7 @@ fn unnamed_policies(w: &mut Lines<'_>, limits: &[Limit<'_>]) {
     w.end();
 }
 
-/// Permits in a whole number of seconds, and those seconds. For a period that is no whole number of seconds it is a pair of the same rate. A
+/// The permits and the seconds of a window. The period is rounded up to whole seconds, and the permits are scaled to the same rate, rounded down. A
 /// lifetime quota has no window.
 fn quota(limit: &Limit<'_>) -> (u64, Option<u64>) {
     if limit.period == FOREVER {
@@ -124,18 +124,18 @@ fn quota(limit: &Limit<'_>) -> (u64, Option<u64>) {
     (permits.min(u128::from(INTEGER_MOST)) as u64, Some(window.min(INTEGER_MOST)))
 }
 
-/// Seconds until more permits are left, and never later than `Retry-After`. At least 1: the client may use what is left until then.
+/// Seconds until more permits are left, at most `Retry-After` and at least 1. `None`: unknown.
 fn more(limit: &Limit<'_>) -> Option<u64> {
     let after = if limit.refuses() { limit.more_after.min(limit.retry_after) } else { limit.more_after };
     (after != NEVER).then(|| seconds(after).clamp(1, INTEGER_MOST))
 }
 
-/// [`more`] for versions that require a number: 0 if all permits are there or nobody knows.
+/// [`more`] for versions that require a number. 0: unknown, or no permit is missing.
 fn reset(limit: &Limit<'_>) -> u64 {
     more(limit).unwrap_or(0)
 }
 
-/// Rounded up: nobody is told to come too early.
+/// Nanoseconds as seconds, rounded up, so that a client that waits so long does not come too early.
 fn seconds(nanos: u64) -> u64 {
     nanos.div_ceil(SECOND)
 }

@@ -17,14 +17,14 @@ use rapidhash::v3::RapidSecrets;
 /// How an in-flight table is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The number of keys that can have permits in flight at one time. A key that several processes have counts once for each. The table has
-    /// twice as many slots of 8 bytes.
+    /// The number of keys that can have permits in flight at one time. A key with permits of several processes counts once for each process. The
+    /// table has twice as many slots of 8 bytes.
     pub capacity: u64,
-    /// The number of processes that have the same key at one time. A key has room for four times as many, and at least for 32.
+    /// The number of processes that have permits of one key at one time. A key has room for four times as many, and at least for 32.
     pub processes: u32,
-    /// The permissions of a new file. An existing file is refused if a user may write it whom these permissions do not let write.
+    /// The permissions of a new file. The call refuses an existing file that more users may write than these permissions let write.
     pub mode: u32,
-    /// Whose file the call may open.
+    /// Which owners of an existing file the call trusts.
     pub trust: Trust,
 }
 
@@ -37,9 +37,10 @@ impl Options {
 
 /// One process's view of an in-flight table. Any number of threads may use it at once.
 ///
-/// A process becomes an *owner* with the first permit that it acquires. When this value is dropped, the process releases all of its permits. If a
-/// process is killed, its permits of a key are free again as soon as another process is refused by that key: the refused request asks the
-/// system which of the key's owners have ended, at most once a millisecond for each, and tries again. No request waits.
+/// A process becomes an *owner* with the first permit that it acquires. When this value is dropped, the process releases all permits that it
+/// acquired through it. If a process is killed, its permits of a key stay in flight until the key refuses a request of another process. That
+/// request asks the system which owners of the key's permits have ended, at most once a millisecond for each owner, frees their permits and tries
+/// again. No request waits.
 ///
 /// A forked child is another owner. It can use the value, and cannot release the tickets of its parent.
 #[derive(Debug)]
@@ -176,7 +177,7 @@ impl InFlight {
         self.view().count(self.hash(key))
     }
 
-    /// [`InFlight::count`], and if it is `limit` or more, without the permits of processes that have ended.
+    /// [`InFlight::count`]. If the count is `limit` or more, the call asks the system which owners have ended, and leaves out their permits.
     pub(crate) fn count_of_living(&self, key: &[u8], limit: u32) -> u64 {
         self.view().count_of_living(self.hash(key), limit)
     }

@@ -15,7 +15,7 @@ use crate::table::memory::region::{boot_id, process, Region};
 use core::mem::size_of;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollbarf");
-/// Each change of the layout, of the hash, or of the meaning of a word raises it.
+/// The version of the layout. A change of the layout, of the hash, or of the meaning of a word raises it.
 const VERSION: u64 = 1;
 const LAYOUT: u64 =
     fold(&[VERSION, size_of::<Head>() as u64, OWNERS_MOST as u64, u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8])]);
@@ -61,7 +61,7 @@ impl Sizes {
     /// The sizes of a table for `capacity` keys in flight, of which each may be in `processes` processes at one time.
     pub(super) fn of(capacity: u64, processes: u32) -> Result<Sizes, TableError> {
         let window = window_for(processes);
-        // At most half of the slots are taken, so a window is hardly ever full.
+        // If no more than `capacity` keys are in flight, at most half of the slots are taken. Then it is unlikely that all slots of a window are.
         let slots = capacity.checked_mul(2).filter(|slots| *slots != 0).and_then(|slots| slots.checked_add(window));
         Sizes::with(slots.ok_or(TableError::Capacity)?.next_multiple_of(LINE as u64), window)
     }
@@ -100,7 +100,7 @@ impl Head {
         unsafe { region.base().cast().as_ref() }
     }
 
-    /// Whether `bytes` begin a table, and which; with its seed.
+    /// Checks that `bytes` begin with the head of a table. Returns its sizes and its seed.
     pub(super) fn inspect(bytes: &[u8]) -> Result<(Sizes, u64), TableError> {
         let mut words = [0; 7];
         for (n, word) in words.iter_mut().enumerate() {
@@ -111,7 +111,7 @@ impl Head {
 
     /// [`Head::inspect`] of the memory that this head is in.
     pub(super) fn sizes(&self) -> Result<(Sizes, u64), TableError> {
-        // Acquire: the rest was written before it.
+        // Acquire: the maker wrote all other words of the head before the magic number.
         let magic = self.magic.load(Ordering::Acquire);
         let [bytes, slots, window, seed] = self.fixed.each_ref().map(|word| word.load(Ordering::Relaxed));
         let (layout, check) = (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
@@ -127,7 +127,7 @@ impl Head {
             return Err(TableError::Version);
         }
         let sizes = Sizes { bytes, slots, window };
-        // The checksum says that the words are undamaged. That this code would have written them makes every later offset sound.
+        // The checksum detects damaged words. The other checks accept only sizes that `Sizes::with` makes, so all later offsets are inside the table.
         let sound = window.is_power_of_two()
             && (WINDOW_LEAST..=WINDOW_MOST).contains(&window)
             && slots >= window
@@ -151,14 +151,14 @@ impl Head {
         self.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Frees all slots and records if they are of another boot: all those processes have ended. Then the processes of this boot share the
-    /// namespace of the first.
+    /// If the table is from an earlier boot, frees all slots and records, because all processes of that boot have ended. Checks that this process is in
+    /// the PID namespace of the table's first process since the boot.
     pub(super) fn go_on(&self, region: &Region, slots: &[AtomicU64]) -> Result<(), TableError> {
         let boot = boot_id().unwrap_or_default();
-        // Acquire: the slots were freed before the boot was named.
+        // Acquire: the process that named the boot freed the slots before.
         let same = || self.boot.each_ref().map(|word| word.load(Ordering::Acquire)) == boot;
         if !same() {
-            // The first process of a boot does it for all. If it is killed, the kernel releases the lock, and the next does it again.
+            // Only the first process of a boot frees the slots. If it is killed, the kernel releases the lock, and the next process frees them again.
             region.exclusively(|| {
                 if !same() {
                     for word in slots.iter().chain(&self.records) {
@@ -179,7 +179,7 @@ impl Head {
         self.namespace.store(process() >> 32, Ordering::Relaxed);
         let [first, second] = &self.boot;
         let [name, rest] = boot_id().unwrap_or_default();
-        // A name of which one word is written is no boot's.
+        // No boot has a name whose second word is 0, so a reader between these stores sees another boot.
         second.store(0, Ordering::Relaxed);
         first.store(name, Ordering::Release);
         second.store(rest, Ordering::Release);

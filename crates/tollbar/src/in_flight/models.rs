@@ -1,9 +1,9 @@
-//! Acquiring, releasing, and taking back from the dead, under every interleaving that loom finds within a bound of preemptions.
+//! Loom models of acquisition, release and the freeing of a dead process's permits. Loom tries every interleaving within a bound of preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib in_flight::models`
 //!
-//! A table has one window of three slots, and up to four owners. Who is inside is counted by plain atomics, which are no steps of a model. A
-//! process that is killed is a record and a slot as it left them, and a system that says that it has ended.
+//! A table has one window of three slots, and up to four owners. The standard library's atomics count the permits in flight, because loom does not
+//! interleave them. A killed process is a record and a slot as it left them, and a bit by which the models' system says that it has ended.
 
 use super::protocol::{Local, Refusal, System, View};
 use super::word::{Owner, Process, Record, Slot, State, Ticket, OWNERS_MOST};
@@ -17,18 +17,19 @@ use std::sync::Arc;
 pub(crate) const HASH: u64 = 0x1234;
 const SLOTS: usize = 3;
 
-/// The shared memory, and what the models know.
+/// The shared memory, and the models' own counts.
 pub(crate) struct World {
     records: [AtomicU64; OWNERS_MOST],
     slots: [AtomicU64; SLOTS],
     joined: AtomicU64,
     /// A bit for each process that has ended.
     ended: Plain,
+    /// The number of permits in flight, as the models count them.
     inside: Plain,
     clock: Plain,
 }
 
-/// A process: its number, and what is its own.
+/// A process: its number, and its own memory.
 pub(crate) struct Me {
     number: u32,
     local: Local,
@@ -44,7 +45,7 @@ impl System for Me {
         self.world.ended.load(SeqCst) >> process.number & 1 != 0
     }
 
-    /// Nobody is asked after twice in one millisecond, and here each question has its own.
+    /// A process asks the system at most once in a millisecond, so each call here returns a later one.
     fn now(&self) -> u64 {
         self.world.clock.fetch_add(1024, SeqCst)
     }
@@ -68,7 +69,7 @@ impl World {
         Arc::new(Me { number, local: Local::new(), world: self.clone() })
     }
 
-    /// Leaves behind what a process was killed with: its record, and a permit if it had one.
+    /// Writes what a killed process leaves behind: its record, and its permit if it had one.
     fn kill(&self, number: u32, place: usize, state: State, permit: Option<fn(Slot) -> Slot>) {
         self.ended.fetch_or(1 << number, SeqCst);
         self.records[place].store(Record::new(Process { number, start: 1 }, 3, state).0, Ordering::SeqCst);
@@ -79,7 +80,7 @@ impl World {
     }
 }
 
-/// A permit that was decided on, and one that was not.
+/// A slot with one decided permit, and a slot with one undecided permit.
 const HELD: fn(Slot) -> Slot = |slot| Slot(slot.0 - Slot::DECIDED);
 const UNDECIDED: fn(Slot) -> Slot = |slot| slot;
 
@@ -100,17 +101,17 @@ impl Me {
         self.view().join_once().expect("a record");
     }
 
-    /// The key's permits, and if they are `limit` or more, without those of the dead.
+    /// The key's permits in flight. If they are `limit` or more, permits of ended processes do not count.
     pub(crate) fn count(&self, limit: u32) -> u64 {
         self.view().count_of_living(HASH, limit)
     }
 
-    /// An acquisition that is not counted as inside.
+    /// Acquires a permit without counting it in `inside`.
     pub(crate) fn try_acquire(&self, limit: u32) -> Result<Ticket, Refusal> {
         self.view().acquire(HASH, limit)
     }
 
-    /// Releases a permit that is not counted as inside.
+    /// Releases a permit that `inside` does not count.
     pub(crate) fn give_back(&self, ticket: Ticket) -> bool {
         self.view().release(ticket)
     }
@@ -127,7 +128,7 @@ impl Me {
         Some(ticket)
     }
 
-    /// Counts a permit that was admitted.
+    /// Counts an admitted permit in `inside`.
     pub(crate) fn enter(&self, limit: u32) {
         let inside = self.world.inside.fetch_add(1, SeqCst);
         assert!(inside < u64::from(limit), "more than the limit are in flight");
@@ -138,16 +139,16 @@ impl Me {
         assert!(self.give_back(ticket), "a live ticket was lost");
     }
 
-    /// Acquires and releases. Whether it was admitted.
+    /// Acquires a permit and releases it. Returns whether the limit admitted it.
     fn pass(&self, limit: u32) -> bool {
         let ticket = self.acquire(limit);
-        // A step for others to come between.
+        // Lets loom run other threads between the two.
         thread::yield_now();
         ticket.map(|ticket| self.release(ticket)).is_some()
     }
 }
 
-/// What is true at the end of every play: nothing undecided and nothing left, and a caller that comes alone gets the whole limit.
+/// Checks the end of every model: no permit is undecided or in flight, and a caller without concurrent ones gets the whole limit.
 fn judge(world: &Arc<World>, limit: u32) {
     let last = world.process(9);
     let tickets: std::vec::Vec<Ticket> = (0..limit).map(|_| last.acquire(limit).expect("a free permit")).collect();
@@ -163,7 +164,8 @@ fn report(name: &str, executions: usize) {
     println!("{name}: {executions} executions");
 }
 
-/// Of processes that have a permit already, and so a slot each. Without one they meet at the first free slot, and the swap decides.
+/// Several processes want the last permit. With `held` each has a permit already, and so a slot of its own. Otherwise they all try to take the first
+/// free slot.
 fn last_permit<const PROCESSES: usize>(limit: u32, held: bool, preemptions: usize) {
     let executions = explore(preemptions, move || {
         let world = World::new();
@@ -243,7 +245,7 @@ fn threads_that_join_at_once_are_one_owner() {
     report("join", executions);
 }
 
-/// A process was killed with a permit, decided or not, or before it had one.
+/// A process was killed with a decided permit, with an undecided one, or before it had one.
 #[test]
 fn the_permit_of_a_dead_process_comes_back() {
     for permit in [Some(HELD), Some(UNDECIDED), None] {
@@ -251,13 +253,13 @@ fn the_permit_of_a_dead_process_comes_back() {
             let world = World::new();
             world.kill(4, 0, State::Live, permit);
             let processes = [world.process(1), world.process(2)];
-            // They have joined without cleaning, as if the other had been killed since.
+            // These processes join without cleaning, as if the other one had been killed after that.
             for (me, place) in processes.iter().zip([1, 2]) {
                 me.join_at(place);
             }
             let threads = processes.clone().map(|me| thread::spawn(move || me.pass(1)));
             let _ = threads.map(|thread| thread.join().expect("a thread"));
-            // Without anybody who joins, and so cleans.
+            // No process joins here, so none has cleaned.
             assert!(processes[0].pass(1));
             judge(&world, 1);
         });
@@ -265,7 +267,8 @@ fn the_permit_of_a_dead_process_comes_back() {
     }
 }
 
-/// Two processes join, and both would free the slots of the dead; a third is in flight all the time, and one that was killed was cleaning.
+/// Two processes join, and both try to free the slots of a killed process, which was itself cleaning in one of the runs. A third process has a permit in
+/// flight all the time.
 #[test]
 fn the_dead_are_cleaned_by_one_and_the_living_stay() {
     // With a limit of 2 the dead one's permit is wanted, and with 3 nobody needs it.
@@ -285,7 +288,7 @@ fn the_dead_are_cleaned_by_one_and_the_living_stay() {
     }
 }
 
-/// A view is closed with a permit in flight, beside another's request and a third that joins.
+/// A process closes its view with a permit in flight, while a second process acquires and a third one joins.
 #[test]
 fn a_view_that_is_closed_leaves_nothing() {
     let executions = explore(3, || {
@@ -305,7 +308,7 @@ fn a_view_that_is_closed_leaves_nothing() {
 }
 
 impl Me {
-    /// Becomes the owner of a record without looking after the dead.
+    /// Becomes the owner of a record without freeing the slots of dead processes.
     fn join_at(&self, place: usize) {
         let generation = 5;
         let live = Record::new(self.this_process(), generation, State::Live);
@@ -358,11 +361,11 @@ fn an_acknowledgement_counts_once() {
     report("acknowledgements", executions);
 }
 
-/// Two threads acquire and release beside each other: each of the two samples adds one to the limit. With windows, which under loom need two
-/// samples, the two and the one before them are one window or its beginning and a rest: one sample in any case.
+/// Two threads acquire and release at the same time. Without windows each of the two releases is a sample and adds 1 to the limit. With windows a sample
+/// needs two releases under loom. There are three releases with the one before the threads, so in any order they make one sample.
 #[test]
 fn an_adaptive_limit_takes_every_sample() {
-    // A ticket of a limit that is all in flight: each sample adds one.
+    // A ticket that says that 9 permits are in flight, so each sample adds 1.
     let full = AdaptiveTicket::from_bits(9);
     for window_ns in [0, 1] {
         let executions = explore(4, move || {

@@ -42,7 +42,7 @@
 use super::word::{Owner, Process, Record, Slot, State, Ticket, OWNERS_MOST, PROCESS_MOST};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The number of attempts of a thread that meets undecided permits of other threads.
+/// The most attempts of an acquisition that meets undecided permits of other threads.
 const ATTEMPTS: u32 = if cfg!(loom) { 2 } else { 24 };
 /// The number of failed swaps after which a call gives up. A swap fails because another thread's swap succeeded, or because the memory is damaged.
 const SWAPS: u32 = if cfg!(loom) { 8 } else { 1 << 16 };
@@ -55,7 +55,7 @@ pub enum Refusal {
     Limit,
     /// No slot of the key's window is free: the table's capacity is too small.
     Full,
-    /// [`OWNERS_MOST`] owners use the table.
+    /// [`OWNERS_MOST`] owners use the table, or this process's number is above [`PROCESS_MOST`].
     OwnersFull,
 }
 
@@ -71,10 +71,10 @@ impl core::fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// The questions to the operating system. The loom models answer them by themselves.
+/// The calls to the operating system. The loom models have an implementation of their own.
 pub(super) trait System {
     fn this_process(&self) -> Process;
-    /// Whether that process has ended. False if the system does not say. With `thorough` the call also checks, at a higher cost, whether another
+    /// Whether that process has ended. False if the system cannot tell. With `thorough` the call also checks, at a higher cost, whether another
     /// process has the number now.
     fn has_ended(&self, process: Process, thorough: bool) -> bool;
     /// A time in milliseconds.
@@ -87,11 +87,12 @@ pub(super) trait System {
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Local {
-    /// This process's [`Owner`], or 0 as long as it is none.
+    /// This process's [`Owner`], or 0 if the process is no owner yet.
     own: AtomicU64,
-    /// The second, of 1,024 ms, in which this process last freed slots because a window was full.
+    /// The number of the 1,024 ms in which this process last freed slots because a window was full.
     cleaned: AtomicU64,
-    /// For each owner the time at which this process last asked the system whether it lives, plus 1 ms. It asks at most once a millisecond.
+    /// For each owner: the time, plus 1 ms, at which this process last asked the system whether the owner has ended. A process asks at most once a
+    /// millisecond.
     asked: [AtomicU64; OWNERS_MOST],
 }
 
@@ -119,7 +120,7 @@ struct Seen<'a> {
 }
 
 impl<'a, S: System> View<'a, S> {
-    /// Takes a permit, unless `limit` are in flight.
+    /// Takes a permit, unless `limit` permits of the key are in flight.
     pub(super) fn acquire(&self, hash: u64, limit: u32) -> Result<Ticket, Refusal> {
         let own = self.owner()?;
         let limit = u64::from(limit);
@@ -160,7 +161,7 @@ impl<'a, S: System> View<'a, S> {
         Err(Refusal::Limit)
     }
 
-    /// Gives a permit back. False for no ticket, for one that has been released, and for one of another owner, as after a fork.
+    /// Releases a permit. False if the ticket is 0, has been released, or belongs to another owner, such as the parent of a forked child.
     pub(super) fn release(&self, ticket: Ticket) -> bool {
         let Some(own) = self.joined() else { return false };
         match ticket.at().and_then(|at| self.slots.get(at)) {
@@ -175,10 +176,10 @@ impl<'a, S: System> View<'a, S> {
         seen.counted - seen.undecided
     }
 
-    /// [`View::count`]. Before it says that the limit is reached, it asks the system which of the key's owners have ended.
+    /// [`View::count`]. If that is `limit` or more, the call first asks the system which of the key's owners have ended.
     pub(super) fn count_of_living(&self, hash: u64, limit: u32) -> u64 {
         let own = self.joined();
-        // Each pass but the last marks an owner dead.
+        // Each pass except the last one marks an owner dead, so there are at most so many.
         for _ in 0..OWNERS_MOST {
             let count = self.count(hash);
             if count < u64::from(limit) || !self.lose_dead(hash, own) {
@@ -235,7 +236,7 @@ impl<'a, S: System> View<'a, S> {
         Err(Refusal::OwnersFull)
     }
 
-    /// Ends this process's owner. Permits that it has not released no longer count.
+    /// Marks this process's owner dead. From then on no thread counts the permits that the process has not released.
     pub(super) fn part(&self) {
         if let Some(record) = self.joined().and_then(|own| self.records.get(own.place)) {
             let live = Record(record.load(Ordering::SeqCst));
@@ -271,7 +272,7 @@ impl<'a, S: System> View<'a, S> {
         for slot in self.slots {
             let word = Slot(slot.load(Ordering::SeqCst));
             if word != Slot::FREE && is_taken(word) {
-                // Relaxed: a thread that sees it late finds one free slot fewer.
+                // Relaxed: a thread that sees this store late only finds one free slot fewer.
                 slot.store(Slot::FREE.0, Ordering::Relaxed);
             }
         }
@@ -298,7 +299,7 @@ impl<'a, S: System> View<'a, S> {
     /// Adds up a key's permits. It reads the whole window, because slots of the key may lie behind slots that have become free.
     #[inline]
     fn add_up(&self, hash: u64, own: Option<Owner>) -> Seen<'a> {
-        // Loom treats SeqCst accesses as AcqRel. Only fences give it the one order of all.
+        // Loom treats SeqCst accesses as AcqRel. In loom only fences have one order for all threads.
         #[cfg(loom)]
         loom::sync::atomic::fence(Ordering::SeqCst);
         let mut seen = Seen { counted: 0, undecided: 0, own: None, free: None };
@@ -331,13 +332,13 @@ impl<'a, S: System> View<'a, S> {
         self.records.get(owner).is_some_and(|record| Record(record.load(Ordering::SeqCst)).is_live())
     }
 
-    /// Asks the system which of the key's owners have ended, and marks their records dead. The result is whether it marked one.
+    /// Asks the system which of the key's owners have ended, and marks their records dead. Returns whether it marked any.
     #[cold]
     #[inline(never)]
     fn lose_dead(&self, hash: u64, own: Option<Owner>) -> bool {
         let mut any = false;
         let own = own.map(|own| own.place);
-        // A clock may say 0.
+        // The clock may read 0, and 0 means that this process has not asked yet.
         let now = self.system.now() + 1;
         for slot in self.window_of(hash).1 {
             let word = Slot(slot.load(Ordering::SeqCst));
@@ -374,8 +375,8 @@ impl<'a, S: System> View<'a, S> {
 /// Slots in a cache line.
 pub(super) const LINE: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// Replaces a slot's word by `next` of it. Release: the next holder of the permit sees what this one wrote before its release. Relaxed for the load:
-/// the count only falls here, and a thread that sees it late counts one permit too many.
+/// Replaces a slot's word by `next` of it. Release: the next holder of the permit sees what this holder wrote before its release. A thread that sees
+/// the new word late counts one permit too many, which is safe.
 fn change(slot: &AtomicU64, next: impl Fn(Slot) -> Option<Slot>) -> bool {
     let mut word = slot.load(Ordering::Relaxed);
     loop {
@@ -411,7 +412,7 @@ impl Local {
 
 #[cfg(loom)]
 impl Local {
-    /// A part whose words are all 0. Loom's atomics cannot be made of zero bytes.
+    /// A `Local` whose words are all 0. Loom's atomics cannot be made from zero bytes.
     pub(super) fn new() -> Local {
         Local { own: AtomicU64::new(0), cleaned: AtomicU64::new(0), asked: core::array::from_fn(|_| AtomicU64::new(0)) }
     }

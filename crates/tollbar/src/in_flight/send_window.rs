@@ -7,9 +7,9 @@
 //! └───────────┴────────────────────────┴────────────────────────┘
 //! ```
 //!
-//! `sent` and `acknowledged` count permits modulo 2^22, as TCP counts bytes. Their difference is what is in flight. It is at most the largest
-//! limit that the window has had, which is below 2^20. So three quarters of all numbers are no number of a permit in flight, and an
-//! acknowledgement that arrives late is recognized until three million permits have been sent after it.
+//! `sent` and `acknowledged` count permits modulo 2^22, as TCP counts bytes. Their difference is the number of permits in flight. It is at most the
+//! largest limit that the window has had, which is below 2^20. So at any time at least three quarters of all numbers belong to no permit in flight,
+//! and the window detects a late acknowledgement until three million permits have been sent after it.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -34,7 +34,7 @@ pub const SEND_LIMIT_MOST: u32 = (1 << 20) - 1;
 #[repr(transparent)]
 pub struct SendWindow(AtomicU64);
 
-/// What a [`SendWindow`] holds at one instant.
+/// The state of a [`SendWindow`] at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The most permits that may be in flight.
@@ -49,7 +49,7 @@ const COUNT: u32 = 22;
 const MASK: u32 = (1 << COUNT) - 1;
 
 impl SendWindow {
-    /// A window of `limit` permits, [`SEND_LIMIT_MOST`] at most: a higher limit is taken for that one.
+    /// A window of `limit` permits. A limit above [`SEND_LIMIT_MOST`] counts as that one.
     #[cfg(not(loom))]
     pub const fn new(limit: u32) -> SendWindow {
         SendWindow(AtomicU64::new(Window { limit, sent: 0, acknowledged: 0 }.clamped().word()))
@@ -61,15 +61,15 @@ impl SendWindow {
         SendWindow(AtomicU64::new(Window { limit, sent: 0, acknowledged: 0 }.clamped().word()))
     }
 
-    /// Sends `permits`, all or none. The result is the number of the last one, to be given to [`SendWindow::acknowledge`]; `None` if
-    /// fewer are usable.
+    /// Sends `permits` permits, and returns the number of the last one, for [`SendWindow::acknowledge`]. `None`, and it sends none, if fewer are
+    /// usable.
     #[inline]
     pub fn acquire(&self, permits: u32) -> Option<u32> {
         let sent = |window: Window| Window { sent: window.sent.wrapping_add(permits) & MASK, ..window };
         self.change(|window| (permits <= window.usable()).then(|| sent(window))).map(|window| sent(window).sent)
     }
 
-    /// Releases `permits` permits in flight, whichever they are. False, and nothing changes, if fewer are in flight.
+    /// Releases any `permits` of the permits in flight. False, and nothing changes, if fewer are in flight.
     #[inline]
     pub fn release(&self, permits: u32) -> bool {
         self.change(|window| {
@@ -96,7 +96,7 @@ impl SendWindow {
         self.change(|window| Some(Window { limit, ..window }.clamped()));
     }
 
-    /// What is in the window.
+    /// The window's state. Other threads may change it at once.
     #[inline]
     pub fn read(&self) -> Window {
         Window::of(self.0.load(Ordering::Acquire))
@@ -125,7 +125,7 @@ impl Window {
         self.sent.wrapping_sub(self.acknowledged) & MASK
     }
 
-    /// Permits that may be sent now. 0 if a lower limit was set than what is in flight.
+    /// Permits that may be sent now. 0 if more permits than the limit are in flight.
     #[inline]
     pub const fn usable(self) -> u32 {
         self.limit.saturating_sub(self.in_flight())

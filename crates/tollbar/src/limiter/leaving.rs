@@ -6,13 +6,12 @@ use crate::decision::Decision;
 use crate::policy::PolicyError;
 
 impl<C: Clock> Limiter<State, C> {
-    /// [`Limiter::check`] of a request that passes only if at least `reserve` permits are left after it. So classes of requests share one
-    /// limiter, and the lower ones leave head-room for the higher ones: the highest class calls [`Limiter::check`], and each other one gives its
-    /// reserve.
+    /// [`Limiter::check`] of a request that passes only if at least `reserve` permits are left after it. So classes of requests can share one limiter: the
+    /// highest class calls [`Limiter::check`], and each other class leaves a reserve to the higher classes.
     ///
-    /// A refusal's `retry_after` is the earliest time at which the cost and the reserve are there. A cost that is above the burst with the
-    /// reserve is never admitted. A reserve is of the burst, and not of the rate: while higher classes take all that is refilled, the lower ones
-    /// get nothing. Under a policy with `ban` a request that is refused for the reserve counts as a refusal.
+    /// A refusal's `retry_after` is the time until the cost and the reserve are there. If cost and reserve together are above the burst, the request is
+    /// never admitted. The reserve is a part of the burst and not of the rate: while higher classes take every permit that is refilled, lower classes
+    /// get none. A refusal because of the reserve counts toward a ban.
     ///
     /// ```
     /// use tollbar::clock::Manual;
@@ -26,8 +25,8 @@ impl<C: Clock> Limiter<State, C> {
     /// ```
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for policies that cannot keep a reserve: those that lend (`borrow`, pacer, warm-up), those with more than a
-    /// word (sliding window, sliding log), and limiters whose threads have credit. Nothing has been charged.
+    /// [`PolicyError::OptionMismatch`] for policies without a reserve: those that lend (`borrow`, pacer, warm-up), those with more than one word (sliding
+    /// window, sliding log), and limiters whose threads have credit. The call has charged nothing.
     pub fn check_leaving(&self, cost: u64, reserve: u64) -> Result<Decision, PolicyError> {
         self.check_leaving_at(self.clock().now(), cost, reserve)
     }

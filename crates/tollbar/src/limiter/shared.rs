@@ -1,4 +1,4 @@
-//! What every shared state offers.
+//! The calls that every shared state has.
 
 use super::cell::Quick;
 use super::watch::Watch;
@@ -16,8 +16,8 @@ pub trait Shared: Sync {
         None
     }
 
-    /// Takes `cost` permits of the calling thread's credit, without the clock, if a few instructions suffice. The state counts the request
-    /// ([`Shared::spent`]). `false`: nothing has been taken, and the caller calls [`Shared::spend_in_other_places`].
+    /// Takes `cost` permits of the calling thread's credit from the one place that it reads, without reading the clock. The state counts the request
+    /// ([`Shared::spent`]). `false`: the call has taken nothing, and the caller must call [`Shared::spend_in_other_places`].
     #[inline(always)]
     fn spend_quickly(&self, cost: u64) -> bool {
         let _ = cost;
@@ -31,7 +31,7 @@ pub trait Shared: Sync {
         false
     }
 
-    /// Whether it is a state of one word without credit.
+    /// Whether the state is one word without credit.
     #[inline(always)]
     fn is_cell(&self) -> bool {
         false
@@ -45,7 +45,7 @@ pub trait Shared: Sync {
         None
     }
 
-    /// [`Shared::spend_quickly`] from the places of credit that it does not read.
+    /// [`Shared::spend_quickly`] from the other places of credit, which that call does not read.
     #[inline(always)]
     fn spend_in_other_places(&self, cost: u64) -> bool {
         let _ = cost;
@@ -70,14 +70,14 @@ pub trait Shared: Sync {
     /// not written yet.
     fn peek_at(&self, now: u64, cost: u64) -> Decision;
 
-    /// Takes all permits that are left, `most` at the most; returns how many.
+    /// Takes all permits that are left, but at most `most`. Returns how many it took.
     fn take_up_to_at(&self, now: u64, most: u64) -> u64;
 
     /// Takes `cost` permits for the earliest instant at which they may be used, and returns that instant. `None`, and nothing changes, if
     /// it is after `until` or if the algorithm cannot book ahead.
     fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64>;
 
-    /// Charges `cost` permits without asking, after the work. The state goes into debt as far as it can hold one
+    /// Charges `cost` permits whether or not they are there, after the work. The state goes into debt as far as it can hold one
     /// ([`Algorithm::charge`](crate::algorithm::Algorithm::charge); rings and logs hold no debt, and charge the permits that are left).
     /// Returns the rest of the cost, which has not been charged.
     fn charge_at(&self, now: u64, cost: u64) -> u64 {
@@ -88,7 +88,7 @@ pub trait Shared: Sync {
     fn books_ahead(&self) -> bool;
 
     /// Gives back up to `permits` permits of an earlier charge, as far as the bound allows ([`GiveBack`](crate::algorithm::GiveBack)), and
-    /// returns how many. `now` is called after the state has been read.
+    /// returns how many. The call reads the state before it calls `now`.
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         let _ = (charge, permits, now);
         0
@@ -99,7 +99,7 @@ pub trait Shared: Sync {
         None
     }
 
-    /// Whether refusals lead to a ban. Then a caller that may wait peeks first.
+    /// Whether refusals lead to a ban. If so, a caller that may wait for permits peeks first.
     fn counts_refusals(&self) -> bool {
         false
     }

@@ -12,8 +12,8 @@ pub(crate) const WAITERS: u32 = 1024;
 /// The number of callers that sleep, and the most that may.
 #[derive(Debug)]
 pub(crate) struct Waiters {
-    /// The process in the upper half, and how many of its callers sleep in the lower one. The child of a fork has a copy of the word and none
-    /// of the sleepers, which the process tells.
+    /// The process's number in the upper half, and the number of its sleeping callers in the lower half. A forked child has a copy of the word, and none of
+    /// the sleepers. It sees that the process's number is not its own.
     asleep: CachePadded<AtomicU64>,
     most: u32,
 }
@@ -30,8 +30,8 @@ impl Waiters {
         in_process(self.asleep.load(Ordering::Relaxed), process()) as u32
     }
 
-    /// Takes a place; `None` if all are taken. It is a compare-and-swap and not an addition that is taken back,
-    /// so that a refused caller is never counted. Relaxed: the number publishes no other data.
+    /// Takes a place. `None` if all are taken. A compare-and-swap never counts a refused caller, which an addition that is undone would do for a moment.
+    /// Relaxed: the number publishes no other data.
     pub(crate) fn enter(&self) -> Option<Place<'_>> {
         let process = process();
         let mut seen = self.asleep.load(Ordering::Relaxed);
@@ -79,8 +79,8 @@ pub(crate) trait Permits {
     /// Takes the permits now, or returns the time to wait.
     fn check(&self, now: u64, cost: u64) -> Result<Decision, Self::Error>;
 
-    /// [`Permits::check`] for a caller that will wait until `deadline`. If the permits come by then, the call records no refusal, which
-    /// could lead to a ban.
+    /// [`Permits::check`] for a caller that will wait until `deadline`. If the permits come by then, the call records no refusal, because a refusal could
+    /// lead to a ban.
     fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Self::Error>;
 
     /// Books the permits for the earliest instant; `None` if that is after `until`.

@@ -5,7 +5,7 @@ use crate::sync::{AtomicU32, Ordering};
 /// Threads sleep on it until another thread calls [`Event::notify`]. A call with no sleeper costs a fence and a load.
 #[derive(Debug)]
 pub(super) struct Event {
-    /// It changes with each notification that may have a sleeper.
+    /// Each notification that may have a sleeper raises it.
     count: AtomicU32,
     /// The number of [`Listener`]s.
     listeners: AtomicU32,
@@ -33,13 +33,12 @@ impl Event {
         }
     }
 
-    /// Announces that the caller will sleep if it does not find what it waits for. It must look for that after this call and before
-    /// [`Listener::sleep`].
+    /// Announces that the caller may sleep. After this call and before [`Listener::sleep`] the caller must check the condition that it waits for.
     pub(super) fn listen(&self) -> Listener<'_> {
         self.listeners.fetch_add(1, Ordering::SeqCst);
         let count = self.count.load(Ordering::SeqCst);
-        // The listener counts itself and then looks. The notifier changes something and then reads the number of listeners. With a
-        // fence between the two steps on both sides, at least one of them sees what the other wrote.
+        // The listener counts itself and then checks its condition. The notifier makes its change and then reads the number of listeners. With a fence
+        // between the two steps on both sides, at least one of the two sees the other's write.
         fence();
         Listener { event: self, count }
     }
@@ -83,7 +82,7 @@ fn fence() {
 impl Event {
     fn sleep(&self, count: u32, nanos: u64) {
         const SECOND: u64 = 1_000_000_000;
-        // An hour at a time fits every time_t. The caller looks again when the call returns.
+        // An hour fits every time_t. A caller with a longer wait checks its condition then and sleeps again.
         let nanos = nanos.min(3600 * SECOND);
         let time = libc::timespec { tv_sec: (nanos / SECOND) as _, tv_nsec: (nanos % SECOND) as _ };
         // SAFETY: an aligned word that lives as long as `self`, and a valid timespec. The kernel compares the word with `count` and
@@ -103,7 +102,7 @@ impl Event {
     }
 }
 
-/// Systems without futexes: the listener looks every millisecond.
+/// On systems without futexes a sleep lasts at most a millisecond, after which the caller checks its condition again.
 #[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
 impl Event {
     fn sleep(&self, count: u32, nanos: u64) {

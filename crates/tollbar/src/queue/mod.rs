@@ -1,7 +1,7 @@
 //! A leaky bucket as a queue: items wait, and leave at the pace of a policy.
 //!
-//! A limiter refuses what is above its rate. A queue keeps it, up to a bound, and hands it out later, in the order in which it came: text
-//! messages to a gateway that takes ten a second, jobs for workers that may not be flooded.
+//! A limiter refuses requests above its rate. A queue keeps them as items, up to a bound, and gives them out later in the order of their offers: for
+//! example text messages to a gateway that takes ten a second.
 //!
 //! ```
 //! use tollbar::clock::Manual;
@@ -20,11 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The policy admits items when they leave, not when they come. So a worker that was late does not catch up by a burst, unless the policy
-//! has one: a pacer's `slack`, or a token bucket's `burst`.
+//! The policy charges an item when it leaves, not when it is offered. So a worker that was late gets no burst to catch up, unless the policy has one: a
+//! pacer's `slack`, or a token bucket's `burst`.
 //!
-//! All calls are lock-free, except those that sleep: [`Queue::offer_within`] and [`Queue::take_within`]. Items leave in the order of their
-//! offers. Offers that overlap in time may come in either order.
+//! All calls are lock-free, except those that sleep: [`Queue::offer_within`] and [`Queue::take_within`]. Two offers that overlap in time may enter in
+//! either order.
 
 mod error;
 mod event;
@@ -49,7 +49,7 @@ pub use words::Words;
 #[derive(Debug)]
 pub struct Queue<T: Send, C = Utc<Tsc>> {
     words: Words<C>,
-    /// A queue gives and takes items, and no caller gets a reference to one: `Send` items make it `Sync`.
+    /// A queue is `Sync` if its items are `Send`, because it moves items in and out and gives no caller a reference to one.
     items: PhantomData<fn() -> T>,
 }
 
@@ -58,7 +58,7 @@ pub struct Queue<T: Send, C = Utc<Tsc>> {
 pub struct Ticket {
     /// The number of the item: the first item of a queue has number 0.
     pub number: u64,
-    /// The items that were before it when it came. A cancelled item counts as long as an older item is in the queue.
+    /// The number of items before this one when it was offered. A cancelled item counts as long as an older item is in the queue.
     pub ahead: u64,
 }
 
@@ -71,7 +71,7 @@ pub fn validate(policy: &Policy) -> Result<(), PolicyError> {
 }
 
 fn rule(policy: &Policy) -> Result<Rule, PolicyError> {
-    // A taker asks again and again. Where refusals count, it would ban itself.
+    // A taker calls the policy again and again until an item may leave. If refusals counted, these calls would lead to a ban.
     if policy.ban != 0 || policy.count_rejected {
         return Err(PolicyError::OptionMismatch);
     }
@@ -79,8 +79,8 @@ fn rule(policy: &Policy) -> Result<Rule, PolicyError> {
 }
 
 impl<T: Send> Queue<T> {
-    /// A queue on the default clock. Up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in
-    /// the queue (a pacer: one more, and its slack; with `borrow` a burst and one more).
+    /// A queue on the default clock. Up to `capacity` items wait. Items that may leave at once do not wait, so more items can be in the queue: a burst
+    /// for a token bucket (with `borrow` one more), and the slack and one more for a pacer.
     ///
     /// The queue has 16 bytes for each item that can be in it, rounded up to a power of two.
     ///
@@ -142,19 +142,19 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.next_departure_at(now)
     }
 
-    /// Takes an item out of the queue before it leaves; `None` if it has left. The items behind it move up. Its place in the memory is free when the items
-    /// before it have left.
+    /// Takes an item out of the queue before it leaves. `None` if it has left. The items behind it move up. Its memory becomes free when all items before
+    /// it have left.
     pub fn cancel(&self, ticket: Ticket) -> Option<T> {
         self.words.cancel(ticket).map(Self::item)
     }
 
-    /// Takes the oldest item without asking the policy: for a program that ends.
+    /// Takes the oldest item at once, without the policy. A program that ends can empty a queue with it.
     pub fn drain(&self) -> Option<T> {
         self.words.drain().map(Self::item)
     }
 
-    /// Refuses all offers from now on, and wakes all callers that sleep. Items that are in the queue stay, and can be taken. An offer of
-    /// another thread that overlaps this call may still come in.
+    /// Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and callers can take them. An offer of another thread
+    /// that overlaps this call may still succeed.
     pub fn close(&self) {
         self.words.close();
     }

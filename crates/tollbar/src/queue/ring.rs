@@ -1,7 +1,7 @@
 //! A bounded queue of words that any number of threads fill and empty without locks, and whose outflow a policy paces.
 //!
 //! ```text
-//!  tail: the number of the next item ─────────────┐   (a hint: an offer that finds it behind moves it on)
+//!  tail: the number of the next item ─────────────┐   (a hint: it may be too low, and the next offer then raises it)
 //!  head: { number of the oldest item, state of the outflow's policy }, 16 bytes that change together
 //!                  │                              ▼
 //!        ┌─────┬───┴─┬───────────┬─────┬─────┐
@@ -203,14 +203,14 @@ impl Ring {
         }
     }
 
-    /// The items in the queue, with those that were cancelled behind an item that was not. Other threads may change it at once.
+    /// The number of items in the queue. A cancelled item counts as long as an older item is in the queue. Other threads may change the number at once.
     pub(super) fn len(&self) -> u64 {
         while self.drop_cancelled() {}
         let tail = self.tail.load(Ordering::Acquire);
         tail.saturating_sub(self.head.pair().key)
     }
 
-    /// Removes the oldest item if it was cancelled; whether it did, or another thread has.
+    /// Removes the oldest item if it was cancelled. Returns whether this thread or another one has removed it.
     fn drop_cancelled(&self) -> bool {
         let head = self.head.pair();
         let seen = self.cell(head.key).pair();
@@ -221,7 +221,7 @@ impl Ring {
         cancelled
     }
 
-    /// Moves `head` past a cancelled item, and frees its cell. The state stays: it needs no permit.
+    /// Moves `head` past a cancelled item, and frees its cell. The policy's state stays, because a cancelled item costs no permit.
     fn skip(&self, head: Pair, seen: Pair) {
         if self.head.swap(head, Pair { key: head.key + 1, ..head }).is_ok() {
             // Nobody else changes a cancelled cell that is before the head.
@@ -231,7 +231,7 @@ impl Ring {
 
     /// Moves the tail past an item. If the swap fails, another thread has moved it.
     fn move_tail(&self, number: u64) {
-        // Release: whoever reads the new tail sees the item before it.
+        // Release: a thread that reads the new tail sees the item before it.
         let _ = self.tail.compare_exchange(number, number + 1, Ordering::Release, Ordering::Relaxed);
     }
 

@@ -20,11 +20,11 @@ pub struct Words<C = Utc<Tsc>> {
     rule: Rule,
     pub(super) capacity: u64,
     pub(super) clock: C,
-    /// An item came, or the queue was closed.
+    /// Offers and [`Words::close`] notify it.
     came: Event,
-    /// An item left, or the queue was closed.
+    /// Every removal of an item and [`Words::close`] notify it.
     left: Event,
-    /// Callers that sleep for room.
+    /// The callers that sleep until there is room.
     pub(super) waiters: Waiters,
     closed: AtomicU32,
 }
@@ -132,8 +132,7 @@ impl<C: Clock> Words<C> {
         item
     }
 
-    /// Wakes those for whom the removal of an item changes something: callers that sleep for room, and in a closed queue, which may be empty
-    /// now, callers that sleep for an item.
+    /// Wakes the callers that sleep for room. In a closed queue it also wakes those that sleep for an item, because the queue may be empty now.
     fn removed(&self) {
         self.left.notify();
         if self.is_closed() {
@@ -174,7 +173,7 @@ impl<C: Clock> Words<C> {
     }
 }
 
-/// The calls that sleep need a clock that goes on while they do.
+/// The calls that sleep. Their clock must go on while they do.
 impl<C> Words<Utc<C>>
 where
     Utc<C>: Clock,
@@ -200,7 +199,7 @@ where
                 Err(Refused { item, reason: Refusal::Full }) if now < deadline => item,
                 answer => return answer,
             };
-            // Room also comes with time: items that may leave at once do not wait.
+            // There may be room later without any call: when the policy lets an item leave, that item no longer counts as waiting.
             let until = self.next_departure_at(now).filter(|&at| at > now).map_or(deadline, |at| at.min(deadline));
             listener.sleep(until - now);
         }
@@ -211,12 +210,13 @@ where
         self.take_before(self.clock.now().saturating_add(patience), &|| false)
     }
 
-    /// [`Words::take_within`] without an end, unless `stop` says so. It asks before it takes, and again after [`Words::wake_takers`].
+    /// [`Words::take_within`] without an end. It returns `None` if `stop` returns true, which it calls before each attempt to take an item.
+    /// [`Words::wake_takers`] causes another attempt.
     pub fn take_unless(&self, stop: &dyn Fn() -> bool) -> Option<u64> {
         self.take_before(NEVER, stop)
     }
 
-    /// Wakes the callers that sleep for an item, so that they look again.
+    /// Wakes the callers that sleep for an item, so that they try again.
     pub fn wake_takers(&self) {
         self.came.notify();
     }

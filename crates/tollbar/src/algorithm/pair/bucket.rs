@@ -5,7 +5,7 @@ use core::num::NonZeroU64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Bucket {
-    /// Steps a permit.
+    /// The steps in which the bucket refills a permit.
     pub(super) permit: NonZeroU64,
     pub(super) burst: u64,
     /// `burst` permits in steps.
@@ -25,7 +25,7 @@ impl Bucket {
         cost.wrapping_mul(self.permit.get())
     }
 
-    /// The clock, rounded down, from which on `cost` permits more are admitted.
+    /// The earliest clock, rounded down, at which the bucket admits `cost` more permits.
     pub(super) fn due(&self, tat: u64, cost: u64) -> u64 {
         tat.saturating_add(cost.saturating_mul(self.permit.get())).saturating_sub(self.tolerance)
     }
@@ -42,7 +42,7 @@ impl Bucket {
         self.permits_up(tat.saturating_sub(clock.down))
     }
 
-    /// The permits, rounded up, that must come back before there is the first to take.
+    /// The permits, rounded up, that the bucket must refill before the first one can be taken.
     pub(super) fn debt(&self, tat: u64, clock: Clock) -> u64 {
         self.permits_up(tat.saturating_sub(clock.down.saturating_add(self.tolerance)))
     }
@@ -51,7 +51,7 @@ impl Bucket {
         steps / self.permit + u64::from(steps % self.permit != 0)
     }
 
-    /// The permits that can be charged without asking, until the debt is a burst.
+    /// The permits that can be charged until the debt is one burst.
     pub(super) fn chargeable(&self, tat: u64, clock: Clock) -> u64 {
         let most = clock.up.saturating_add(self.tolerance).saturating_add(self.tolerance);
         most.saturating_sub(tat.max(clock.up)) / self.permit

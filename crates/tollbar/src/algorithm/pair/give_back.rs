@@ -1,14 +1,14 @@
 //! Permits of an unused charge, given back to both buckets by one swap.
 //!
-//! Each bucket has a bound of its own, so each takes back what is safe for it ([`GiveBack`]): the charge without what that bucket has refilled
-//! since. The fast one may have refilled all of a charge of which the slow one takes nearly all back.
+//! Each bucket has its own bound, so each takes back the permits that are safe for it ([`GiveBack`]): the charge minus the permits that this bucket has
+//! refilled since. The fast bucket may have refilled the whole charge when the slow bucket takes nearly all of it back.
 //!
 //! All instants below are steps. A charge starts from the clock rounded *up* and is admitted by the clock rounded down, which is stricter than
 //! an exact bucket on the clock rounded up. So "from the charge to now" is the difference of two clocks rounded up, and no TAT falls below the
 //! present rounded up.
 //!
-//! A booking departs when both buckets have its permits: at `TAT - burst` of the bucket that bound it, or at once. The later of both buckets'
-//! is the latest instant for which any request has been admitted. The bucket that did not bind may be far from that instant.
+//! A booking departs when both buckets have its permits: at `TAT - burst` of the bucket that bound it, or at once. The later of the two buckets'
+//! instants `TAT - burst` is the latest instant for which any request has been admitted. The other bucket's may be much earlier.
 //!
 //! *In a slot of a table* the slow TAT stays, because the slot's time may not become earlier and the word has no bits for a second time. Only
 //! the fast bucket takes permits back there.
@@ -40,7 +40,7 @@ impl Pair {
         };
         let fast = lowered(&self.fast, tats.fast);
         let slow = if back.keeps_slot { tats.slow } else { lowered(&self.slow, tats.slow) };
-        // The word holds no slow TAT before the fast one. To lower a TAT by less is safe.
+        // The word cannot hold a slow TAT before the fast one, so `pack_later` may lower a TAT by less. That is safe.
         let next = self.pack_later(fast, slow);
         let after = self.unpack(next);
         let permits = |bucket: &Bucket, from: u64, to: u64| from.saturating_sub(to) / bucket.permit;
@@ -48,12 +48,13 @@ impl Pair {
         (next != state).then_some(Returned { next, permits: returned })
     }
 
-    /// An instant that no request of this state departs after. The greatest fast TAT is not known once a give-back may have lowered it. Then the
-    /// greatest slow TAT stands for it, which is no earlier: fewer permits go back.
+    /// The latest instant at which a request of this state departs, or a later one. If a give-back may have lowered the fast TAT, its former value is
+    /// unknown. Then the highest slow TAT, which is no earlier, replaces it, and fewer permits go back.
     fn latest_departure(&self, tats: Tats, back: &GiveBack) -> u64 {
         let highest = self.unpack(back.highest).slow.max(tats.slow);
         let fast = if back.keeps_slot || back.highest != 0 { highest } else { tats.fast };
-        // A step of whole nanoseconds begins at a nanosecond. The instants of other bookings were rounded up to one, within the next step.
+        // If a step is a whole number of nanoseconds, bookings depart at the start of a step. Otherwise their instants were rounded up to a nanosecond,
+        // which may be in the next step.
         let rounded = u64::from(self.steps.per.get() != 1);
         let departs = |bucket: &Bucket, tat: u64| tat.saturating_sub(bucket.tolerance).saturating_add(rounded);
         departs(&self.slow, highest).max(departs(&self.fast, fast))

@@ -1,13 +1,13 @@
-//! The usual request to a pair, of one permit, in few instructions.
+//! The usual request to a pair, of one permit, in fewer instructions than [`Pair::step_any`](super::Pair).
 
 use super::bucket::Bucket;
 use super::steps::Steps;
 use crate::units::LAST;
 
-/// The usual request, of one permit, by products that are prepared: see [`One::step`].
+/// The usual request, of one permit, with products that are computed in advance: see [`One::step`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct One {
-    /// The case holds for clock readings below this; 0 if it holds for none.
+    /// [`One::step`] decides at clock readings below this. 0: at none.
     pub(super) end: u64,
     /// `now · reciprocal / 2^(64 + shift)`, rounded down, is the clock in steps, rounded down.
     reciprocal: u64,
@@ -19,14 +19,14 @@ pub(super) struct One {
     room: u64,
     /// The steps by which `room` is above that of the fast bucket.
     gap: u64,
-    /// What a charge adds to the word.
+    /// The number that a charge adds to the word.
     charge: u64,
     shift: u32,
     low: u32,
 }
 
 impl One {
-    /// `None` if the clock needs a correction.
+    /// `None` if the reciprocal alone does not convert the clock exactly ([`Steps::exact_reciprocal`]).
     pub(super) fn new(steps: &Steps, fast: &Bucket, slow: &Bucket, low: u32) -> Option<One> {
         let reciprocal = steps.exact_reciprocal()?;
         // `now · per` must not wrap for times up to [`LAST`].

@@ -43,8 +43,8 @@ impl Steps {
         if rest == 0 {
             return u64::try_from(floor).ok();
         }
-        // A reciprocal that is `(nanos - rest) / nanos` too great makes the clock too great by `now` times that over `scale`. A clock that is
-        // no whole step is at least `1 / nanos` below the next one.
+        // The rounded reciprocal is too high by `(nanos - rest) / nanos`. So the product is too high by `now` times that, divided by `scale`. A clock
+        // between two steps is at least `1 / nanos` below the next step, so a smaller error does not change its whole part.
         let excess = divisor.get().saturating_sub(rest).saturating_mul(u128::from(LAST));
         u64::try_from(floor.saturating_add(1)).ok().filter(|_| excess < scale)
     }

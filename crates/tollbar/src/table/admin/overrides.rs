@@ -16,7 +16,7 @@ pub struct Override {
     pub of: Policy,
 }
 
-/// The overrides of a table, place by place. One that is set or cleared meanwhile may appear or not.
+/// An iterator over the overrides of a table. An override that a call sets or clears meanwhile may be missing.
 #[derive(Debug)]
 pub struct Overrides<'a> {
     table: &'a Table,
@@ -47,14 +47,14 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`TableError::Overrides`] if the table has no room for another. Those of [`Table::set_policy`]. [`TableError::MissingKey`] for a key of no
-    /// bytes. Nothing has changed.
+    /// [`TableError::Overrides`] if the table has no room for another one. Those of [`Table::set_policy`]. [`TableError::MissingKey`] for an empty key.
+    /// Nothing has changed.
     pub fn set_override(&self, policy: PolicyId, key: &[u8], of: &Policy, keep: Keep) -> Result<(), TableError> {
         let hash = self.hash_with_bytes(policy, key)?;
         let own = self.policies.override_of(policy.number(), hash).and_then(|stamp| self.policies.read_version(stamp));
         let is_same = own.is_some_and(|(_, own, terms)| own == *of && terms.keep == keep);
         self.set_override_of(policy, hash, of, keep)?;
-        // The key's version stays the same, so its next request would convert nothing.
+        // The key stays under the same version, so its next request does not convert its state. The reset is made here.
         if is_same && keep == Keep::Reset {
             self.reset_at(policy, key, self.policies.memory.newest_time())?;
         }
@@ -101,7 +101,7 @@ impl Table {
         self.free_versions(|| self.policies.set_override(policy.number(), hash, of, keep))
     }
 
-    /// Copies the overrides of `from`, unless a key has one here.
+    /// Copies the overrides of `from`, except for keys that have one in this table.
     pub(super) fn copy_overrides(&self, from: &Table) -> Result<(), TableError> {
         for (hash, stamp) in from.policies.overrides() {
             let Some((number, policy, terms)) = from.policies.read_version(stamp) else { continue };
@@ -112,7 +112,7 @@ impl Table {
         Ok(())
     }
 
-    /// The hash of a key that has bytes.
+    /// The hash of a non-empty key.
     fn hash_with_bytes(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
         match key {
             [] => Err(TableError::MissingKey),

@@ -25,8 +25,8 @@ pub enum Refund {
     /// The unused permits without those that the key has regained by refill since the charge. The bound of every interval holds.
     #[default]
     Safe,
-    /// All unused permits, also the regained ones. **Unsafe**: each receipt that was open for the refill of a burst may let one more burst pass.
-    /// Use it to admit too much rather than to charge for time.
+    /// All unused permits, also the regained ones. **Unsafe**: each receipt that stays open while the limit refills a burst may let one more burst pass.
+    /// Use it if admitting too many requests is better than charging a key for the time that its requests took.
     Full,
 }
 
@@ -121,9 +121,8 @@ impl Table {
     /// key has regained by refill since the charge. If the cost is above the estimate, the difference is charged as a debt
     /// ([`Table::charge`]).
     ///
-    /// Only the first call for a receipt settles it, from whichever copy. A second call gives nothing back to the key, and charges a cost above
-    /// the estimate again. So a caller that repeats a call in doubt may lose permits and never gains any. The same holds for a receipt that is
-    /// too old.
+    /// Only the first call settles a receipt, whichever copy it has. A second call gives nothing back to the key, and charges a cost above the estimate
+    /// again. So a caller that is unsure and repeats a call may lose permits and never gains any. The same holds for a receipt that is too old.
     ///
     /// In every interval of length t, requests use at most `burst + rate · t` permits, plus the costs above estimates of the receipts that were
     /// open at one time.
@@ -192,7 +191,7 @@ impl Table {
     }
 }
 
-/// What tells an open receipt from others with the same place: a checksum of its key, its time and its version's stamp.
+/// The checksum that distinguishes an open receipt from others with the same place: of its key, its time and its version's stamp.
 fn check_of(stamp: u64, hash: u64, at: u64) -> u64 {
     fold(&[hash, at, stamp])
 }

@@ -1,4 +1,4 @@
-//! The open receipts of a table: which charges may still get permits back.
+//! The open receipts of a table, whose charges can still get permits back.
 //!
 //! Receipt number `n` has the place `n mod RECEIPTS` until a caller settles it or a later receipt takes the place. The place of an open
 //! receipt holds a word that no other receipt has:
@@ -7,7 +7,7 @@
 //! 1 : check 31 : number 32        check: bits that depend on the key, the time of the charge and the version of the policy
 //! ```
 //!
-//! Whoever swaps the word for 0 settles the receipt, so one caller does, from whichever copy of the receipt.
+//! A caller settles the receipt by swapping the word for 0. Only one caller can, whichever copy of the receipt it has.
 
 use crate::sync::{AtomicU64, Ordering};
 

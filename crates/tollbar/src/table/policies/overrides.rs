@@ -1,4 +1,4 @@
-//! Keys with a policy of their own: which version a key is under, and how a key gets its own ([`Places`] are the map from one to the other).
+//! Keys with a policy of their own: finds the version that a key is under, and gives a key its own version. [`Places`] maps keys to versions.
 
 use super::encoding::Terms;
 use super::records::{policy_of, version_of};
@@ -12,7 +12,7 @@ impl Policies {
     /// The stamp of the version that the key with `hash` is under. 0: there is no such policy.
     #[inline(always)]
     pub(crate) fn stamp_for(&self, policy: u32, hash: u64) -> u64 {
-        // Most tables have no override. Then this load decides.
+        // Most tables have no override, so this load is all that most requests do here.
         if self.memory.header().special.read().has_overrides() {
             if let Some(stamp) = self.override_of(policy, hash) {
                 return stamp;
@@ -25,7 +25,7 @@ impl Policies {
     #[inline(never)]
     pub(crate) fn override_of(&self, policy: u32, hash: u64) -> Option<u64> {
         let stamp = self.places(hash)?.lookup()?;
-        // In damaged memory it may be another policy's.
+        // In damaged memory the stamp may belong to another policy.
         (policy_of(stamp) == policy).then_some(stamp)
     }
 
@@ -51,7 +51,7 @@ impl Policies {
         self.memory.overrides().iter().map(Slot::pair).filter(|pair| pair.key != 0).map(|pair| (pair.key, pair.state))
     }
 
-    /// The number of the policy that the version of `stamp` is of, with the policy that it is.
+    /// The version of `stamp`: the number of its policy, its text as a policy, and its terms.
     pub(crate) fn read_version(&self, stamp: u64) -> Option<(u32, Policy, Terms)> {
         let (policy, terms) = self.memory.records().get(version_of(stamp))?.read_kept(stamp)?;
         Some((policy_of(stamp), policy, terms))

@@ -1,15 +1,15 @@
 //! A map from the hashes of keys that have a policy of their own to the stamps of these policies' versions, shared with the table.
 //!
-//! A place is a slot of 16 bytes: a key's hash, and the stamp of the version that the key is under in place of its policy's current
-//! one. Both words change together, so a call that is killed leaves each place as it was or as it should be. A hash has two groups of eight
-//! places, and may be in any of the sixteen. The map knows a key by the tag of its hash, which is all that a slot's word has of it.
+//! A place is a slot of 16 bytes: a key's hash, and the stamp of the version that the key is under in place of its policy's current one. Both words
+//! change together, so a killed call leaves each place either unchanged or complete. A hash has two groups of eight places, and may be in any of the
+//! sixteen. The map compares only the tags of hashes, because a slot of the table has no more than a key's tag.
 //!
 //! # Two calls for one key
 //!
-//! Two calls that find no place of a key may each take one. Then the first in the key's order counts. A call that has taken a place looks at
-//! all others again: if one before it has the key, it gives up its own and changes that one; if one after it has the key, it empties that
-//! one. A lookup that runs beside this could see the first place before it was taken and the other one after it was emptied. So a change is
-//! counted before a place after the first is emptied, and a lookup that has found nothing looks again if a change was counted meanwhile.
+//! Two calls that find no place of a key may each take one. Then the place that is first in the key's order counts. A call that has taken a place reads
+//! all others again. If a place before its own has the key, the call empties its own and changes that one. If a place after its own has the key, the
+//! call empties that one. A concurrent lookup could read the first place before it was taken, and the other place after it was emptied. So a call
+//! counts a change before it empties a place, and a lookup that has found nothing repeats if a change was counted meanwhile.
 
 use super::candidates::{hash_of_tag, tag};
 use super::ROUNDS;
@@ -71,7 +71,7 @@ impl<'a> Places<'a> {
         let new = Pair { key: self.hash, state: stamp };
         for _ in 0..ROUNDS {
             if let Some((slot, pair)) = self.find() {
-                // Before the change: credit of the key is known by the count.
+                // The count comes before the change, because threads compare it to find out that their credit for a key is void.
                 self.counts.count_change();
                 if slot.swap(pair, new).is_ok() {
                     release(pair.state);
@@ -89,7 +89,7 @@ impl<'a> Places<'a> {
             }
             self.counts.count_change();
             if taken.swap(new, Pair::EMPTY).is_err() {
-                // Another call for this key has emptied or changed it, which came after this one.
+                // Another call for this key, which came later, has emptied or changed the place.
                 return Ok(());
             }
             self.counts.count_less(OVERRIDE);
@@ -107,7 +107,7 @@ impl<'a> Places<'a> {
         found
     }
 
-    /// Whether no place before `taken`, which this call has taken, has the key. It empties those after `taken` that do.
+    /// Whether `taken`, the place that this call has taken, is the first place with the key. The call empties all later places with the key.
     fn is_first(&self, taken: &Slot, release: &dyn Fn(u64)) -> bool {
         // Two calls that have each taken a place must not both miss the other's. A swap orders only its own place, so a processor with weak
         // order could load the other place before its swap is seen. With a fence between swap and loads on both sides one call sees the other.
@@ -137,7 +137,7 @@ impl<'a> Places<'a> {
         self.all(from).find(|slot| slot.swap(Pair::EMPTY, new).is_ok())
     }
 
-    /// Empties a place, unless it has changed. Returns whether it did.
+    /// Empties a place, unless it has changed. Returns whether it has emptied it.
     fn empty(&self, slot: &Slot, pair: Pair, release: &dyn Fn(u64)) -> bool {
         let emptied = slot.swap(pair, Pair::EMPTY).is_ok();
         if emptied {
@@ -154,7 +154,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// All places in the key's order, from number `from` on and round.
+    /// All places in the key's order, from number `from` on and then from 0.
     fn all(&self, from: usize) -> impl Iterator<Item = &'a Slot> {
         let (first, second) = (self.first, self.second);
         (from..from + PLACES).filter_map(move |n| match n % PLACES {
@@ -184,7 +184,7 @@ fn is_same(hash: u64, other: u64) -> bool {
     tag(hash ^ other) == 0
 }
 
-/// The hash under which the map knows a key: a hash without a tag is taken for its neighbour, because 0 is an empty place.
+/// The hash under which the map stores a key. A tag of 0 would be an empty place, so it becomes 1.
 fn known_hash(hash: u64) -> u64 {
     if tag(hash) == 0 {
         hash | hash_of_tag(1)
