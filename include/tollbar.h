@@ -57,10 +57,10 @@
  * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error, so
  *      `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call that answers
  *      a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call returns 0 or an error.
- * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. Four outputs are also written on
- *      failure: the tollbar_policy_error of a text, the column of tollbar_lease_client_new, the length of
- *      tollbar_policy_spec_print on TOLLBAR_E_BUFFER_TOO_SMALL, and the health that tollbar_table_validate and
- *      tollbar_table_repair report with TOLLBAR_E_SLOTS_INVALID. An output may be NULL where the call says so.
+ * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. These outputs are also written on
+ *      failure: the tollbar_policy_error of a text, the column of tollbar_lease_client_new, the length of a text on
+ *      TOLLBAR_E_BUFFER_TOO_SMALL, and the health that tollbar_table_validate and tollbar_table_repair report with
+ *      TOLLBAR_E_SLOTS_INVALID. An output may be NULL where the call says so.
  * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's time, and the
  *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before.
  *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
@@ -121,8 +121,8 @@ extern "C" {
  *
  *     10 per 2 minutes        10/s; 1000/day        500/forever
  *
- * PERIOD is `s min h day week` or a number with one of these or with `ns us ms`. Longer names such as `minutes` are taken, too, and `per`
- * for the `/`. `forever` makes a quota, of which no permit comes back. Without `algo` it is gcra.
+ * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minutes` mean the same, and so does `per`
+ * for the `/`. `forever` makes a quota, which refills no permit. Without `algo` the algorithm is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
  * sliding-window, sliding-log, pacer, warm-up, quota.
  *
@@ -143,13 +143,13 @@ extern "C" {
  *     count rejected               fixed-window, sliding-log; refused requests count too
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
  *
- * Two policies joined by `;` are a list: "10/s; 1000/day" admits a request if both do, and then charges both, or neither. The answer has the
- * longest wait and the fewest permits left, and `bound` says which policy that is. A list is one policy in every call that takes one, with one
- * state word, so both are charged by one compare-and-swap. Both must be gcra without `init`, `borrow` and `ban`, and of one unit. The word
- * counts time in steps, of which each permit's time is a multiple: 10 ms for "10/s; 1000/day". The list never admits what one of its policies
- * would refuse. A bucket that has been full counts from the end of the running step, so a permit may come back up to a step later than by
- * the policy alone. Where the word has no room for steps of half a permit's time, as for "100/s; 1000000/day", the list is refused with
- * TOLLBAR_E_LIST. Then make a limiter or a table's policy of each, and use tollbar_take_many.
+ * Two policies joined by `;` are a list. "10/s; 1000/day" admits a request if both policies do. An admission charges both, and a refusal charges
+ * neither. The answer has the longest wait and the fewest permits left, and `bound` is the index of the policy that decided it. A list is one
+ * policy in every call, with one state word, so one compare-and-swap charges both. Both must be gcra without `init`, `borrow` and `ban`, and of
+ * one unit. The word counts time in steps that divide each policy's time per permit: 10 ms for "10/s; 1000/day". The list never admits a request
+ * that one of its policies would refuse. A bucket that has been full counts from the end of the running step, so a permit may come back up to a
+ * step later than under the policy alone. A word with too few bits for steps of half a permit's time, as for "100/s; 1000000/day", makes the list
+ * an error, TOLLBAR_E_LIST. Then make a limiter or a table's policy of each of the two, and use tollbar_take_many.
  *
  * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
  * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
@@ -1273,13 +1273,13 @@ typedef struct tollbar_limit {
     const tollbar_table *table;
     /* The key of a table or an in-flight table. */
     const void *key;
-    /* Its bytes. */
+    /* The number of the key's bytes. */
     size_t length;
-    /* The permits asked for. Of an in-flight table it is 1. */
+    /* The cost of the request in this limit. It must be 1 for an in-flight table. */
     uint64_t cost;
     /* The number of the table's policy. */
     uint32_t policy;
-    /* The most permits of the key in flight. Of a limiter or a table it is 0. */
+    /* The most permits of the key in flight. It must be 0 for a limiter or a table. */
     uint32_t most;
     /* The in-flight table, or NULL. */
     const tollbar_in_flight *in_flight;
@@ -1295,8 +1295,8 @@ typedef struct tollbar_taken {
     uint32_t verdict;
     /* The smallest number of permits that a limit has left. */
     uint64_t remaining;
-    /* The longest wait of all limits in nanoseconds: then the same request would be admitted if no other request came first. 0 if
-     * it was admitted, TOLLBAR_NO_TIME if no wait would help. */
+    /* The longest wait of all limits in nanoseconds, after which the same request would be admitted if no other request came first. 0 if the request
+     * was admitted, TOLLBAR_NO_TIME if no wait would help. */
     uint64_t retry_after_ns;
     /* Nanoseconds until all limits are as good as fresh if no other request comes first. */
     uint64_t reset_after_ns;
@@ -1436,9 +1436,10 @@ int32_t tollbar_table_wait(const tollbar_table *table,
  * none, because the later callers keep the departures that they were told. Permits that the limit has refilled meanwhile do not come back
  * again. So a cancelled reservation never admits more than the limit.
  *
- * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; fixed
- * windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. Of a list each policy
- * gets back what it has not refilled, in a table only the policy that refills faster; the number is that of the policy that got more back. */
+ * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; lifetime
+ * quotas; fixed windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. Of a list
+ * each policy gets back the permits that it has not refilled, in a table only the policy that refills faster. The number is that of the policy
+ * that got more back. */
 int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
                                const tollbar_reservation *reservation,
                                uint64_t *back);
@@ -1491,14 +1492,14 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * above the estimate again. Without such a call the estimate stays charged. The table remembers its last 8,184 receipts. An older receipt
  * counts as settled, and so does one whose policy has changed since the charge.
  *
- * Gcra returns permits. Fixed windows and interval with `anchor first` do so until the window of the charge ends, and weighted windows
- * until the end of the next window, as far as the permits have not faded. These return none: other algorithms, gcra with `borrow` or `ban`,
- * keys of which a thread has had credit (tollbar_table_options.hot_keys), and gcra at a few rates (docs/table.md). A receipt of an exempt
- * key charges and returns nothing. If a key is reset or evicted between the charge and the call, the call may lower a debt that the key has
- * made since. So settle before you reset.
+ * Gcra and lifetime quotas return permits. Fixed windows and interval with `anchor first` do so until the window of the charge ends, and weighted
+ * windows until the end of the next window, as far as the permits have not faded. Of a list only the policy that refills faster returns permits.
+ * These return none: other algorithms, gcra with `borrow` or `ban`, keys of which a thread has had credit (tollbar_table_options.hot_keys), and
+ * gcra at a few rates (docs/table.md). A receipt of an exempt key charges and returns nothing. If a key is reset or evicted between the charge and
+ * the call, the call may lower a debt that the key has made since. So settle before you reset.
  *
  * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits. Two tables of one
- * seed (tollbar_table_copy needs that) cannot tell their receipts apart, and the other table's receipt counts as too old.
+ * seed (tollbar_table_copy needs that) accept each other's receipts. Such a receipt counts as too old.
  */
 
 /* The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the same table. */
@@ -1556,8 +1557,8 @@ int32_t tollbar_table_settle_at(const tollbar_table *table,
                                 uint64_t now_ns,
                                 tollbar_settled *out);
 
-/* tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by refill. Unsafe for the
- * limit: each receipt that was open for the refill of a burst may let one more burst pass. */
+/* tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by refill. It may break the policy's
+ * bound: each receipt that stays open while the limit refills a burst may let one more burst pass. */
 int32_t tollbar_table_settle_in_full(const tollbar_table *table,
                                      const tollbar_receipt *receipt,
                                      uint64_t cost,
@@ -1652,7 +1653,7 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
  * Policies that lend (`borrow`, pacer, warm-up), sliding windows, logs and limiters with credit have no reserve. Credit that threads hold for a hot
  * key counts as taken, so the check of such a key may leave more than the reserve. */
 /* tollbar_limiter_check for a request that passes only if at least `reserve` permits are left after it. TOLLBAR_NEVER if the cost and the
- * reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter that cannot keep a reserve. */
+ * reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter without reserves (see above). */
 int32_t tollbar_limiter_check_leaving(const tollbar_limiter *limiter,
                                       uint64_t cost,
                                       uint64_t reserve,
@@ -1666,7 +1667,7 @@ int32_t tollbar_limiter_check_leaving_at(const tollbar_limiter *limiter,
                                          tollbar_decision *out);
 
 /* tollbar_table_check for a request that passes only if the key has at least `reserve` permits left after it. TOLLBAR_NEVER if the cost and
- * the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH under a policy that cannot keep a reserve. */
+ * the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH under a policy without reserves (see above). */
 int32_t tollbar_table_check_leaving(const tollbar_table *table,
                                     uint32_t policy,
                                     const void *key,
@@ -1733,20 +1734,20 @@ typedef struct tollbar_queue_options {
 typedef struct tollbar_queue_ticket {
     /* The number of the item: the first item of a queue has number 0. */
     uint64_t number;
-    /* The items that were before it when it came. A cancelled item counts as long as an older item is in the queue. */
+    /* The number of items before this one when it was offered. A cancelled item counts as long as an older item is in the queue. */
     uint64_t ahead;
 } tollbar_queue_ticket;
 
-/* The work of tollbar_queue_run: gets its context and an item. */
+/* The function that tollbar_queue_run calls with its context and an item. */
 typedef void (*tollbar_queue_work)(void *context, void *item);
 
-/* Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
- * pacer: one more, and its slack; with `borrow` a burst and one more). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
+/* Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so more items can be in the queue: a burst for a token
+ * bucket (with `borrow` one more), and the slack and one more for a pacer. `options` may be NULL. The caller frees `*out` with tollbar_queue_free.
  *
- * The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). It does not count
- * refusals (TOLLBAR_E_OPTION_MISMATCH: `ban`, `count rejected`), because a caller that asks for an item too early is refused. The queue takes 16 bytes for
- * each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or with
- * the burst above 2^28. */
+ * The policy must have a state of one word: sliding-window and sliding-log return TOLLBAR_E_NOT_ONE_WORD. It must not count refusals: `ban` and
+ * `count rejected` return TOLLBAR_E_OPTION_MISMATCH, because the policy refuses each caller that takes an item too early. The queue takes 16 bytes
+ * for each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the
+ * larger of burst and slack, and 1 add up to more than 2^28. */
 int32_t tollbar_queue_new(const tollbar_policy_spec *spec,
                           uint64_t capacity,
                           const tollbar_queue_options *options,
@@ -1758,8 +1759,8 @@ int32_t tollbar_queue_from_text(const char *text,
                                 tollbar_queue **out,
                                 tollbar_policy_error *error);
 
-/* Frees a queue that no call is using. Items that are still in the queue are the caller's, who can take them with tollbar_queue_drain before.
- * NULL is accepted and does nothing. */
+/* Frees a queue that no call is using. It does not free the items that are still in the queue. The caller can take them with tollbar_queue_drain
+ * before. With NULL the call does nothing. */
 void tollbar_queue_free(tollbar_queue *queue);
 
 /* Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item, NULL too.
@@ -1775,7 +1776,7 @@ int32_t tollbar_queue_offer_at(const tollbar_queue *queue,
                                uint64_t now_ns,
                                tollbar_queue_ticket *ticket);
 
-/* tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if as many callers sleep as may
+/* tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if `waiters` callers sleep already
  * (tollbar_queue_options). */
 int32_t tollbar_queue_offer_within(const tollbar_queue *queue,
                                    void *item,
@@ -1812,12 +1813,13 @@ int32_t tollbar_queue_cancel(const tollbar_queue *queue,
                              const tollbar_queue_ticket *ticket,
                              void **item);
 
-/* Takes the oldest item without asking the policy: for a program that ends. TOLLBAR_YES: `*item` has it. TOLLBAR_NO: the queue is empty. */
+/* Takes the oldest item at once, without the policy. A program that ends can empty a queue with it. TOLLBAR_YES: `*item` has the item. TOLLBAR_NO: the
+ * queue is empty. */
 int32_t tollbar_queue_drain(const tollbar_queue *queue,
                             void **item);
 
-/* Refuses all offers from now on, and wakes all callers that sleep for room. Items that are in the queue stay, and can be taken. An offer
- * of another thread that overlaps this call may still come in, so a program ends its producers before it trusts TOLLBAR_E_CLOSED. */
+/* Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and callers can take them. An offer of another thread
+ * that overlaps this call may still succeed. So a program that relies on TOLLBAR_E_CLOSED must end its producers first. */
 int32_t tollbar_queue_close(const tollbar_queue *queue);
 
 /* The number of items in the queue. A cancelled item counts as long as an older item is in the queue. */
@@ -1833,8 +1835,8 @@ int32_t tollbar_queue_run(const tollbar_queue *queue,
                           tollbar_queue_work work,
                           void *context);
 
-/* Makes all calls of tollbar_queue_run return once the `work` that they are doing has returned, and calls that begin later at once. Items
- * that are in the queue stay there. Any thread may call it, also from `work`. It does not wait. */
+/* Makes all calls of tollbar_queue_run return after the call of `work` that they are in. Later calls of tollbar_queue_run return at once. Items in the
+ * queue stay there. Any thread may call it, also from `work`. The call does not wait. */
 int32_t tollbar_queue_stop(const tollbar_queue *queue);
 
 /* The default options. */
@@ -2007,7 +2009,7 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
  *
  *   - Up to `overrides` keys of a table may have one (tollbar_table_options; 32 bytes each). Equal overrides share one of the table's
  *     255 versions of policies. So many keys may have one of a few contracts, and some 250 contracts may differ.
- *   - In any interval a key is admitted at most the sum of the bounds of all policies that it was under in that interval.
+ *   - In any interval a key gets at most the sum of the bounds of all policies that it was under in that interval.
  *   - A receipt (tollbar_table_take) from before a change gives nothing back after it. Credit of hot keys is void after any change.
  *   - While a table has no override, overrides cost nothing. While it has some, every request looks its key up in them. */
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Outcome is what became of a request with a permit of an [Adaptive] limit.
+// Outcome is the outcome of a request with a permit of an [Adaptive] limit.
 type Outcome uint32
 
 const (
@@ -22,16 +22,16 @@ const (
 
 // AdaptiveOptions say how an [Adaptive] limit learns. The zero value is Gradient2 from 20, within 1 to 1000, with windows of 100 ms.
 type AdaptiveOptions struct {
-	// Timeout, if it is not 0, makes the algorithm AIMD: a latency above it, or a drop, takes a tenth of the limit away. Any other sample adds
-	// one.
+	// Timeout, if it is not 0, makes the algorithm AIMD: a dropped request or a latency above Timeout lowers the limit by a tenth. Any other
+	// sample raises it by 1, if at least half of the limit is in flight.
 	Timeout time.Duration
 	// Initial, Least and Most are the limit before the first sample, the floor and the ceiling; 0 is 20, 1 and 1000.
 	Initial, Least, Most uint32
-	// Window is the time whose releases are one sample; 0 is 100 ms. Below 0 each release is a sample.
+	// Window is the length of a window, whose releases are one sample. 0 is 100 ms. With a negative Window each release is a sample.
 	Window time.Duration
 }
 
-// Adaptive limits how many requests a server has at one time. It learns the limit from how long the requests take. It is experimental: a minor
+// Adaptive limits how many requests a server has at one time. It learns the limit from the latency of the requests. It is experimental: a minor
 // version may change it.
 //
 //	ticket, ok := server.Acquire()
@@ -80,14 +80,13 @@ func NewAdaptive(options AdaptiveOptions) (*Adaptive, error) {
 	return a, nil
 }
 
-// Acquire takes a permit. ok is false if as many as the limit are in flight.
+// Acquire takes a permit. ok is false if as many permits as the limit are in flight.
 func (a *Adaptive) Acquire() (ticket AdaptiveTicket, ok bool) {
 	bits, code := adaptiveAcquire(&a.words)
 	return AdaptiveTicket{a, bits}, code == 0
 }
 
-// Release gives the permit back, and feeds the limit with what became of the request and how long it took. False, and nothing changes, if nothing
-// is in flight.
+// Release releases the permit, and the limit learns from the request's outcome and latency. False, and nothing changes, if no permit is in flight.
 func (t AdaptiveTicket) Release(outcome Outcome, latency time.Duration) bool {
 	return t.limit != nil && adaptiveRelease(&t.limit.words, t.bits, outcome, max(latency, 0)) == 0
 }
@@ -107,7 +106,7 @@ func (a *Adaptive) AcquireKey(table *InFlight, key string) (ticket AdaptiveKeyTi
 	return AdaptiveKeyTicket{a, key, Ticket{table, bits}}, code == 0, nil
 }
 
-// Release gives the permit back, and feeds the limit as [AdaptiveTicket.Release] does. It returns what [Ticket.Release] returns.
+// Release releases the permit, and the limit learns from the request as in [AdaptiveTicket.Release]. It returns the result of [Ticket.Release].
 func (t AdaptiveKeyTicket) Release(outcome Outcome, latency time.Duration) bool {
 	table := t.ticket.table
 	if table == nil {
@@ -123,7 +122,7 @@ func (t AdaptiveKeyTicket) Release(outcome Outcome, latency time.Duration) bool 
 	return code == 0
 }
 
-// Read returns the limit and what is in flight.
+// Read returns the limit, its permits in flight and its long-term latency.
 func (a *Adaptive) Read() AdaptiveState { return adaptiveRead(&a.words) }
 
 // adaptiveWords is the memory of a limit. A 64-bit atomic is aligned to 8 bytes on every machine.

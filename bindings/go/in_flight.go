@@ -11,9 +11,9 @@ import (
 
 // InFlightOptions say how an in-flight table is made. All but Capacity may be left at zero.
 type InFlightOptions struct {
-	// Capacity is the number of keys that can have permits in flight at one time. A key that several processes have counts once for each.
+	// Capacity is the number of keys that can have permits in flight at one time. A key with permits of several processes counts once for each.
 	Capacity uint64
-	// Processes is the number of processes that have the same key at one time; 0 is 8.
+	// Processes is the number of processes that have permits of one key at one time. 0 is 8.
 	Processes uint32
 	// Mode is the permissions of a file that is made; 0 is 0600.
 	Mode fs.FileMode
@@ -23,8 +23,8 @@ type InFlightOptions struct {
 
 // InFlight limits how many requests, connections or uploads a key has open at one time, in memory that processes may share.
 //
-// If a process is killed, its permits of a key are free again as soon as the key refuses another process: the refused request asks the
-// system which processes with permits of the key have ended, at most once a millisecond for each, and tries again. No call waits.
+// If a process is killed, its permits of a key stay in flight until the key refuses a request of another process. That request asks the system which
+// processes with permits of the key have ended, at most once a millisecond for each, frees their permits and tries again. No call waits.
 type InFlight struct {
 	handle  uintptr
 	path    string
@@ -70,7 +70,7 @@ func (t *InFlight) Close() error {
 	return nil
 }
 
-// Acquire takes a permit of the key, unless limit are in flight. The limit may be another in each call.
+// Acquire takes a permit of the key, unless limit permits of the key are in flight. Each call may give another limit.
 //
 //	ticket, ok, err := uploads.Acquire(user, 4)
 //	if !ok {
@@ -96,8 +96,8 @@ func (t *InFlight) Acquire(key string, limit uint32) (ticket Ticket, ok bool, er
 	return Ticket{}, false, err
 }
 
-// Release gives the permit back. False: it had come back, because the ticket was released or the table was closed. If the process has another
-// permit of the same key, a second Release of a copy may release that one.
+// Release releases the permit. False: the ticket was released before, or the table is closed. If the process has another permit of the same key, a
+// second Release of a copy may release that one.
 func (ticket Ticket) Release() bool {
 	if ticket.table == nil {
 		return false
@@ -112,7 +112,7 @@ func (ticket Ticket) Release() bool {
 	return code == 0
 }
 
-// Count is the number of the key's permits in flight. Permits of a process that was killed are among them until somebody is refused.
+// Count is the number of the key's permits in flight. It includes permits of a killed process until the key refuses a request of another process.
 func (t *InFlight) Count(key string) (uint64, error) {
 	c := t.guard.Enter()
 	if c == nil {

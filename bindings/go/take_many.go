@@ -37,7 +37,7 @@ func (k Keys) Limit(key string, n uint64) Limit {
 	return Limit{table: k.table, policy: k.policy, key: key, cost: n}
 }
 
-// Limit is a permit of the key as one of several limits: at most most of the key are in flight. If the request is admitted, *ticket is the
+// Limit is a permit of the key as one of several limits. At most `most` permits of the key are in flight. If the request is admitted, *ticket is the
 // permit's ticket, which the caller releases. "10 a second, and at most 4 at one time":
 //
 //	var ticket tollbar.Ticket
@@ -61,7 +61,7 @@ type Taken struct {
 	Bound int
 	// Remaining is the smallest number of permits that a limit has left.
 	Remaining uint64
-	// RetryAfter is the longest wait of all limits; [Forever] if no wait would help, or if a permit in flight is wanted.
+	// RetryAfter is the longest wait of all limits. [Forever]: no wait would help, or a limit on permits in flight refused.
 	RetryAfter time.Duration
 	// ResetAfter is the time until all limits are as good as fresh.
 	ResetAfter time.Duration

@@ -17,7 +17,7 @@
 
 namespace tollbar {
 
-/// What became of a request.
+/// The outcome of a request.
 enum class flight_outcome : std::uint32_t {
     /// It was answered. Its latency counts.
     answered = TOLLBAR_OUTCOME_ANSWERED,
@@ -27,8 +27,8 @@ enum class flight_outcome : std::uint32_t {
     ignored = TOLLBAR_OUTCOME_IGNORED,
 };
 
-/// How many requests a server may have at one time, learned from their latency. tollbar.h ("Limits in flight that follow the latency") is its
-/// manual, and tollbar_adaptive_options its options.
+/// A limit on the requests that a server has at one time, learned from their latency. Its manual is in tollbar.h ("Limits in flight that follow the
+/// latency"), and its options are tollbar_adaptive_options.
 ///
 ///     tollbar::adaptive server;
 ///     const auto ticket = server.acquire();
@@ -41,7 +41,7 @@ public:
     using options = tollbar_adaptive_options;
     using state = tollbar_adaptive_state;
 
-    /// Gradient2 with windows of 100 ms. The limit begins at 20, and stays from 1 to 1000.
+    /// Gradient2 with windows of 100 ms. The limit begins at 20, and stays between 1 and 1000.
     static options defaults() noexcept {
         auto made = detail::blank<options>();
         made.algorithm = TOLLBAR_ADAPTIVE_GRADIENT2;
@@ -52,38 +52,38 @@ public:
         return made;
     }
 
-    /// Throws errc::out_of_range if the bounds are none.
+    /// Throws errc::out_of_range unless 1 <= least <= initial <= most.
     explicit adaptive(const options &with = defaults()) { detail::done(tollbar_adaptive_init(&raw_, &with)).value(); }
     adaptive(const adaptive &) = delete;
     adaptive &operator=(const adaptive &) = delete;
 
-    /// Takes a permit. Empty if as many as the limit are in flight.
+    /// Takes a permit. Empty if as many permits as the limit are in flight.
     std::optional<tollbar_ticket> acquire() noexcept {
         tollbar_ticket ticket = 0;
         return tollbar_adaptive_acquire(&raw_, &ticket) == TOLLBAR_ALLOWED ? std::optional(ticket) : std::nullopt;
     }
-    /// Gives the permit back and feeds the limit. False, and nothing changes, if nothing is in flight.
+    /// Releases the permit, and the limit learns from the outcome and the latency. False, and nothing changes, if no permit is in flight.
     bool release(tollbar_ticket ticket, flight_outcome outcome, nanoseconds latency) noexcept {
         return tollbar_adaptive_release(&raw_, ticket, static_cast<std::uint32_t>(outcome), detail::saturated(latency)) == TOLLBAR_ALLOWED;
     }
-    /// release at the caller's time, by which windows end.
+    /// release at the caller's time. A window ends by this time.
     bool release_at(instant now, tollbar_ticket ticket, flight_outcome outcome, nanoseconds latency) noexcept {
         return tollbar_adaptive_release_at(&raw_, ticket, static_cast<std::uint32_t>(outcome), detail::saturated(latency), now.get())
             == TOLLBAR_ALLOWED;
     }
-    /// Takes a permit of a table's key, with this limit. The table counts it. Empty if it is refused, or if the table is full.
+    /// Takes a permit of a table's key under this limit. The table counts it. Empty if the limit refuses it or the table is full.
     std::optional<tollbar_ticket> acquire(const in_flight &table, const key &of) noexcept {
         tollbar_ticket ticket = 0;
         const std::int32_t code = tollbar_adaptive_acquire_key(&raw_, table.get(), of.data(), of.size(), &ticket);
         return code == TOLLBAR_ALLOWED ? std::optional(ticket) : std::nullopt;
     }
-    /// Gives a permit of a table's key back and feeds the limit.
+    /// Releases a permit of a table's key, and the limit learns from the outcome and the latency.
     bool release(const in_flight &table, const key &of, tollbar_ticket ticket, flight_outcome outcome, nanoseconds latency) noexcept {
         return tollbar_adaptive_release_key(&raw_, table.get(), of.data(), of.size(), ticket, static_cast<std::uint32_t>(outcome),
                                             detail::saturated(latency))
             == TOLLBAR_ALLOWED;
     }
-    /// The limit and what is in flight.
+    /// The limit's state.
     state read() const noexcept {
         auto found = detail::blank<state>();
         tollbar_adaptive_read(&raw_, &found);

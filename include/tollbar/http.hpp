@@ -23,13 +23,13 @@
 namespace tollbar {
 namespace http {
 
-/// The fields to write, joined by |: of the two `legacy` and of the three `draft` ones at most one each.
+/// The fields to write. Join values by |, with at most one of the two `legacy` values and at most one of the three `draft` values.
 enum class fields : std::uint32_t {
     /// Retry-After of a refused request, in seconds.
     retry_after = TOLLBAR_HTTP_RETRY_AFTER,
     /// X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset in seconds from now.
     legacy = TOLLBAR_HTTP_LEGACY,
-    /// The same, with the reset in seconds since 1970.
+    /// The fields of legacy, with the reset in seconds since 1970.
     legacy_epoch = TOLLBAR_HTTP_LEGACY_EPOCH,
     /// draft-ietf-httpapi-ratelimit-headers 00 to 06.
     draft_06 = TOLLBAR_HTTP_DRAFT_06,
@@ -43,8 +43,8 @@ constexpr fields operator|(fields a, fields b) noexcept {
     return static_cast<fields>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
 }
 
-/// A limit of a request, as clients are told of it. It owns nothing: the name, the policy, the decision and the partition key must live until the
-/// call returns.
+/// A limit of a request and its decision, for the fields that tell a client about it. It owns nothing: the name, the policy, the decision and the
+/// partition key must live until the call returns.
 class limit {
 public:
     /// `more` is the time until more permits are left (more_after). `partition` is the partition key of drafts 08 to 11, which clients see.
@@ -59,8 +59,8 @@ private:
 
 static_assert(sizeof(limit) == sizeof(tollbar_http_limit) && std::is_standard_layout_v<limit>, "an array of limits is C's");
 
-/// The lines of an answer's header for 1 to TOLLBAR_HTTP_LIMITS_MOST limits: for each field its name, a colon, the value, CR and LF. `since_1970` is the
-/// time for fields::legacy_epoch.
+/// The lines of an answer's header for 1 to TOLLBAR_HTTP_LIMITS_MOST limits. A line is a field's name, a colon, a space, the value, CR and LF. Only
+/// fields::legacy_epoch uses `since_1970`, the time.
 ///
 ///     const auto decision = table.decide(user);
 ///     const tollbar::http::limit limit("per-minute", policy, decision, tollbar::http::more_after(table, user, 1, decision));
@@ -84,7 +84,7 @@ inline result<std::string> try_problem(span<const limit> limits, std::uint32_t s
 }
 inline std::string problem(span<const limit> limits, std::uint32_t status = 429) { return try_problem(limits, status).value(); }
 
-/// What a server's header fields say. Empty: they do not say it.
+/// The limits that a server's header fields describe. A member is empty if no field gives it.
 struct seen {
     /// Permits per window.
     std::optional<std::uint64_t> limit;
@@ -97,8 +97,8 @@ struct seen {
     std::optional<nanoseconds> retry_after;
 };
 
-/// Reads the lines of an answer's header: all dialects, other fields skipped, malformed ones ignored. `since_1970` is the time of the answer, for
-/// dates. tollbar.h ("HTTP") is its manual.
+/// Reads a server's limits from the lines of its answer's header, as tollbar_http_read does. `since_1970` is the time of the answer; dates and epochs
+/// are counted from it.
 inline seen read(std::string_view lines, nanoseconds since_1970) noexcept {
     auto raw = tollbar::detail::blank<tollbar_http_seen>();
     seen found;
@@ -113,7 +113,8 @@ inline seen read(std::string_view lines, nanoseconds since_1970) noexcept {
     return found;
 }
 
-/// The time after a decision until the key has more permits than it left. Empty: all are there, more never come, or it cannot be said.
+/// The time after a decision until the key has more permits than the decision's `remaining`, as tollbar_table_more_after computes it. Empty: no permit
+/// is missing, none will come back, or the time is unknown.
 inline std::optional<nanoseconds> more_after(const table &of, const key &with, std::uint64_t cost, const decision &made) noexcept {
     std::uint64_t more = TOLLBAR_NO_TIME;
     tollbar_table_more_after(of.get(), static_cast<std::uint32_t>(with.policy()), with.data(), with.size(), cost, &made.get(), &more);

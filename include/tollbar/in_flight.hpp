@@ -25,7 +25,7 @@ struct in_flight_options {
 
     /// The number of keys that can have permits in flight at one time.
     std::uint64_t capacity;
-    /// The number of processes that have the same key at one time. 0 means 8.
+    /// The number of processes that have permits of one key at one time. 0 means 8.
     std::uint32_t processes = 0;
     /// The permissions of a new file. 0 means 0600.
     std::uint32_t mode = 0;
@@ -35,7 +35,7 @@ struct in_flight_options {
 /// A permit in flight, or a refusal. The destructor gives the permit back. It must not outlive its table.
 class permit {
 public:
-    /// No permit. take_many can make it one.
+    /// No permit. take_many can store one in it.
     permit() noexcept : permit(nullptr, 0, TOLLBAR_DENIED) {}
     permit(permit &&other) noexcept
         : table_(other.table_), ticket_(std::exchange(other.ticket_, 0)), code_(other.code_) {}
@@ -52,7 +52,7 @@ public:
 
     /// Whether there is a permit.
     explicit operator bool() const noexcept { return ticket_ != 0; }
-    /// What the call that made it said: a verdict that is true if the permit was acquired.
+    /// The verdict of the call that made it, which is true if that call acquired the permit.
     verdict answer() const noexcept { return verdict(ticket_ != 0 ? TOLLBAR_ALLOWED : code_); }
     /// Gives the permit back. False if there is none, or if this process inherited it by a fork.
     bool give_back() noexcept {
@@ -62,7 +62,7 @@ public:
     /// Gives up the permit's ticket. The caller ends it with tollbar_in_flight_release.
     [[nodiscard]] tollbar_ticket release() noexcept { return std::exchange(ticket_, 0); }
 
-    /// For take_many: gives back the permit that there is, and returns where the ticket of the table's permit goes.
+    /// For take_many: releases the permit if there is one, and returns the place for the ticket of a permit of the table.
     tollbar_ticket *place(const tollbar_in_flight *table) noexcept {
         give_back();
         table_ = table;
@@ -136,7 +136,7 @@ public:
             [=](auto **out) { return tollbar_in_flight_attach(memory, size, out); });
     }
 
-    /// Takes a permit of the key, unless `limit` are in flight. The limit may be another in each call.
+    /// Takes a permit of the key, unless `limit` permits of the key are in flight. Each call may give another limit.
     permit enter(const key &of, std::uint32_t limit) const noexcept {
         tollbar_ticket ticket = 0;
         const std::int32_t code = tollbar_in_flight_acquire(get(), of.data(), of.size(), limit, &ticket);
@@ -186,7 +186,7 @@ private:
     handle handle_;
 };
 
-/// A limit of what is in flight in this process, in one word, as the send window of TCP. Threads share it by reference.
+/// A limit on the permits in flight of this process, in one word, as the send window of TCP. Threads share it by reference.
 ///
 ///     tollbar::send_window window(4);
 ///     if (const auto number = window.acquire())
@@ -207,13 +207,13 @@ public:
         std::uint32_t last = 0;
         return tollbar_send_window_acquire(&raw_, permits, &last) == TOLLBAR_ALLOWED ? std::optional(last) : std::nullopt;
     }
-    /// Gives permits back, whichever they are. False, and nothing changes, if fewer are in flight.
+    /// Releases any permits in flight. False, and nothing changes, if fewer are in flight.
     bool release(std::uint32_t permits = 1) noexcept { return tollbar_send_window_release(&raw_, permits) == TOLLBAR_ALLOWED; }
-    /// Gives back all permits up to number `last`. False, and nothing changes, if no permit in flight has this number.
+    /// Releases all permits up to number `last`. False, and nothing changes, if no permit in flight has this number.
     bool acknowledge(std::uint32_t last) noexcept { return tollbar_send_window_acknowledge(&raw_, last) == TOLLBAR_ALLOWED; }
-    /// Sets the limit. Below what is in flight no permit is usable until enough has come back.
+    /// Sets the limit. If more permits are in flight than the new limit, none is usable until enough of them are released.
     result<void> resize(std::uint32_t limit) noexcept { return detail::done(tollbar_send_window_resize(&raw_, limit)); }
-    /// What is in the window.
+    /// The window's state.
     state read() const noexcept {
         auto found = detail::blank<state>();
         tollbar_send_window_read(&raw_, &found);

@@ -26,7 +26,7 @@ struct queue_options {
     std::uint32_t waiters = 0;
 };
 
-/// An item's place in a queue: its number, and the items that were before it when it came.
+/// An item's place in a queue: its number, and the number of items before it when it was offered.
 using queue_ticket = tollbar_queue_ticket;
 
 /// A queue of objects that leave at a policy's pace. Any number of threads may use it at once. tollbar.h ("Queues") is its manual.
@@ -104,7 +104,7 @@ public:
     template <class Rep, class Period> item take_within(const std::chrono::duration<Rep, Period> &patience) const noexcept {
         return got([&](auto **out) { return tollbar_queue_take_within(handle_, detail::saturated(patience), out); });
     }
-    /// Takes the oldest item without asking the policy: for a program that ends.
+    /// Takes the oldest item at once, without the policy. A program that ends can empty a queue with it.
     item drain() const noexcept {
         return asked([&](auto **out) { return tollbar_queue_drain(handle_, out); });
     }
@@ -129,7 +129,7 @@ public:
     template <class Work> result<void> run(Work work) const noexcept {
         return detail::done(tollbar_queue_run(handle_, &queue::call<Work>, &work));
     }
-    /// Makes run() return once the work that it is doing has returned, now and later. It does not wait.
+    /// Makes run() return after the call of `work` that it is in. Later calls of run() return at once. The call does not wait.
     void stop() const noexcept { tollbar_queue_stop(handle_); }
 
     /// Refuses all offers from now on. Items that are in the queue can still be taken.

@@ -29,8 +29,8 @@ public:
     limit(const table &of, const key &with, std::uint64_t cost = 1) noexcept
         : raw_{nullptr, of.get(), with.data(), with.size(), cost, static_cast<std::uint32_t>(with.policy()), 0, nullptr,
                nullptr} {}
-    /// A permit, of which the key has `most` in flight at most. `into` is a refusal, and becomes the permit if the call admits the request. It
-    /// must not move before the call returns.
+    /// A permit of the key, of which at most `most` permits are in flight. `into` has no permit, and gets one if the call admits the request. It must not
+    /// move before the call returns.
     limit(const in_flight &of, const key &with, std::uint32_t most, permit &into) noexcept
         : raw_{nullptr, nullptr, with.data(), with.size(), 1, 0, most, of.get(), into.place(of.get())} {}
     const tollbar_limit *get() const noexcept { return &raw_; }

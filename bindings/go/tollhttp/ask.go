@@ -12,15 +12,15 @@ import (
 
 // Refusal says why a request was refused.
 type Refusal struct {
-	// Limit is the name of the limit that refused. If several refused it is that of the longest wait.
+	// Limit is the name of the limit that refused. If several refused, it is the one with the longest wait.
 	Limit string
-	// Decision is that limit's. Its Reason tells a ban from a spent limit.
+	// Decision is that limit's decision. Its Reason distinguishes a ban from a spent limit.
 	Decision tollbar.Decision
 }
 
 type refusalKey struct{}
 
-// RefusalOf returns why the request was refused. It is for Options.Refused; any other request has none.
+// RefusalOf returns why the request was refused. Only a request that Options.Refused answers has a Refusal.
 func RefusalOf(r *http.Request) (Refusal, bool) {
 	refusal, ok := r.Context().Value(refusalKey{}).(Refusal)
 	return refusal, ok
@@ -45,14 +45,14 @@ type asked struct {
 	limit *limit
 	key   string
 	cost  uint64
-	// What the limit decided, if decided. Of a refused request: would decide.
+	// The limit's decision, if decided. If another limit refused the request, it is the decision that this limit would make alone.
 	decision tollbar.Decision
 	decided  bool
 	// The table's time before its charge, if a lease is charged after it.
 	before uint64
 }
 
-// answer is what became of a request.
+// answer is the outcome of a request.
 type answer struct {
 	verdict verdict
 	retry   time.Duration
@@ -117,9 +117,9 @@ func (l *Limiter) limitsOf(all []asked, r *http.Request) ([]asked, verdict, erro
 
 // decide charges all of the limits or none, and returns the one that refuses and the wait, if one does.
 //
-// Limits that are charged after the response are looked at first. Then one call charges the tables. Leases come last, because only a charge
-// tells whether a lease admits: if one refuses, the tables get back what they were charged. A lease cannot give back, so of several the first
-// stays charged if the next one refuses.
+// It peeks first at the limits that are charged after the response. Then one call charges the tables. Leases come last, because only a charge shows
+// whether a lease admits the request. If one refuses, the tables get their charges back. A lease takes nothing back, so if a second lease refuses,
+// the first one stays charged.
 func decide(all []asked) (refusing *asked, retry time.Duration, err error) {
 	tables, leases := 0, 0
 	for i := range all {
@@ -154,7 +154,7 @@ func decide(all []asked) (refusing *asked, retry time.Duration, err error) {
 	return nil, 0, nil
 }
 
-// check charges a limit by itself. A limit that is charged after the response is only looked at.
+// check decides a request with one limit. It charges the limit, or only peeks if the limit is charged after the response.
 func (one *asked) check() (err error) {
 	one.decision, err = one.limit.check(one.key, one.cost)
 	one.decided = err == nil
@@ -209,14 +209,14 @@ func giveBack(all []asked) {
 	for i := range all {
 		one := &all[i]
 		if one.isCharged() {
-			// An error says that the table was closed or damaged, and the next request will say so again.
+			// An error means that the table was closed or damaged. The next request returns it again.
 			_, _ = one.limit.Table.Under(one.limit.Limit.Policy).Cancel(one.key, tollbar.Reservation{Departs: one.before, Cost: one.cost})
 		}
 	}
 }
 
-// writeFields sets the fields of the limits that decided. Of a request that a limit refuses before others are asked, it is that limit and those
-// before it.
+// writeFields sets the fields of the limits that have decided. If a limit refused the request before other limits were asked, only that limit and those
+// before it have decided.
 func (l *Limiter) writeFields(header http.Header, all []asked) error {
 	var usual [4]tollbar.HTTPLimit
 	limits := usual[:0]
@@ -225,7 +225,7 @@ func (l *Limiter) writeFields(header http.Header, all []asked) error {
 		if !one.decided {
 			continue
 		}
-		// When a lease has more to lend only the store knows. A refusal has its estimate.
+		// Only the store knows when a lease has more permits. A refusal has an estimate.
 		more := tollbar.Forever
 		if one.limit.Table != nil && l.options.Fields&^tollbar.FieldRetryAfter != 0 {
 			var err error

@@ -10,8 +10,8 @@
 // A refused request gets status 429 with Retry-After. Every response has the fields of
 // draft-ietf-httpapi-ratelimit-headers-11:
 //
-//	RateLimit-Policy: "client";q=100;w=60    a hundred in sixty seconds
-//	RateLimit: "client";r=19;t=1             nineteen are left now, and more come in a second
+//	RateLimit-Policy: "client";q=100;w=60    100 permits in 60 seconds
+//	RateLimit: "client";r=19;t=1             19 permits are left now, and more in a second
 //
 // For a refused request of cost 1, t equals Retry-After; for a larger cost it is never later. There is no t if no permit is
 // missing, if a lease admits, or while some permits of a policy that lends (pacer, warm-up, borrow) are left.
@@ -37,10 +37,10 @@ type Lease interface {
 type Limit struct {
 	// Name in the header fields: printable ASCII, not empty. The middleware quotes it.
 	Name string
-	// Table holds the states. It stays the caller's, who must keep it open as long as the handler is used.
+	// Table holds the states. The caller must keep it open as long as the handler is used.
 	Table *tollbar.Table
-	// Lease in place of a table: a limit that machines share. Only the store knows when all permits are refilled, so the header does not say.
-	// Requests with an empty key share one limit.
+	// Lease, in place of Table, is a limit that machines share. Only the store knows when more permits are left, so the header fields of an
+	// admitted request have no such time. Requests with an empty key share one limit.
 	Lease Lease
 	// Policy is the number of the table's policy. The header describes it as it was when the handler was made.
 	Policy uint32
@@ -50,9 +50,9 @@ type Limit struct {
 	Key func(*http.Request) (key string, counted bool)
 	// Cost returns the permits that a request takes. Nil means 1.
 	Cost func(*http.Request) uint64
-	// Charge is for a cost that is known only after the response: whether a login failed, or how many bytes were sent. With it the middleware
-	// peeks for Cost permits before the handler, and charges the permits that Charge returns after it. With the policy "5/min ban 1h" this
-	// bans an address after five wrong passwords:
+	// Charge returns a cost that is known only after the response, for example whether a login failed or how many bytes were sent. The middleware
+	// then peeks for Cost permits before the handler, and charges the permits that Charge returns after the handler. With the policy
+	// "5/min ban 1h" this bans an address after five wrong passwords:
 	//
 	//	Charge: func(r *http.Request, response tollhttp.Response) uint64 {
 	//		if response.Status == http.StatusUnauthorized {
@@ -92,7 +92,7 @@ type Options struct {
 	// Failed answers a request for which a check returned an error, such as one after the table's Close. Nil means [http.Error] with status
 	// 500, so no request passes without a count.
 	Failed func(http.ResponseWriter, *http.Request, error)
-	// ChargeFailed is called with the error of a [Limit.Charge], such as one after the table's Close. Nil: the error is dropped.
+	// ChargeFailed gets the error of a charge after the response, such as one after the table's Close. Nil: the middleware drops the error.
 	ChargeFailed func(*http.Request, error)
 	// Fields are the header fields that the middleware sends. Zero means [tollbar.FieldRetryAfter] and [tollbar.FieldsDraft11].
 	Fields tollbar.HTTPFields
@@ -180,8 +180,8 @@ func (l *limit) bind() (err error) {
 	return err
 }
 
-// look peeks. If the peek refuses, look also makes the check at the same instant, which then refuses too and records the refusal for the
-// table's counts and for a ban.
+// look peeks. If the peek refuses, look also checks at the same instant. The check refuses, too, and records the refusal in the table's counts and for a
+// ban.
 func look(table *tollbar.Table, keys tollbar.Keys) func(key string, cost uint64) (tollbar.Decision, error) {
 	return func(key string, cost uint64) (tollbar.Decision, error) {
 		now, err := table.Now()
@@ -248,9 +248,9 @@ func RemoteAddr(r *http.Request) (string, bool) {
 	return addrKey(address.Addr()), true
 }
 
-// Header returns a key function for servers behind a proxy. The key is of the address in that header field. The proxy must set the field
-// itself and not pass it on from its client. Of a list the function takes the last address, which the nearest proxy has added. Without an
-// address the key is empty.
+// Header returns a key function for servers behind a proxy. The key is that of the address in the header field. The proxy must set the field itself and
+// not pass it on from its client. If the field is a list, the function takes the last address, which the nearest proxy has added. Without an address
+// the key is empty.
 func Header(name string) func(*http.Request) (string, bool) {
 	return func(r *http.Request) (string, bool) {
 		values := r.Header.Values(name)

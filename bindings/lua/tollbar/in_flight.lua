@@ -13,8 +13,8 @@ local ticket, word = ffi.new("tollbar_ticket[1]"), ffi.new("uint64_t[1]")
 
 local InFlight = {}
 
---- Takes a permit of the key, unless `limit` are in flight, and returns its ticket, or false. The limit may differ from call to call. If a process is
--- killed, its permits of a key are free again as soon as the key refuses another process. No call waits.
+--- Takes a permit of the key and returns its ticket. Returns false if `limit` permits of the key are in flight. Each call may give another limit. If a
+-- process is killed, its permits of a key stay in flight until the key refuses a request of another process. No call waits.
 --
 --     local ticket = uploads:acquire(user, 4)
 --     if not ticket then return too_many() end
@@ -51,7 +51,7 @@ function InFlight:count(key)
     return tonumber(word[0])
 end
 
---- Registers this process in the table now. Otherwise its first permit does that, by system calls.
+--- Registers this process in the table now, so that its first acquire makes no system calls for it.
 function InFlight:join()
     local code = lib.tollbar_in_flight_join(self.handle)
     if code ~= ALLOWED then
@@ -60,7 +60,7 @@ function InFlight:join()
     return true
 end
 
---- Ends this view, and releases all permits that this process still has.
+--- Closes this view, and releases all permits that this process acquired through it.
 function InFlight:close()
     lib.tollbar_in_flight_close(self.handle)
     self.handle = nil

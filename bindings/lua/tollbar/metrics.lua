@@ -13,8 +13,8 @@ assert(lib.TOLLBAR_METRICS_MOST == MOST)
 local from, length = ffi.new("tollbar_metrics_source[?]", MOST), ffi.new("size_t[1]")
 local room, lines = 0, nil
 
---- The metrics of limiters and tables, a table of names and what they name, as text: `metrics { api = limiter, logins = clients }`. The names
--- are the label `limit`. In nginx's `content_by_lua`: ngx.header.content_type = "text/plain; version=0.0.4"; ngx.print(tollbar.metrics(...)).
+--- Returns the metrics of limiters and tables as text: `metrics { api = limiter, logins = clients }`. Each name is the value of the label `limit`.
+-- In nginx's `content_by_lua`: ngx.header.content_type = "text/plain; version=0.0.4"; ngx.print(tollbar.metrics(...)).
 -- With `openmetrics` it is OpenMetrics 1.0.
 return function(sources, openmetrics)
     if type(sources) ~= "table" then

@@ -1,4 +1,4 @@
-/* Adaptive: a limit of what is in flight that follows the latency. */
+/* Adaptive: a limit on permits in flight that follows the latency. */
 
 #include "core.h"
 
@@ -74,7 +74,7 @@ static PyObject *adaptive_release(PyObject *self, PyObject *args) {
     return released(self, tollbar_adaptive_release(&of(self)->limit, ticket, outcome, latency));
 }
 
-/* The table that `object` is, open; or NULL with an exception. */
+/* Returns `object` as an open in-flight table, or NULL with an exception. */
 static const tollbar_in_flight *table_of(PyObject *self, PyObject *object) {
     if (PyObject_TypeCheck(object, of(self)->state->in_flight))
         return core_in_flight_handle(object);

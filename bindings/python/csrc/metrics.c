@@ -1,4 +1,4 @@
-/* Counts and sizes of limiters and tables for Prometheus. */
+/* The counters of limiters and tables as text for Prometheus. */
 
 #include "core.h"
 
@@ -44,7 +44,7 @@ PyObject *core_metrics(PyObject *module, PyObject *args) {
             return made;
         if (code != TOLLBAR_E_BUFFER_TOO_SMALL || length < capacity)
             return core_raise(state, code, NULL);
-        /* Numbers may grow between two calls. */
+        /* Counters may gain digits until the next call. */
         capacity = length + length / 8 + 1;
     }
 }

@@ -146,9 +146,7 @@ pub unsafe fn reference<'a, T>(at: *const T) -> Result<&'a T, i32> {
     }
 }
 
-/// Tells the compiler that the block which calls this is rare. It lays out the usual case without a taken branch there. That counts where
-/// callers cannot be predicted: a processor predicts from the branches that were last taken, and the fewer a call takes, the more calls it
-/// remembers.
+/// Tells the compiler that the block which calls this is rare, as `rarely` in crates/tollbar/src/sync.rs does: the usual case then takes no branch.
 #[cold]
 pub const fn rarely() {}
 
@@ -206,8 +204,8 @@ pub unsafe fn bytes<'a>(text: *const core::ffi::c_char, len: usize) -> Result<&'
     Ok(unsafe { core::slice::from_raw_parts(text.cast::<u8>(), len) })
 }
 
-/// Lets `write` fill the caller's buffer, puts a NUL behind the text, and its length to `length`, unless that is null. `write` returns the length
-/// that the whole text has. If the buffer is too small, `length` is written, and the result is an error.
+/// Lets `write` fill the caller's buffer, and writes a NUL behind the text and the text's length to `*length`, unless `length` is null. `write` returns
+/// the length of the whole text. If the buffer is too small, the call still writes `*length` and returns an error.
 ///
 /// # Safety
 /// `buffer` is null or has `capacity` writable bytes; `length` is null or writable.

@@ -1,4 +1,4 @@
-//! Checks of tables, and the ways in which a decision gets to its C caller: as a number, or in a `tollbar_decision`.
+//! Checks of tables. A C caller gets a decision as a number, or in full as a `tollbar_decision`.
 
 use super::boundary::*;
 use super::decision::tollbar_decision;

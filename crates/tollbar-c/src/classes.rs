@@ -10,7 +10,7 @@ use tollbar::decision::Decision;
 use tollbar::table::PolicyId;
 
 /// tollbar_limiter_check for a request that passes only if at least `reserve` permits are left after it. TOLLBAR_NEVER if the cost and the
-/// reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter that cannot keep a reserve.
+/// reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter without reserves (see above).
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn tollbar_limiter_check_leaving_at(
 }
 
 /// tollbar_table_check for a request that passes only if the key has at least `reserve` permits left after it. TOLLBAR_NEVER if the cost and
-/// the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH under a policy that cannot keep a reserve.
+/// the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH under a policy without reserves (see above).
 ///
 /// # Safety
 /// Pointers are NULL or as said.

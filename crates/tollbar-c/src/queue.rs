@@ -43,22 +43,22 @@ unsafe impl Growable for tollbar_queue_options {
 pub struct tollbar_queue_ticket {
     /// The number of the item: the first item of a queue has number 0.
     pub number: u64,
-    /// The items that were before it when it came. A cancelled item counts as long as an older item is in the queue.
+    /// The number of items before this one when it was offered. A cancelled item counts as long as an older item is in the queue.
     pub ahead: u64,
 }
 
 const _: () = assert!(size_of::<tollbar_queue_ticket>() == 16);
 
-/// The work of tollbar_queue_run: gets its context and an item.
+/// The function that tollbar_queue_run calls with its context and an item.
 pub type tollbar_queue_work = Option<unsafe extern "C" fn(context: *mut c_void, item: *mut c_void)>;
 
-/// Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so up to a burst more can be in it (a
-/// pacer: one more, and its slack; with `borrow` a burst and one more). `options` may be NULL. On success `*out` is to be freed with tollbar_queue_free.
+/// Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so more items can be in the queue: a burst for a token
+/// bucket (with `borrow` one more), and the slack and one more for a pacer. `options` may be NULL. The caller frees `*out` with tollbar_queue_free.
 ///
-/// The policy has a state of one word: every algorithm but sliding-window and sliding-log (TOLLBAR_E_NOT_ONE_WORD). It does not count
-/// refusals (TOLLBAR_E_OPTION_MISMATCH: `ban`, `count rejected`), because a caller that asks for an item too early is refused. The queue takes 16 bytes for
-/// each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or with
-/// the burst above 2^28.
+/// The policy must have a state of one word: sliding-window and sliding-log return TOLLBAR_E_NOT_ONE_WORD. It must not count refusals: `ban` and
+/// `count rejected` return TOLLBAR_E_OPTION_MISMATCH, because the policy refuses each caller that takes an item too early. The queue takes 16 bytes
+/// for each item that can be in it, rounded up to a power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the
+/// larger of burst and slack, and 1 add up to more than 2^28.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -102,8 +102,8 @@ pub unsafe extern "C" fn tollbar_queue_from_text(
     })
 }
 
-/// Frees a queue that no call is using. Items that are still in the queue are the caller's, who can take them with tollbar_queue_drain before.
-/// NULL is accepted and does nothing.
+/// Frees a queue that no call is using. It does not free the items that are still in the queue. The caller can take them with tollbar_queue_drain
+/// before. With NULL the call does nothing.
 ///
 /// # Safety
 /// `queue` is NULL or has not been freed.
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn tollbar_queue_offer_at(
     call(|| unsafe { offer(queue, ticket, |words| words.offer_at(now_ns, item as u64)) })
 }
 
-/// tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if as many callers sleep as may
+/// tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if `waiters` callers sleep already
 /// (tollbar_queue_options).
 ///
 /// # Safety
@@ -250,7 +250,8 @@ pub unsafe extern "C" fn tollbar_queue_cancel(
     })
 }
 
-/// Takes the oldest item without asking the policy: for a program that ends. TOLLBAR_YES: `*item` has it. TOLLBAR_NO: the queue is empty.
+/// Takes the oldest item at once, without the policy. A program that ends can empty a queue with it. TOLLBAR_YES: `*item` has the item. TOLLBAR_NO: the
+/// queue is empty.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -269,8 +270,8 @@ pub unsafe extern "C" fn tollbar_queue_drain(queue: *const tollbar_queue, item: 
     })
 }
 
-/// Refuses all offers from now on, and wakes all callers that sleep for room. Items that are in the queue stay, and can be taken. An offer
-/// of another thread that overlaps this call may still come in, so a program ends its producers before it trusts TOLLBAR_E_CLOSED.
+/// Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and callers can take them. An offer of another thread
+/// that overlaps this call may still succeed. So a program that relies on TOLLBAR_E_CLOSED must end its producers first.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -335,8 +336,8 @@ pub unsafe extern "C" fn tollbar_queue_run(
     })
 }
 
-/// Makes all calls of tollbar_queue_run return once the `work` that they are doing has returned, and calls that begin later at once. Items
-/// that are in the queue stay there. Any thread may call it, also from `work`. It does not wait.
+/// Makes all calls of tollbar_queue_run return after the call of `work` that they are in. Later calls of tollbar_queue_run return at once. Items in the
+/// queue stay there. Any thread may call it, also from `work`. The call does not wait.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -411,7 +412,7 @@ unsafe fn take(
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let (queue, out) = unsafe { (reference(queue)?, place(item)?) };
-    // Before the take: nothing comes after the closing.
+    // This is read before the take, because no item enters the queue after the closing.
     let closed = queue.words.is_closed();
     match take(&queue.words) {
         Some(word) => {

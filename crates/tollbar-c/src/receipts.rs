@@ -112,8 +112,8 @@ pub unsafe extern "C" fn tollbar_table_settle_at(
     call(|| unsafe { settle(table, receipt, cost, Some(now_ns), Refund::Safe, out) })
 }
 
-/// tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by refill. Unsafe for the
-/// limit: each receipt that was open for the refill of a burst may let one more burst pass.
+/// tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by refill. It may break the policy's
+/// bound: each receipt that stays open while the limit refills a burst may let one more burst pass.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -155,9 +155,10 @@ pub unsafe extern "C" fn tollbar_table_wait(
 /// none, because the later callers keep the departures that they were told. Permits that the limit has refilled meanwhile do not come back
 /// again. So a cancelled reservation never admits more than the limit.
 ///
-/// These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; fixed
-/// windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. Of a list each policy
-/// gets back what it has not refilled, in a table only the policy that refills faster; the number is that of the policy that got more back.
+/// These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; lifetime
+/// quotas; fixed windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. Of a list
+/// each policy gets back the permits that it has not refilled, in a table only the policy that refills faster. The number is that of the policy
+/// that got more back.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -36,15 +36,15 @@ fn waiters(asked: u32) -> u32 {
     }
 }
 
-/// The options that say nothing of the table itself.
+/// The options of this process's view, which are not part of the table.
 pub(super) struct Any {
     pub(super) trust: Trust,
     pub(super) waiters: u32,
     pub(super) hot_keys: u32,
 }
 
-/// What the options say if they ask for any existing table: if they are NULL, or have capacity 0 and no other field set that a table is
-/// made by. Otherwise `None`.
+/// The options of a call that opens any existing table: they are NULL, or have capacity 0 and no field of a new table. `None`: the options ask for a
+/// certain table.
 ///
 /// # Safety
 /// `options` is null or readable.

@@ -31,13 +31,13 @@ pub struct tollbar_limit {
     pub table: *const tollbar_table,
     /// The key of a table or an in-flight table.
     pub key: *const c_void,
-    /// Its bytes.
+    /// The number of the key's bytes.
     pub length: usize,
-    /// The permits asked for. Of an in-flight table it is 1.
+    /// The cost of the request in this limit. It must be 1 for an in-flight table.
     pub cost: u64,
     /// The number of the table's policy.
     pub policy: u32,
-    /// The most permits of the key in flight. Of a limiter or a table it is 0.
+    /// The most permits of the key in flight. It must be 0 for a limiter or a table.
     pub most: u32,
     /// The in-flight table, or NULL.
     pub in_flight: *const tollbar_in_flight,
@@ -55,8 +55,8 @@ pub struct tollbar_taken {
     pub verdict: u32,
     /// The smallest number of permits that a limit has left.
     pub remaining: u64,
-    /// The longest wait of all limits in nanoseconds: then the same request would be admitted if no other request came first. 0 if
-    /// it was admitted, TOLLBAR_NO_TIME if no wait would help.
+    /// The longest wait of all limits in nanoseconds, after which the same request would be admitted if no other request came first. 0 if the request
+    /// was admitted, TOLLBAR_NO_TIME if no wait would help.
     pub retry_after_ns: u64,
     /// Nanoseconds until all limits are as good as fresh if no other request comes first.
     pub reset_after_ns: u64,
@@ -168,8 +168,8 @@ unsafe fn take_two(first: &tollbar_limit, given: bool, now: u64) -> i32 {
     }
 }
 
-/// Charges two keys of a table. False: nothing has been charged, because the limits are others or wrong, or because the call needs more than a
-/// look at both.
+/// Charges two keys of a table. False: the call has charged nothing, because the limits are not two keys of one table, because one of them is invalid,
+/// or because the general call must decide.
 ///
 /// # Safety
 /// As [`take_two`].
@@ -218,7 +218,7 @@ unsafe fn take_under_two(table: &Table, under: Under<'_>, first: &Found<'_>, one
 /// The key of `limit` is NULL or as said.
 #[inline(never)]
 unsafe fn find<'a>(limit: &tollbar_limit, table: &'a Table, under: Under<'a>, now: u64) -> Option<Found<'a>> {
-    // The general call says what is wrong with the other fields.
+    // The general call returns the error for other invalid fields.
     let wrong = limit.limiter as usize | limit.in_flight as usize | limit.ticket as usize | limit.most as usize;
     if wrong != 0 || limit.key.is_null() || limit.length.wrapping_sub(1) >= KEY_MOST {
         return None;
@@ -228,7 +228,7 @@ unsafe fn find<'a>(limit: &tollbar_limit, table: &'a Table, under: Under<'a>, no
     table.find(under, key, now, limit.cost)
 }
 
-/// The longest keys of which a call without answers decides two at once.
+/// The most bytes of a key in [`take_two`].
 const KEY_MOST: usize = 16;
 
 /// # Safety
@@ -260,7 +260,7 @@ unsafe fn take(
     if count == 0 || count > LIMITS_MOST {
         return Err(TOLLBAR_E_LIMITS);
     }
-    // Checked first, so that a call that cannot write its answers charges nothing.
+    // The outputs are checked first, so that a call that cannot write them charges nothing.
     let size = if decisions.is_null() { 0 } else { size_at(decisions)? };
     if !out.is_null() {
         size_at(out)?;

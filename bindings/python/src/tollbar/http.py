@@ -1,13 +1,12 @@
-"""Header fields that tell a client about its limits, for any web framework; and what a client reads of them.
+"""HTTP header fields about limits: a server writes them in any web framework, and a client reads them.
 
     decision = table.check(user)
     limit = http.Limit("per-minute", "100/min burst 20", decision, table.more_after(decision, user))
     for name, value in http.fields([limit]):
         response.headers[name] = value
 
-A request that is admitted then has `RateLimit-Policy: "per-minute";q=100;w=60`, which is a hundred in sixty seconds, and
-`RateLimit: "per-minute";r=19;t=1`: nineteen are left, and there are more in a second. Times are rounded up, and `t` is never later than
-Retry-After.
+The answer to an admitted request then has `RateLimit-Policy: "per-minute";q=100;w=60`, which means 100 permits in 60 seconds, and
+`RateLimit: "per-minute";r=19;t=1`, which means that 19 permits are left and more in a second. Times are rounded up, and `t` is at most Retry-After.
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ _DRAFT = {None: 0, 6: 8, 7: 16, 11: 32}
 
 
 class Limit(NamedTuple):
-    """A limit of a request, as its client is told of it."""
+    """A limit of a request and its decision, for the fields that tell the client about it."""
 
     # Printable ASCII.
     name: str
     policy: str | Policy
     decision: Decision
-    # Until more permits are left: the more_after() of the table or the limiter.
+    # The time until more permits are left: the result of more_after() of the table or the limiter.
     more_after_ns: int | None = None
-    # Whose quota it is (`pk`). The client sees it. Draft 11 alone has it.
+    # The client or group whose quota it is (`pk`). Clients see it. Only draft 11 has it.
     partition: bytes = b""
 
 
 class Seen(NamedTuple):
-    """What a server says. None: it does not say it."""
+    """The limits that a server's header fields describe. None: no field gives the value."""
 
     # Permits per window.
     limit: int | None
     window_ns: int | None
     # The permits left.
     remaining: int | None
-    # Until more permits are left.
+    # The time until more permits are left.
     more_after_ns: int | None
-    # To wait before the next request.
+    # The time to wait before the next request.
     retry_after_ns: int | None
 
 
@@ -61,7 +60,7 @@ def fields(
     draft: Literal[6, 7, 11] | None = 11,
     time_ns: int | None = None,
 ) -> list[tuple[str, str]]:
-    """The header fields of 1 to 16 limits: names and values.
+    """Returns the header fields of 1 to 16 limits as names and values.
 
     A refusal has Retry-After. `legacy` adds X-RateLimit-Limit, -Remaining and -Reset, in seconds from now or since 1970. `draft` is the
     version of draft-ietf-httpapi-ratelimit-headers: 6 stands for 00 to 06, 11 for 08 to 11. The X-RateLimit- fields and drafts up to 7 have
@@ -83,7 +82,7 @@ def problem(limits: Iterable[Limit], status: int = 429) -> str:
 
 
 def read(fields: Mapping[str, str] | Iterable[tuple[str, str]], *, time_ns: int | None = None) -> Seen:
-    """What the header fields of a server's answer say, in any of the dialects that fields() writes. Malformed fields are ignored.
+    """Reads a server's limits from its answer's header fields, in any of the dialects that fields() writes. It ignores malformed fields.
 
     `time_ns` is the time of the answer since 1970, for dates; the system's clock if not given."""
     items = fields.items() if isinstance(fields, Mapping) else fields

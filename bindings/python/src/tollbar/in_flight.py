@@ -1,4 +1,4 @@
-"""InFlight: how many a key has open at one time, in memory that processes can share."""
+"""InFlight: a limit on the requests that a key has open at one time, in memory that processes can share."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class InFlight(_core.InFlight):
             ...
 
     `capacity` is the number of keys that can have permits in flight at one time, and `processes` the number of processes that have permits of
-    one key. With `shared=True` the processes that are forked later share the table. If a process is killed, its permits are free again
-    within a second. A forked child cannot release its parent's permits. Any number of threads may use one object at once. The object is a
-    context manager, too.
+    one key. With `shared=True` the processes that are forked later share the table. If a process is killed, its permits of a key stay in flight until
+    the key refuses a request of another process. A forked child cannot release its parent's permits. Any number of threads may use one object at
+    once. The object is a context manager, too.
     """
 
     __slots__ = ()
@@ -85,7 +85,7 @@ class InFlight(_core.InFlight):
         return super().__new__(cls, capacity or 0, processes, flags, mode, _FILE, path)
 
     def enter(self, key: _core.Key, limit: int) -> Permit:
-        """Returns a permit of the key, or a false one if `limit` are in flight. It never waits."""
+        """Returns a permit of the key, or a false one if `limit` permits of the key are in flight. It never waits."""
         return Permit(self, self.acquire(key, limit))
 
     def permit(self, ticket: int | None) -> Permit:

@@ -271,7 +271,7 @@ fn the_permit_of_a_dead_process_comes_back() {
 /// flight all the time.
 #[test]
 fn the_dead_are_cleaned_by_one_and_the_living_stay() {
-    // With a limit of 2 the dead one's permit is wanted, and with 3 nobody needs it.
+    // With a limit of 2 a process needs the dead process's permit. With 3 none does.
     for (state, limit) in [(State::Live, 2), (State::Cleaning, 2), (State::Dead, 2), (State::Dead, 3)] {
         let executions = explore(2, move || {
             let world = World::new();

@@ -55,7 +55,7 @@ pub enum Refusal {
     Limit,
     /// No slot of the key's window is free: the table's capacity is too small.
     Full,
-    /// [`OWNERS_MOST`] owners use the table, or this process's number is above [`PROCESS_MOST`].
+    /// [`OWNERS_MOST`] owners use the table, or this process's number is 2^22 or more.
     OwnersFull,
 }
 

@@ -130,8 +130,7 @@ impl<S> Changes<S> {
 }
 
 impl Changes<State> {
-    /// Replaces the current state, which is `first` if no change came before, by a state of `policy`. `now` is called after the state was
-    /// read.
+    /// Replaces the current state, which is `first` if no change came before, by a state of `policy`. The call reads the state before it calls `now`.
     #[inline(never)]
     pub(super) fn change(
         &self,
@@ -169,7 +168,7 @@ impl Changes<State> {
         }
     }
 
-    /// A state of that policy that no other change uses.
+    /// Returns a state of `policy` that no other change uses, and makes one if there is none.
     fn claim(&self, policy: &Policy) -> Result<*mut Changed<State>, PolicyError> {
         for node in self.nodes().filter(|node| node.policy == *policy) {
             if node.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -216,7 +215,7 @@ impl<S> Drop for Changes<S> {
     }
 }
 
-/// Charges `new` with the debt of `old`. Calls may use both meanwhile: `new` by calls that began when it was last the current state.
+/// Charges `new` with the debt of `old`. Other calls may use both meanwhile. They use `new` if they began when it was the current state before.
 fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
     if let (State::Cell(old), State::Cell(new)) = (old, new) {
         let word = old.word();

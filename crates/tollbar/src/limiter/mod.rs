@@ -349,9 +349,10 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// Takes back up to `permits` unused permits of an earlier charge, without those that the limiter has regained by refill since the
     /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the number that it took back.
     ///
-    /// The caller gives back a charge once. Gcra without `borrow` and `ban` gives back, unless the limiter's threads have credit. So do fixed
-    /// windows and interval with `anchor first`, in the charge's window, and weighted windows, in that window and the next. Of a list each policy
-    /// takes back what it has not refilled, and the number is that of the policy that took more.
+    /// The caller must give back a charge only once. These algorithms take permits back, and the others take none: gcra without `borrow` and `ban`,
+    /// unless the limiter's threads have credit; lifetime quotas; fixed windows and interval with `anchor first`, in the charge's window; weighted
+    /// windows, in that window and the next. Of a list each policy takes back the permits that it has not refilled, and the number is that of the
+    /// policy that took more.
     ///
     /// ```
     /// use tollbar::algorithm::Charge;

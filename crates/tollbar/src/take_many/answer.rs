@@ -37,7 +37,7 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
         decisions.fill(UNLIMITED);
     }
     for part in parts {
-        // A limit that refused its charge may have room again by now. Its refusal is the decision.
+        // A limit that refused its charge may have permits again now. The decision is still its refusal.
         let refused = part.decision.filter(|decision| !decision.is_allowed());
         let Some(decision) = refused.or_else(|| part.peek()) else { continue };
         if let Some(decisions) = &mut decisions {
@@ -53,13 +53,13 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
             target = &part.target;
         }
     }
-    // All limits admit the request by now, though one of them refused it before.
+    // One limit refused the request, and now all limits would admit it.
     let taken = all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
     target.count(taken.decision.verdict);
     taken
 }
 
-/// The common answer of both. `binds`: the second is the binding one.
+/// The common answer of `all` and `one`. `binds`: `one` is the binding limit.
 fn sum(all: Taken, one: Taken, binds: bool) -> Taken {
     let (binding, a, b) = (if binds { one } else { all }, all.decision, one.decision);
     let decision = Decision {
@@ -73,6 +73,6 @@ fn sum(all: Taken, one: Taken, binds: bool) -> Taken {
 
 /// The decision without a limit, and the answer to an admission if the caller wants the verdict only.
 const UNLIMITED: Decision = Decision::admitted(u64::MAX);
-/// A refusal whose cause is over by now.
+/// A refusal whose cause is over: the permits are back.
 const PASSED_REFUSAL: Decision =
     Decision { verdict: Verdict::Denied, reason: Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0, bound: 0 };

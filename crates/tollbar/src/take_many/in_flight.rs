@@ -6,7 +6,7 @@ use crate::in_flight::{Refusal, Ticket};
 use crate::units::NEVER;
 use core::cell::Cell;
 
-/// A key of an in-flight table, its limit, and where the caller wants the ticket.
+/// A key of an in-flight table, its limit, and the place for the ticket.
 #[derive(Clone, Copy)]
 pub(super) struct Seat<'a> {
     pub(super) table: &'a dyn AnyInFlight,

@@ -1,24 +1,24 @@
-//! Several limits in one request: one for the user and one for the address, one a second and one a day.
+//! Several limits in one request: for example one for the user and one for the address, or one a second and one a day.
 //!
-//! # What holds
+//! # The guarantee
 //!
 //! *A call charges all of its limits or none, and no limit ever admits more than its bound.* There are two exceptions to "none". A call
 //! that loses a race has charged some limits before another one refuses. It returns these permits, without those that the limits have
 //! refilled meanwhile. Until then these limits may refuse other requests. And if a process is killed between two charges, the charges that
 //! it made stay until the limits have refilled them.
 //!
-//! # How
+//! # The steps of a call
 //!
-//! 1. The call merges limits that are the same: one part has their costs together.
+//! 1. The call merges limits that are the same, and adds up their costs.
 //! 2. It peeks at the limits in turn and writes nothing. If a limit refuses, the call charges none. That limit records the refusal, as a
 //!    check would: some policies count refusals, and a bucket with `init` begins to fill.
 //! 3. It charges the limits in an order that is the same for all calls: the limit that refills a permit fastest comes first. So two calls
 //!    that race for the same limits meet at the first of them, and one of the two passes. If a limit refuses now because another call was
 //!    faster, the call returns its earlier charges, as far as [`GiveBack`](crate::algorithm::GiveBack) allows.
 //!
-//! Limits that cannot take permits back come last, and the last limit is never charged for a request that another limit refuses: beside
-//! `10/s`, `1/day` keeps its permit. If there are two limits that cannot take permits back (sliding windows, logs, tables whose threads
-//! have had credit, …), the first of them stays charged when the call loses a race for the second.
+//! Limits that cannot take permits back come last ([`Limiter::give_back`] and [`Table::give_back`] list them). The last limit is never charged for a
+//! request that another limit refuses: beside `10/s`, `1/day` keeps its permit. If two limits of a request cannot take permits back, the first of
+//! them stays charged when the call loses a race for the second.
 //!
 //! A limit may also be a permit in flight ([`Limit::InFlight`]): "10/s, and at most 4 at one time". The call acquires it before it charges
 //! any rate. If a rate refuses, the call releases the permit. If the in-flight limit refuses, no rate is charged.
@@ -98,7 +98,7 @@ pub trait AnyInFlight: Sync {
     fn acquire(&self, key: &[u8], limit: u32) -> Result<Ticket, Refusal>;
     /// Releases a permit.
     fn release(&self, ticket: Ticket) -> bool;
-    /// The number of permits of a key in flight. If that is `limit` or more, permits of owners that have ended are not among them.
+    /// The number of permits of a key in flight. If that is `limit` or more, permits of ended owners do not count.
     fn in_flight(&self, key: &[u8], limit: u32) -> u64;
     /// The key's place in the order in which all processes acquire permits of this table.
     fn rank(&self, key: &[u8]) -> u64;
@@ -126,15 +126,16 @@ impl AnyInFlight for InFlight {
 /// One limit of a request, and the cost of the request there.
 #[derive(Clone, Copy)]
 pub enum Limit<'a> {
-    /// Admits every request, for callers some of whose limits are optional.
+    /// No limit: it admits every request. A caller with optional limits can use it in place of one that is off.
     Unlimited,
     /// A limiter.
     Limiter(&'a dyn AnyLimiter, u64),
     /// A key under a policy of a table.
     #[cfg(not(loom))]
     Key(&'a Table, PolicyId, &'a [u8], u64),
-    /// One permit of a key of an in-flight table, of which at most so many are in flight. If the call admits the request, the cell gets the
-    /// permit's ticket, which the caller releases. Otherwise the cell stays as it was. A key that is named twice takes two permits.
+    /// One permit of a key of an in-flight table: the table, the key, the most permits of the key in flight, and a cell. If the call admits the request,
+    /// it stores the permit's ticket in the cell, and the caller releases it. Otherwise the cell does not change. A key that is named twice takes two
+    /// permits.
     InFlight(&'a dyn AnyInFlight, &'a [u8], u32, &'a Cell<Ticket>),
 }
 
@@ -234,8 +235,7 @@ pub fn take_many_at(limits: &[Limit<'_>], now: u64) -> Result<Taken, ManyError> 
 }
 
 /// [`take_many`] or, with a time, [`take_many_at`], with the decision of each limit in `decisions[i]`. If the request is refused, each
-/// limit gives the decision that it would make alone. Without `decisions` the answer has a verdict and a reason only, and an admission is
-/// cheaper.
+/// limit gives the decision that it would make alone. Without `decisions` only the answer's verdict and reason are valid, and an admission is cheaper.
 ///
 /// # Errors
 /// Those of [`take_many`].

@@ -138,8 +138,8 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Records the refusal that the peek has found: a bucket with `init` begins to fill, and some policies count it. If the limit admits
-    /// the cost by now, because of a reset or another thread, the charge goes back.
+    /// Records the refusal that the peek has found: a bucket with `init` begins to fill, and some policies count refusals. If the limit now admits the
+    /// cost, because of a reset or another thread, the call gives the charge back.
     #[inline(never)]
     pub(super) fn refuse(&mut self) {
         // The peek would have returned an error.

@@ -12,7 +12,7 @@
  *
  *   - Up to `overrides` keys of a table may have one (tollbar_table_options; 32 bytes each). Equal overrides share one of the table's
  *     255 versions of policies. So many keys may have one of a few contracts, and some 250 contracts may differ.
- *   - In any interval a key is admitted at most the sum of the bounds of all policies that it was under in that interval.
+ *   - In any interval a key gets at most the sum of the bounds of all policies that it was under in that interval.
  *   - A receipt (tollbar_table_take) from before a change gives nothing back after it. Credit of hot keys is void after any change.
  *   - While a table has no override, overrides cost nothing. While it has some, every request looks its key up in them. */
 

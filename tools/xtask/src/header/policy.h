@@ -7,21 +7,21 @@
  *
  *     10 per 2 minutes        10/s; 1000/day        500/forever
  *
- * PERIOD is `s min h day week` or a number with one of these or with `ns us ms`. Longer names such as `minutes` are taken, too, and `per`
- * for the `/`. `forever` makes a quota, of which no permit comes back. Without `algo` it is gcra.
+ * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minutes` mean the same, and so does `per`
+ * for the `/`. `forever` makes a quota, which refills no permit. Without `algo` the algorithm is gcra.
 @ALGORITHM_NAMES@
  *
  * Options, in any order, each with the algorithms that have it:
  *
 @ALGORITHM_OPTIONS@
  *
- * Two policies joined by `;` are a list: "10/s; 1000/day" admits a request if both do, and then charges both, or neither. The answer has the
- * longest wait and the fewest permits left, and `bound` says which policy that is. A list is one policy in every call that takes one, with one
- * state word, so both are charged by one compare-and-swap. Both must be gcra without `init`, `borrow` and `ban`, and of one unit. The word
- * counts time in steps, of which each permit's time is a multiple: 10 ms for "10/s; 1000/day". The list never admits what one of its policies
- * would refuse. A bucket that has been full counts from the end of the running step, so a permit may come back up to a step later than by
- * the policy alone. Where the word has no room for steps of half a permit's time, as for "100/s; 1000000/day", the list is refused with
- * TOLLBAR_E_LIST. Then make a limiter or a table's policy of each, and use tollbar_take_many.
+ * Two policies joined by `;` are a list. "10/s; 1000/day" admits a request if both policies do. An admission charges both, and a refusal charges
+ * neither. The answer has the longest wait and the fewest permits left, and `bound` is the index of the policy that decided it. A list is one
+ * policy in every call, with one state word, so one compare-and-swap charges both. Both must be gcra without `init`, `borrow` and `ban`, and of
+ * one unit. The word counts time in steps that divide each policy's time per permit: 10 ms for "10/s; 1000/day". The list never admits a request
+ * that one of its policies would refuse. A bucket that has been full counts from the end of the running step, so a permit may come back up to a
+ * step later than under the policy alone. A word with too few bits for steps of half a permit's time, as for "100/s; 1000000/day", makes the list
+ * an error, TOLLBAR_E_LIST. Then make a limiter or a table's policy of each of the two, and use tollbar_take_many.
  *
  * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
  * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.

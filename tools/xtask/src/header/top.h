@@ -38,10 +38,10 @@
  * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error, so
  *      `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call that answers
  *      a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call returns 0 or an error.
- * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. Four outputs are also written on
- *      failure: the tollbar_policy_error of a text, the column of tollbar_lease_client_new, the length of
- *      tollbar_policy_spec_print on TOLLBAR_E_BUFFER_TOO_SMALL, and the health that tollbar_table_validate and
- *      tollbar_table_repair report with TOLLBAR_E_SLOTS_INVALID. An output may be NULL where the call says so.
+ * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. These outputs are also written on
+ *      failure: the tollbar_policy_error of a text, the column of tollbar_lease_client_new, the length of a text on
+ *      TOLLBAR_E_BUFFER_TOO_SMALL, and the health that tollbar_table_validate and tollbar_table_repair report with
+ *      TOLLBAR_E_SLOTS_INVALID. An output may be NULL where the call says so.
  * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's time, and the
  *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before.
  *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies

@@ -13,14 +13,17 @@ impl Table {
     /// Gives up to `permits` unused permits of an earlier charge back to `key`, without those that the key has regained by refill since the
     /// charge ([`GiveBack`] says why no more is safe). Returns the number that went back.
     ///
-    /// The caller must give back a charge only once. Gcra without `borrow` and `ban` gives permits back, but not at the few rates whose nanosecond is
-    /// more than 3 units of the state, such as 7 a second. Fixed windows and interval with `anchor first` give back in the charge's window, weighted
-    /// windows in the next one, too. Of a list only the policy that refills faster gets permits back, because the slot's time may not become
-    /// earlier; the return value is of that policy. The other algorithms give nothing back. Once a thread has had credit under a policy
-    /// ([`Options::hot_keys`](crate::table::Options)), that policy gives nothing back. A key that is not in the table gets nothing back.
-    /// If a key is reset or evicted between the charge and this call, the call may lower a debt that the key has made since.
-    /// If the key has come under a policy that refills more slowly since the charge, the call may return permits that the former policy has
-    /// refilled. A receipt ([`Table::take`]) knows its policy and returns none then.
+    /// The caller must give back a charge only once. These algorithms give permits back, and the others give none:
+    ///
+    /// - Gcra without `borrow` and `ban`, except at the few rates whose nanosecond is more than 3 units of the state, such as 7 a second.
+    /// - Lifetime quotas.
+    /// - Fixed windows and interval with `anchor first`, in the charge's window. Weighted windows, in that window and the next.
+    /// - Of a list only the policy that refills faster, because the slot's time may not become earlier. The return value is of that policy.
+    ///
+    /// Once a thread has had credit under a policy ([`Options::hot_keys`](crate::table::Options)), that policy gives nothing back. A key that is not in
+    /// the table gets nothing back. If a key is reset or evicted between the charge and this call, the call may lower a debt that the key has made
+    /// since. If the key has come under a policy that refills more slowly since the charge, the call may return permits that the former policy has
+    /// refilled. A receipt ([`Table::take`]) has its policy and returns none then.
     ///
     /// A key that got permits back may keep its slot for up to one more refill of the burst.
     ///

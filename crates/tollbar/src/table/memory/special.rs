@@ -4,9 +4,9 @@
 //! changes of overrides 32 : overrides 20 : exempt keys 12
 //! ```
 //!
-//! A count is never less than there are. It is raised before a key is stored, and lowered after the key is removed. If a process is killed
-//! in between, requests look in vain until [`Table::repair`](crate::table::Table::repair). Both counts are 0 in most tables, and one load
-//! says so.
+//! A count is never too low. A call raises it before it stores a key, and lowers it after it has removed the key. If the process is killed in between,
+//! the count stays too high, and requests make a lookup that finds nothing, until [`Table::repair`](crate::table::Table::repair). In most tables
+//! both counts are 0, which a request learns by one load.
 
 use super::error::TableError;
 use crate::sync::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ const COUNT_BITS: u32 = 32;
 const EXEMPT_MOST: u64 = (1 << EXEMPT_BITS) - 1;
 const OVERRIDES: u64 = (1 << COUNT_BITS) - 1 - EXEMPT_MOST;
 
-/// How often a call tries again. A count fails so often only in damaged memory; a count that is too high makes requests look in vain.
+/// The most attempts to change a count. Only in damaged memory so many fail. Then the count may stay too high, which costs requests a lookup.
 const TRIES: u32 = 10_000;
 
 /// One exempt key.
@@ -60,13 +60,13 @@ impl Special {
         (self.0 & OVERRIDES) >> EXEMPT_BITS
     }
 
-    /// The word: that of [`Special::changes`] if there are none of either.
+    /// The word. If both counts are 0, it equals [`Special::changes`].
     #[inline(always)]
     pub(crate) const fn word(self) -> u64 {
         self.0
     }
 
-    /// A number that each change of an override makes another, in the upper half of a word.
+    /// The number of changes of overrides, in the upper half of a word. Each change raises it.
     #[inline(always)]
     pub(crate) const fn changes(self) -> u64 {
         self.0 >> COUNT_BITS << COUNT_BITS
@@ -80,13 +80,13 @@ impl SpecialCounts {
         SpecialCounts(AtomicU64::new(0))
     }
 
-    /// The counts. Acquire: what was stored before a count was raised or a change counted.
+    /// The counts. Acquire: the caller sees every write that came before a raised count or a counted change.
     #[inline(always)]
     pub(crate) fn read(&self) -> Special {
         Special(self.0.load(Ordering::Acquire))
     }
 
-    /// Counts a change of an override, and a further one unless there are `most`.
+    /// Counts one more override and one change, unless there are `most` overrides.
     pub(crate) fn count_override(&self, most: u64) -> Result<(), TableError> {
         self.count(OVERRIDE + CHANGE, |seen| seen.overrides() < most.min(OVERRIDES_MOST)).ok_or(TableError::Overrides)
     }
@@ -96,14 +96,14 @@ impl SpecialCounts {
         self.count(EXEMPT_KEY, |seen| seen.0 & EXEMPT_MOST != EXEMPT_MOST).ok_or(TableError::Exempt)
     }
 
-    /// Counts a change of an override that stays.
+    /// Counts a change. The number of overrides stays.
     pub(crate) fn count_change(&self) {
         self.0.fetch_add(CHANGE, Ordering::SeqCst);
     }
 
-    /// Counts one `of` less; of an override, this is a change, too.
+    /// Counts one exempt key or one override less. The end of an override is also a change.
     pub(crate) fn count_less(&self, of: u64) {
-        // Of damaged memory a count may not go below 0.
+        // In damaged memory the count may be too low. It must not go below 0.
         let (by, mask) = if of == OVERRIDE { (CHANGE - OVERRIDE, OVERRIDES) } else { (of.wrapping_neg(), EXEMPT_MOST) };
         let _ = self.count(by, |seen| seen.0 & mask != 0);
     }
