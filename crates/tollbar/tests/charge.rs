@@ -1,10 +1,14 @@
 //! Charges without asking: how far each algorithm goes into debt, when the debt is paid, and how many permits it returns as the rest.
 
 mod common;
+mod oracle;
 
 use common::*;
+use oracle::pairs::Two;
+use oracle::{Model, Side, Q};
+use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::{Algorithm, Rule};
-use tollbar::table::{Missing, OnFull, Options, PolicyId, Table, TableError};
+use tollbar::table::{Missing, OnFull, Options, PolicyId, Refund, Table, TableError};
 use tollbar::{Limiter, Shared, Verdict, NEVER};
 
 const NOW: u64 = 1_000 * SEC;
@@ -124,6 +128,82 @@ fn after_the_last_time_nothing_is_charged() {
             assert_eq!((rule.charge(0, now, 5).rest, rule.charge(0, now, 5).next), (5, None), "{text}");
         }
     }
+}
+
+/// A list charges each of its policies as far as that has room, also beside bookings. The rest is what one of them could not take.
+#[test]
+fn a_list_charges_each_of_its_policies() {
+    let later = NOW + HOUR;
+    // 15 permits of the second are booked, three bursts. The day has 85 left, and the charge takes them all.
+    let limiter = limiter("5/s; 100/day");
+    let table = Table::private(&Options::new(1), &[policy("5/s; 100/day")]).expect("a table");
+    for _ in 0..3 {
+        assert!(limiter.reserve_at(NOW, 5, NEVER).is_ok());
+        assert!(table.try_reserve(PolicyId::FIRST, b"k", NOW, 5, NEVER).expect("a table").is_ok());
+    }
+    assert_eq!(limiter.charge_at(NOW, 85), 85, "the second took none");
+    assert_eq!(table.charge_at(PolicyId::FIRST, b"k", NOW, 85), 85);
+    // In an hour the day refills four.
+    assert_eq!(limiter.shared().peek_at(later, 1).remaining, 4);
+    assert_eq!(table.peek_at(PolicyId::FIRST, b"k", later, 1).remaining, 4);
+    // A receipt that is settled above its estimate charges in the same way.
+    let receipt = table.take_at(PolicyId::FIRST, b"r", NOW, 1).expect("a table").1.expect("a receipt");
+    assert_eq!(
+        table.settle_at(&receipt, NOW, 100, Refund::Safe).expect("a table").rest,
+        90,
+        "the second has room for 9 more"
+    );
+    assert_eq!(table.peek_at(PolicyId::FIRST, b"r", later, 1).remaining, 4);
+}
+
+/// Random requests, bookings and charges of lists against two exact buckets, of which each is charged by itself.
+#[test]
+fn the_charges_of_a_list_are_those_of_two_buckets() {
+    let mut beside = 0;
+    for list in [
+        "10/s; 1000/day",
+        "5/min; 100/h",
+        "2/s burst 100; 5/min burst 3",
+        "3/7s burst 2; 7/333s",
+        "30/s burst 1; 1000/h burst 2",
+        "10/s burst 2; 50/s burst 100",
+    ] {
+        let (policy, mut rng) = (policy(list), Rng(list.len() as u64));
+        let pair = Pair::new(&policy).expect(list);
+        let (nanos, per) = pair.step_length();
+        for _ in 0..rounds(300) {
+            let (mut state, mut now) = (0, DAY + rng.below(DAY));
+            let mut model = Two::new(&policy, Q::new(nanos.into(), per.into()));
+            for _ in 0..20 {
+                let cost = rng.within(1, model.most());
+                match rng.below(3) {
+                    0 => {
+                        let step = pair.step(state, now, cost);
+                        model.settle(now, cost, step.verdict == Verdict::Allowed);
+                        state = step.next.unwrap_or(state);
+                    }
+                    1 => {
+                        if let Some(booked) = pair.reserve(state, now, cost) {
+                            assert_eq!(model.book(now, cost), booked.at, "{list}");
+                            state = booked.next;
+                        }
+                    }
+                    _ => {
+                        let cost = rng.within(1, 4 * cost) * [1, 40][rng.below(2) as usize];
+                        let charged = pair.charge(state, now, cost);
+                        assert_eq!(charged.rest, model.charge(now, cost), "{list}: {cost} at {now}");
+                        assert!(pair.expires_at(charged.next.unwrap_or(state)) >= pair.expires_at(state), "{list}");
+                        beside += u32::from(charged.rest == cost && charged.next.is_some());
+                        state = charged.next.unwrap_or(state);
+                    }
+                }
+                assert_eq!(pair.available(state, now), model.remaining(now, Side::Exact), "{list} at {now}");
+                assert_eq!(pair.admits_at(state, now, 1), model.admits_at(now, 1, Side::Exact), "{list} at {now}");
+                now += rng.below(pair.admits_at(state, now, 1) - now + SEC);
+            }
+        }
+    }
+    assert!(beside > 100, "{beside} charges found room in one of two policies");
 }
 
 #[test]

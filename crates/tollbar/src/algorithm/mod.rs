@@ -212,6 +212,7 @@ pub trait Algorithm: Copy + Send + Sync {
     /// the algorithm can hold one. The call returns the rest and does not charge it.
     ///
     /// - Token buckets (gcra, interval) hold a debt of one burst below empty: later requests wait until it is paid.
+    /// - A list: each bucket by itself. The rest is what one of them could not take.
     /// - Pacer: one largest cost more than a take could charge. Gcra with `borrow`: as much as the word can hold.
     /// - Warm-up: up to the largest cost at once, unless the state already owes more than that costs.
     /// - Windows and quotas count up to their limit.

@@ -340,20 +340,22 @@ impl Algorithm for Pair {
         None
     }
 
-    /// Charges up to a debt of one burst in each bucket.
+    /// Charges each bucket up to a debt of one burst. The rest is what one of them has no room for: bookings may have filled one, and not the
+    /// other.
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         if cost == 0 || now > LAST {
             return Charged::none(cost);
         }
         let (tats, clock) = (self.unpack(state), self.steps.clock(now));
-        let room = self.fast.chargeable(tats.fast, clock).min(self.slow.chargeable(tats.slow, clock));
-        match cost.min(room) {
-            0 => Charged::none(cost),
-            permits => {
-                let next = self.pack(self.charged_at(tats, clock.up, permits));
-                Charged { next: Some(next), rest: cost - permits }
-            }
+        let fast = cost.min(self.fast.chargeable(tats.fast, clock));
+        let slow = cost.min(self.slow.chargeable(tats.slow, clock));
+        if fast == 0 && slow == 0 {
+            return Charged::none(cost);
         }
+        let slow_tat = tats.slow.max(clock.up).wrapping_add(self.slow.charge(slow));
+        // If the slow bucket has no room for the cost, the word may have none for all that the fast one could take.
+        let fast_tat = tats.fast.max(clock.up).wrapping_add(self.fast.charge(fast)).min(slow_tat);
+        Charged { next: Some(self.pack(Tats { fast: fast_tat, slow: slow_tat })), rest: cost - fast.min(slow) }
     }
 
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {

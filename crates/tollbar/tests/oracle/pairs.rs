@@ -44,6 +44,40 @@ impl Two {
         floor(&(ahead / self.permits(bucket, 1)))
     }
 
+    fn start(&self, now: u64) -> Q {
+        if self.step == q(0) {
+            q(now)
+        } else {
+            (q(now) / &self.step).ceil() * &self.step
+        }
+    }
+
+    /// Charges each bucket as far as two bursts beyond the present, and returns the permits that one of them could not take.
+    pub fn charge(&mut self, now: u64, cost: u64) -> u64 {
+        let start = self.start(now);
+        let taken = [0, 1].map(|n| {
+            let room = &start + self.permits(n, self.rates[n].burst) * q(2) - self.base(n, &start);
+            cost.min(floor(&(max(room, q(0)) / self.permits(n, 1))))
+        });
+        if taken != [0, 0] {
+            for (n, taken) in taken.into_iter().enumerate() {
+                self.full_at[n] = self.base(n, &start) + self.permits(n, taken);
+            }
+            // A word holds no time of the fast bucket after that of the slow one.
+            let slow = usize::from(self.permits(1, 1) >= self.permits(0, 1));
+            let latest = self.full_at[slow].clone();
+            self.full_at[1 - slow] = latest.min(self.full_at[1 - slow].clone());
+        }
+        cost - taken[0].min(taken[1])
+    }
+
+    /// Takes permits for the first instant at which both buckets have them.
+    pub fn book(&mut self, now: u64, cost: u64) -> u64 {
+        let at = self.admits_at(now, cost, Side::Exact);
+        self.settle(at, cost, true);
+        at
+    }
+
     /// Which of the two binds.
     pub fn bound(&self, verdict: Verdict, now: u64, cost: u64) -> u32 {
         let second = match verdict {
@@ -74,7 +108,7 @@ impl Model for Two {
         if !passed {
             return;
         }
-        let start = if self.step == q(0) { q(now) } else { (q(now) / &self.step).ceil() * &self.step };
+        let start = self.start(now);
         for n in 0..2 {
             self.full_at[n] = self.base(n, &start) + self.permits(n, cost);
         }
