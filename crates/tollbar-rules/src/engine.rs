@@ -1,0 +1,399 @@
+//! Rules in force: one decision on one request, and the reload of the file.
+
+use crate::file::Format;
+use crate::load::{LoadError, Stamp};
+use crate::request::Field;
+use crate::rule::{Missing, Refusal};
+use crate::set::{Home, Part, Set};
+use crate::store::{Reloaded, Store};
+use arc_swap::{ArcSwap, Guard};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tollbar::table::{Missing as TableMissing, Options as TableOptions, Table};
+use tollbar::take_many::{take_all, Limit, ManyError, LIMITS_MOST};
+use tollbar::{Decision, Reason, Verdict};
+
+/// The options of [`Rules::open`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many keys can have a debt at one time. A key counts once for each of its limits.
+    pub keys: u64,
+    /// The states are in memory that this process shares with the processes that it forks later. Then only this process can reload.
+    pub shared: bool,
+    /// The seed of the tables' hash. `None` is a random seed.
+    pub seed: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { keys: 100_000, shared: false, seed: None }
+    }
+}
+
+/// Rules in force. Any number of threads may check requests while another one reloads.
+///
+/// ```
+/// use tollbar_rules::{Field, Format, Options, Rules};
+///
+/// let rules = Rules::from_text("
+/// version = 1
+/// [route.login]
+/// path = '/login'
+/// method = 'POST'
+/// limit = '2/min'
+/// status = 429
+/// body = 'too many logins'
+/// ", Format::Toml, &Options::default())?;
+/// let request: Vec<Field> =
+///     [(":method", "POST"), (":path", "/login"), (":address", "192.0.2.1")].iter().map(|(n, v)| Field::from((*n, *v))).collect();
+/// assert!(rules.check(&request)?.is_allowed());
+/// assert!(rules.check(&request)?.is_allowed());
+/// let refused = rules.check(&request)?;
+/// assert_eq!((refused.rule(), refused.status(), refused.body()), (Some("login"), 429, "too many logins"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Rules {
+    /// The set in force. Readers take it without a lock, and a reload replaces it as a whole.
+    set: ArcSwap<Set>,
+    /// The table of all rules, which `store` has too.
+    table: Arc<Table>,
+    /// Taken by reloads and statistics only.
+    store: Mutex<Store>,
+    path: Option<PathBuf>,
+    stamp: Mutex<Option<Stamp>>,
+    /// The process that made a shared table.
+    owner: Option<u32>,
+}
+
+/// The decision on a request.
+#[derive(Debug)]
+pub struct Answer {
+    set: Guard<Arc<Set>>,
+    decision: Decision,
+    /// The number of the binding rule.
+    rule: Option<usize>,
+}
+
+impl Rules {
+    /// Reads the rules file and puts its rules in force. A name that ends in `.yaml`, `.yml` or `.json` is YAML, any other is TOML.
+    ///
+    /// # Errors
+    /// [`LoadError`]: the file cannot be read, has problems, or no table can be made for it.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Rules, LoadError> {
+        let path = path.as_ref();
+        let (text, stamp) = crate::load::text(path)?;
+        let mut rules = Rules::of(&text, Format::of(path), path, options)?;
+        (rules.path, rules.stamp) = (Some(path.to_owned()), Mutex::new(stamp));
+        Ok(rules)
+    }
+
+    /// Puts the rules of a text in force.
+    ///
+    /// # Errors
+    /// As [`Rules::open`].
+    pub fn from_text(text: &str, format: Format, options: &Options) -> Result<Rules, LoadError> {
+        Rules::of(text, format, Path::new("rules"), options)
+    }
+
+    fn of(text: &str, format: Format, name: &Path, options: &Options) -> Result<Rules, LoadError> {
+        let file = crate::load::parse(text, format, name)?;
+        let mut table = TableOptions::new(options.keys);
+        table.missing = TableMissing::Report;
+        table.seed = options.seed;
+        let wrong = |error| LoadError::table(name, error);
+        let mut store = Store::open(&table, options.shared).map_err(wrong)?;
+        let (set, _) = store.change(file, None).map_err(wrong)?;
+        Ok(Rules {
+            set: ArcSwap::from_pointee(set),
+            table: Arc::clone(store.table()),
+            store: Mutex::new(store),
+            path: None,
+            stamp: Mutex::new(None),
+            owner: options.shared.then(std::process::id),
+        })
+    }
+
+    /// Decides on a request by the tables' clock.
+    ///
+    /// # Errors
+    /// [`ManyError`]: a table is damaged. Nothing has been charged, and the caller says whether the request passes.
+    pub fn check(&self, request: &[Field<'_>]) -> Result<Answer, ManyError> {
+        self.decide(request, None)
+    }
+
+    /// [`Rules::check`] at the caller's time, on the scale of [`Rules::now`].
+    ///
+    /// # Errors
+    /// As [`Rules::check`].
+    pub fn check_at(&self, request: &[Field<'_>], now: u64) -> Result<Answer, ManyError> {
+        self.decide(request, Some(now))
+    }
+
+    /// The time of the tables' clock, in nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.table.now()
+    }
+
+    /// The set of rules in force.
+    pub fn set(&self) -> Arc<Set> {
+        self.set.load_full()
+    }
+
+    fn decide(&self, request: &[Field<'_>], now: Option<u64>) -> Result<Answer, ManyError> {
+        let set = self.set.load();
+        let mut keys = KEYS.take();
+        keys.clear();
+        let decided = self.decide_by(&set, request, now, &mut keys);
+        KEYS.set(keys);
+        decided.map(|(decision, rule)| Answer { set, decision, rule })
+    }
+
+    fn decide_by(
+        &self,
+        set: &Set,
+        request: &[Field<'_>],
+        now: Option<u64>,
+        keys: &mut Vec<u8>,
+    ) -> Result<(Decision, Option<usize>), ManyError> {
+        let seen = set.see(request);
+        let matching = set.matching(&seen);
+        let mut parts = Parts::default();
+        let mut uncharged = None;
+        for &rule in matching.rules() {
+            let part = set.part(rule, &seen, keys);
+            set.tally(rule, &part);
+            match part {
+                Part::Limited(key) => parts.push(rule, key),
+                Part::MissingDenied => return Ok((without(Verdict::Denied, Reason::MissingKey), Some(rule))),
+                Part::Exempt => uncharged = uncharged.or(Some((Reason::Exempt, rule))),
+                Part::MissingAllowed => uncharged = uncharged.or(Some((Reason::MissingKey, rule))),
+                Part::NoLimit => {}
+            }
+        }
+        let taken = self.take(set, &parts, matching.route, now, keys)?;
+        for &rule in matching.rules() {
+            for &shadow in set.shadows_of(rule) {
+                let part = set.part(shadow, &seen, keys);
+                set.tally(shadow, &part);
+                if let Part::Limited(key) = part {
+                    let mut alone = Parts::default();
+                    alone.push(shadow, key);
+                    // A shadow has no say. Its table counts its decision, or its fault.
+                    let _ = self.take(set, &alone, matching.route, now, keys);
+                }
+            }
+        }
+        Ok(match (taken, uncharged) {
+            (Some(taken), _) => taken,
+            (None, Some((reason, rule))) => (without(Verdict::Allowed, reason), Some(rule)),
+            (None, None) => (without(Verdict::Allowed, Reason::Admitted), None),
+        })
+    }
+
+    /// Charges all limits of these rules or none. `None` if there are no limits.
+    fn take(
+        &self,
+        set: &Set,
+        parts: &Parts,
+        route: Option<usize>,
+        now: Option<u64>,
+        keys: &[u8],
+    ) -> Result<Option<(Decision, Option<usize>)>, ManyError> {
+        let mut limits = [Limit::Unlimited; LIMITS_MOST];
+        let mut of = [0; LIMITS_MOST];
+        let mut count = 0;
+        for (rule, key) in parts.all() {
+            let cost = set.cost(*rule, route);
+            for home in &set.homes[*rule] {
+                let (table, id) = home.table(&self.table);
+                let (Some(limit), Some(place)) = (limits.get_mut(count), of.get_mut(count)) else {
+                    return Err(ManyError::Count);
+                };
+                *limit = Limit::Key(table, id, keys.get(key.clone()).unwrap_or_default(), cost);
+                *place = *rule;
+                count += 1;
+            }
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        let taken = take_all(&limits[..count], now, Some(&mut []))?;
+        Ok(Some((taken.decision, of.get(taken.bound).copied())))
+    }
+
+    /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name stays keep their states: under another policy they
+    /// keep the permits that they have left. Only a sliding window or log with another policy begins anew.
+    ///
+    /// Each request is matched by the old set as a whole or by the new one. A changed policy is in force in the table a moment before the set is.
+    ///
+    /// # Errors
+    /// [`LoadError`]. The rules in force stay as they were.
+    pub fn reload(&self) -> Result<Reloaded, LoadError> {
+        let Some(path) = &self.path else { return Err(LoadError::NoFile) };
+        let mut store = self.lock_store()?;
+        let (text, stamp) = crate::load::text(path)?;
+        // A file with problems is not read again before it changes.
+        *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+        self.change(&mut store, &text, Format::of(path), path)
+    }
+
+    /// [`Rules::reload`] if the file has changed since it was last read: another file in its place, as after a change of a symbolic link,
+    /// another length, or another time.
+    ///
+    /// # Errors
+    /// As [`Rules::reload`], once for each change.
+    pub fn reload_if_changed(&self) -> Result<Option<Reloaded>, LoadError> {
+        let Some(path) = &self.path else { return Err(LoadError::NoFile) };
+        let now = Stamp::of(path);
+        if now.is_some() && now == *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(None);
+        }
+        self.reload().map(Some)
+    }
+
+    /// Puts the rules of a text in force, as [`Rules::reload`] does.
+    ///
+    /// # Errors
+    /// As [`Rules::reload`].
+    pub fn replace(&self, text: &str, format: Format) -> Result<Reloaded, LoadError> {
+        let mut store = self.lock_store()?;
+        self.change(&mut store, text, format, Path::new("rules"))
+    }
+
+    fn lock_store(&self) -> Result<MutexGuard<'_, Store>, LoadError> {
+        match self.owner {
+            Some(owner) if owner != std::process::id() => Err(LoadError::OtherProcess(owner)),
+            // A thread that panicked in a reload has left the old set in force.
+            _ => Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    fn change(&self, store: &mut Store, text: &str, format: Format, name: &Path) -> Result<Reloaded, LoadError> {
+        let file = crate::load::parse(text, format, name)?;
+        let old = self.set.load_full();
+        let (set, reloaded) = store.change(file, Some(&old)).map_err(|error| LoadError::table(name, error))?;
+        self.set.store(Arc::new(set));
+        Ok(reloaded)
+    }
+
+    /// What each rule has decided since it was added.
+    pub fn counts(&self) -> Vec<RuleCounts> {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = self.set.load();
+        let rules = set.rules().iter().enumerate().map(|(n, rule)| {
+            let mut counts = RuleCounts { rule: rule.name.clone(), ..RuleCounts::default() };
+            for (limit, home) in set.homes[n].iter().enumerate() {
+                let (table, id) = home.table(&self.table);
+                let all = table.counts(id).unwrap_or_default();
+                let before = match home {
+                    Home::Shared(id) => store.counted.get(&id.number()).copied().unwrap_or_default(),
+                    Home::Own(_) => Default::default(),
+                };
+                // A request counts as admitted at each of its limits, and as refused at one of them.
+                if limit == 0 {
+                    counts.allowed = all.allowed - before.allowed;
+                }
+                counts.refused += (all.denied - before.denied) + (all.never - before.never);
+            }
+            let tally = &set.tallies[n];
+            counts.missing = tally.missing.load(Ordering::Relaxed);
+            counts.exempt = tally.exempt.load(Ordering::Relaxed);
+            counts
+        });
+        rules.collect()
+    }
+}
+
+/// What a rule has decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleCounts {
+    /// The rule.
+    pub rule: String,
+    /// Requests that all rules admitted; of a shadow, those that it would have admitted.
+    pub allowed: u64,
+    /// Requests that this rule refused; of a shadow, those that it would have refused.
+    pub refused: u64,
+    /// Requests without a key. Not among the others.
+    pub missing: u64,
+    /// Requests of exempt keys and networks. Not among the others.
+    pub exempt: u64,
+}
+
+impl Answer {
+    /// Whether the request may pass.
+    pub fn is_allowed(&self) -> bool {
+        self.decision.is_allowed()
+    }
+
+    /// The decision of all limits together.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// The name of the binding rule: the one that refuses or, in an admission, the one with the fewest permits left. `None` if no rule matches.
+    pub fn rule(&self) -> Option<&str> {
+        Some(&self.set.rules().get(self.rule?)?.name)
+    }
+
+    /// The status to answer: 200 for a request that may pass.
+    pub fn status(&self) -> u16 {
+        self.refusal().map_or(200, |refusal| refusal.status)
+    }
+
+    /// The body to answer; empty for a request that may pass.
+    pub fn body(&self) -> &str {
+        self.refusal().map_or("", |refusal| &refusal.body)
+    }
+
+    /// The number of the set that decided ([`Set::generation`]).
+    pub fn generation(&self) -> u64 {
+        self.set.generation()
+    }
+
+    fn refusal(&self) -> Option<&Refusal> {
+        if self.is_allowed() {
+            return None;
+        }
+        let rule = self.set.rules().get(self.rule?)?;
+        match &rule.missing {
+            Missing::Deny(refusal) if self.decision.reason == Reason::MissingKey => Some(refusal),
+            _ => Some(&rule.refusal),
+        }
+    }
+}
+
+/// The rules of a request that have limits, with the places of their keys.
+#[derive(Default)]
+struct Parts {
+    count: usize,
+    parts: [(usize, std::ops::Range<usize>); LIMITS_MOST],
+}
+
+impl Parts {
+    fn push(&mut self, rule: usize, key: std::ops::Range<usize>) {
+        if let Some(place) = self.parts.get_mut(self.count) {
+            *place = (rule, key);
+            self.count += 1;
+        }
+    }
+
+    fn all(&self) -> &[(usize, std::ops::Range<usize>)] {
+        &self.parts[..self.count]
+    }
+}
+
+/// A decision without a limit.
+fn without(verdict: Verdict, reason: Reason) -> Decision {
+    let (remaining, retry_after) = match verdict {
+        Verdict::Allowed => (u64::MAX, 0),
+        _ => (0, tollbar::NEVER),
+    };
+    Decision { verdict, reason, remaining, retry_after, reset_after: 0, bound: 0 }
+}
+
+thread_local! {
+    /// The bytes of a request's keys. A thread allocates them once.
+    static KEYS: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}

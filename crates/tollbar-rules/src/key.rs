@@ -1,0 +1,274 @@
+//! Where a rule's key comes from, and the bytes of a key.
+
+use crate::network;
+use crate::path::{segments, Pattern};
+use crate::request::Seen;
+use std::fmt;
+use std::net::IpAddr;
+use tollbar::prefix::Prefix;
+
+/// A key: one part, or several that are joined. A part is the first of its sources that the request has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    parts: Vec<Vec<Source>>,
+}
+
+/// A source of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// All requests have one key.
+    All,
+    /// The first bits of the client's address: of IPv4, and of IPv6.
+    Address(u8, u8),
+    /// A header, in lower case.
+    Header(String),
+    /// A cookie.
+    Cookie(String),
+    /// A segment of the path, by its name in the pattern and its number.
+    Path(String, usize),
+    /// A word of the server, with its colon.
+    Field(String),
+}
+
+/// The prefixes of `address` without numbers: an IPv4 address, and the /64 that an IPv6 host usually has for itself.
+const PREFIXES: (u8, u8) = (32, 64);
+const EXPECTED: &str =
+    "address, address/32/64, header NAME, cookie NAME, path NAME, field NAME or all; two with | between them for the first that is there";
+
+impl Key {
+    /// Reads the parts of a key.
+    ///
+    /// # Errors
+    /// The number of the part, the offset in its text, and what is expected there.
+    pub fn parse(texts: &[&str], pattern: &Pattern) -> Result<Key, (usize, usize, &'static str)> {
+        let part = |(n, text): (usize, &&str)| {
+            let mut at = 0;
+            let source = |text: &str| {
+                let blanks = text.len() - text.trim_start().len();
+                let source = Source::parse(text.trim(), pattern).map_err(|expected| (n, at + blanks, expected));
+                at += text.len() + 1;
+                source
+            };
+            text.split('|').map(source).collect::<Result<Vec<_>, _>>()
+        };
+        texts.iter().enumerate().map(part).collect::<Result<Vec<_>, _>>().map(|parts| Key { parts })
+    }
+
+    /// All sources.
+    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.parts.iter().flatten()
+    }
+
+    /// Whether a client can have another key with every request, because it chooses some part of the key.
+    pub fn is_chosen_by_client(&self) -> bool {
+        self.parts.iter().any(|part| part.iter().any(Source::is_chosen_by_client))
+    }
+
+    /// The only source, if there is one.
+    pub fn only(&self) -> Option<&Source> {
+        match &self.parts[..] {
+            [part] if part.len() == 1 => part.first(),
+            _ => None,
+        }
+    }
+
+    /// Writes the key of a request behind the bytes in `out`. Returns whether the request has one.
+    pub(crate) fn write(&self, request: &Seen<'_>, out: &mut Vec<u8>) -> bool {
+        let joined = self.parts.len() > 1;
+        for part in &self.parts {
+            let begin = out.len();
+            if joined {
+                // Room for the length: with it no two lists of parts have the same bytes.
+                out.extend_from_slice(&[0; 4]);
+            }
+            let mut sources = (0u8..).zip(part);
+            let found = sources.any(|(n, source)| {
+                let before = out.len();
+                if part.len() > 1 {
+                    // A cookie with the bytes of an address is another key than the address.
+                    out.push(n);
+                }
+                let found = source.write(request, out);
+                if !found {
+                    out.truncate(before);
+                }
+                found
+            });
+            if !found {
+                return false;
+            }
+            if joined {
+                let length = (out.len() - begin - 4) as u32;
+                out[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
+            }
+        }
+        true
+    }
+
+    /// The bytes of a key that the rules file names: of one source only. `None` for a text that is no address.
+    pub(crate) fn named(&self, text: &str) -> Option<Vec<u8>> {
+        match self.only()? {
+            Source::Address(v4, v6) => {
+                address_key(network::address(text)?, *v4, *v6).map(|key| key.as_bytes().to_vec())
+            }
+            Source::All => None,
+            _ => (!text.is_empty()).then(|| text.as_bytes().to_vec()),
+        }
+    }
+}
+
+impl Source {
+    fn parse(text: &str, pattern: &Pattern) -> Result<Source, &'static str> {
+        let (word, name) = text.split_once([' ', '\t']).map_or((text, ""), |(word, name)| (word, name.trim()));
+        let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic() && !b"=;:,|".contains(&b));
+        match word {
+            "all" if name.is_empty() => Ok(Source::All),
+            "address" if name.is_empty() => Ok(Source::Address(PREFIXES.0, PREFIXES.1)),
+            "header" if is_name => Ok(Source::Header(name.to_ascii_lowercase())),
+            "cookie" if is_name => Ok(Source::Cookie(name.to_owned())),
+            "field" if is_name => Ok(Source::Field(format!(":{name}"))),
+            "path" => match pattern.position(name) {
+                Some(at) => Ok(Source::Path(name.to_owned(), at)),
+                None => Err("path NAME with a name that the rule's path has, such as id in /users/:id"),
+            },
+            _ => match word.strip_prefix("address/").filter(|_| name.is_empty()).map(|bits| bits.split_once('/')) {
+                Some(Some((v4, v6))) => match (v4.parse::<u8>(), v6.parse::<u8>()) {
+                    (Ok(v4 @ 0..=32), Ok(v6 @ 0..=128)) => Ok(Source::Address(v4, v6)),
+                    _ => Err("address/N/M with the bits of an IPv4 prefix, up to 32, and of an IPv6 prefix, up to 128"),
+                },
+                Some(None) => {
+                    Err("address/N/M with the bits of an IPv4 prefix and of an IPv6 prefix, such as address/24/56")
+                }
+                None => Err(EXPECTED),
+            },
+        }
+    }
+
+    fn write(&self, request: &Seen<'_>, out: &mut Vec<u8>) -> bool {
+        let value = match self {
+            // One byte, because a table has no empty keys.
+            Source::All => Some(&b"*"[..]),
+            Source::Address(v4, v6) => {
+                let Some(key) = request.client().and_then(|address| address_key(address, *v4, *v6)) else {
+                    return false;
+                };
+                out.extend_from_slice(key.as_bytes());
+                return true;
+            }
+            Source::Header(name) | Source::Field(name) => request.field(name),
+            Source::Cookie(name) => request.cookie(name),
+            Source::Path(_, at) => {
+                let Some(segment) = segments(&request.path).nth(*at) else { return false };
+                out.extend_from_slice(segment);
+                return true;
+            }
+        };
+        value.map(|value| out.extend_from_slice(value)).is_some()
+    }
+
+    /// Whether the client sends the value.
+    pub fn is_chosen_by_client(&self) -> bool {
+        matches!(self, Source::Header(_) | Source::Cookie(_) | Source::Path(..))
+    }
+}
+
+fn address_key(address: IpAddr, v4: u8, v6: u8) -> Option<Prefix> {
+    Prefix::of(address, u32::from(v4), u32::from(v6))
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::All => f.write_str("all"),
+            Source::Address(v4, v6) if (*v4, *v6) == PREFIXES => f.write_str("address"),
+            Source::Address(v4, v6) => write!(f, "address/{v4}/{v6}"),
+            Source::Header(name) => write!(f, "header {name}"),
+            Source::Cookie(name) => write!(f, "cookie {name}"),
+            Source::Path(name, _) => write!(f, "path {name}"),
+            Source::Field(name) => write!(f, "field {}", name.trim_start_matches(':')),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, part) in self.parts.iter().enumerate() {
+            f.write_str(if n > 0 { ", " } else { "" })?;
+            for (n, source) in part.iter().enumerate() {
+                write!(f, "{}{source}", if n > 0 { " | " } else { "" })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Field;
+
+    fn key(texts: &[&str]) -> Key {
+        Key::parse(texts, &Pattern::parse("/users/:id").expect("a pattern"))
+            .unwrap_or_else(|error| panic!("{texts:?}: {error:?}"))
+    }
+
+    fn of(texts: &[&str], fields: &[(&str, &str)]) -> Option<Vec<u8>> {
+        let fields: Vec<Field<'_>> =
+            fields.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect();
+        let mut out = Vec::new();
+        key(texts).write(&Seen::new(&fields, &[]), &mut out).then_some(out)
+    }
+
+    #[test]
+    fn sources() {
+        let request = [
+            (":path", "/users/7?x"),
+            (":address", "192.0.2.9"),
+            (":user", "ann"),
+            ("X-Key", "k"),
+            ("Cookie", "a=1; sid=s=2; b"),
+            ("x-empty", ""),
+        ];
+        for (text, bytes) in [
+            ("header x-kEY", Some(&b"k"[..])),
+            ("header X-Empty", None),
+            ("cookie sid", Some(b"s=2")),
+            ("cookie b", None),
+            ("path id", Some(b"7")),
+            ("field user", Some(b"ann")),
+            ("all", Some(b"*")),
+            ("address", Some(&[4, 32, 192, 0, 2, 9])),
+            ("address/24/56", Some(&[4, 24, 192, 0, 2])),
+            ("header none | path id", Some(b"\x017")),
+        ] {
+            assert_eq!(of(&[text], &request).as_deref(), bytes, "{text}");
+        }
+        assert_eq!(of(&["field user", "header none"], &request), None);
+        // A header cannot be a word of the server.
+        assert_eq!(of(&["field user"], &[("user", "ann")]), None);
+    }
+
+    #[test]
+    fn joined_parts_and_alternatives_do_not_collide() {
+        let joined = |a, b| of(&["header a", "header b"], &[("a", a), ("b", b)]);
+        assert_ne!(joined("xy", "z"), joined("x", "yz"));
+        let either = |fields: &[(&str, &str)]| of(&["header a | header b"], fields);
+        assert_ne!(either(&[("a", "x")]), either(&[("b", "x")]));
+    }
+
+    #[test]
+    fn a_wrong_source_has_a_place() {
+        let pattern = Pattern::parse("/users/:id").expect("a pattern");
+        for (texts, part, at) in [
+            (&["addres"][..], 0, 0),
+            (&["all", "cookie a |  path x"], 1, 12),
+            (&["header"], 0, 0),
+            (&["address/64"], 0, 0),
+            (&["address/33/64"], 0, 0),
+            (&["field :user"], 0, 0),
+            (&["address | "], 0, 10),
+        ] {
+            assert_eq!(Key::parse(texts, &pattern).map_err(|(part, at, _)| (part, at)), Err((part, at)), "{texts:?}");
+        }
+    }
+}

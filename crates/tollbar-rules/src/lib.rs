@@ -1,0 +1,36 @@
+//! Rate limits from a file.
+//!
+//! A rules file says which requests are limited, by which key, with which policies, and what a refused request is answered. [`Rules`] puts a file in
+//! force, decides on requests, and reloads the file while requests are decided. docs/rules.md describes the format.
+//!
+//! ```text
+//! file (TOML or YAML) ──▶ read (all problems with their places) ──▶ RuleFile ──▶ Set ──▶ ArcSwap ──▶ check
+//!                                                                      │
+//!                                                                      └──▶ store: one table, a policy for each limit
+//! ```
+//!
+//! The core, `tollbar`, knows nothing of rules: all limits of a request are charged by its `take_many`, together or not at all.
+
+mod engine;
+mod file;
+mod key;
+mod load;
+mod network;
+mod path;
+mod read;
+mod request;
+mod rule;
+mod set;
+mod store;
+
+pub use engine::{Answer, Options, RuleCounts, Rules};
+pub use file::{Format, Place, Problem};
+pub use key::{Key, Source};
+pub use load::LoadError;
+pub use network::Network;
+pub use path::Pattern;
+pub use read::{read, LIMITS_OF_FILE_MOST, RULES_MOST};
+pub use request::Field;
+pub use rule::{Limit, Missing, Refusal, Role, Rule, RuleFile};
+pub use set::Set;
+pub use store::Reloaded;

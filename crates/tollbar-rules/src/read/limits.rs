@@ -1,0 +1,51 @@
+//! Policies in a rules file.
+
+use super::fields::Problems;
+use crate::file::{quoted, Place, Text};
+use crate::rule::Limit;
+use tollbar::policy::text::parse_checked;
+use tollbar::policy::{Fault, PolicyError};
+use tollbar::table::{Options, Table, TableError};
+use tollbar::Policy;
+
+/// Reads a policy that a key of a table can be under.
+pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) -> Option<Limit> {
+    let error = match parse_checked(text.text.as_bytes(), &suits_table) {
+        Ok(policy) => return Some(Limit { policy, place }),
+        Err(error) => error,
+    };
+    // The text's own reader has nothing against the policy, so the error has no column of an option.
+    let is_of_tables = text.text.parse::<Policy>().is_ok();
+    let at = match text.text.find("anchor") {
+        Some(at) if is_of_tables => at,
+        _ => error.column.saturating_sub(1),
+    };
+    let before = text.text.get(..at).unwrap_or("");
+    let wrong = text.begins.map_or(place, |begins| Place { column: begins.column + before.chars().count(), ..begins });
+    let rest = text.text.get(before.len()..).unwrap_or("");
+    let of = quoted(&text.text);
+    let (found, expected) = match error.fault {
+        Fault::Policy(PolicyError::List) => (
+            format!("policies in {of} that do not fit one state"),
+            "a list: limit = [\"10/s\", \"1000/day\"]".to_owned(),
+        ),
+        Fault::Policy(PolicyError::OptionMismatch) if is_of_tables => (
+            format!("`anchor first` in {of}"),
+            "`anchor epoch`, because a window of many keys cannot start at a first request".to_owned(),
+        ),
+        Fault::Policy(why) => (format!("{of}: {why}"), String::new()),
+        Fault::Duplicate => (format!("an option a second time in {of}"), error.expected().to_owned()),
+        Fault::Overflow => (format!("a number too large in {of}"), error.expected().to_owned()),
+        _ if rest.is_empty() => (format!("the end of {of}"), error.expected().to_owned()),
+        _ => (format!("{} in {of}", quoted(rest)), error.expected().to_owned()),
+    };
+    problems.add(wrong, field, found, expected);
+    None
+}
+
+fn suits_table(policy: &Policy) -> Result<(), PolicyError> {
+    match Table::bytes_for(&Options::new(1), &[*policy]) {
+        Err(TableError::Policy(error)) => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,123 @@
+//! Reads the tree of a file as rules. It collects all problems that it can tell apart, so that one run shows them all.
+
+pub(crate) mod fields;
+mod limits;
+pub(crate) use rules::is_alone;
+mod rules;
+
+use crate::file::{self, Format, Node, Problem, Value};
+use crate::network::Network;
+use crate::rule::{Role, Rule, RuleFile};
+use fields::{Fields, Problems};
+use rules::{Defaults, Draft};
+use tollbar::take_many::LIMITS_MOST;
+
+/// The version of the format that this crate reads.
+const VERSION: i64 = 1;
+/// The most rules of a file.
+pub const RULES_MOST: usize = 96;
+/// The most limits of a file. A table has 128 policies, and a reload may rename every rule while requests still use the old ones.
+pub const LIMITS_OF_FILE_MOST: usize = 63;
+
+/// Reads the text of a rules file.
+///
+/// # Errors
+/// All problems, in the order of the file.
+pub fn read(text: &str, format: Format) -> Result<RuleFile, Vec<Problem>> {
+    let root = file::parse(text, format)?;
+    let mut problems = Problems::default();
+    let file = read_root(&root, &mut problems);
+    let mut all = problems.all;
+    if all.is_empty() {
+        return Ok(file);
+    }
+    all.sort_by_key(|problem| problem.place);
+    Err(all)
+}
+
+fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
+    let mut file = RuleFile::default();
+    let names = ["version", "trusted-proxies", "status", "body", "group", "route", "shadow"];
+    let Some(fields) = Fields::new(root, "", &names, problems) else { return file };
+    match fields.get("version") {
+        None => problems.add(root.place, "version", "no version", "version = 1"),
+        Some(node) => {
+            if !matches!(node.value, Value::Number(VERSION)) {
+                problems.add(node.place, "version", fields::shown(&node.value), "1, the version of this format");
+            }
+        }
+    }
+    if let Some(node) = fields.get("trusted-proxies") {
+        file.trusted_place = Some(node.place);
+        file.trusted = networks(node, "trusted-proxies", problems);
+    }
+    let defaults = Defaults { refusal: fields.refusal(problems) };
+    let mut drafts: Vec<Draft> = Vec::new();
+    for (section, entry) in fields.sections(&["group", "route", "shadow"], problems) {
+        let field = format!("{section}.{}", entry.name);
+        if !is_name(&entry.name) {
+            problems.add(
+                entry.place,
+                &field,
+                file::quoted(&entry.name),
+                "a name of 1 to 63 letters, digits, . _ and -",
+            );
+        }
+        if let Some(other) = drafts.iter().find(|draft| draft.rule.name == entry.name) {
+            let found = format!("the name of the rule in line {}", other.rule.place.line);
+            problems.add(entry.place, &field, found, "another name for each group, route and shadow");
+        }
+        drafts.extend(Draft::read(section, entry, field, &defaults, problems));
+    }
+    if drafts.is_empty() && problems.all.is_empty() {
+        problems.add(root.place, "", "no rules", "a [group.NAME] or a [route.NAME]");
+    }
+    file.rules = rules::link(drafts, problems);
+    check_counts(&file.rules, root, problems);
+    file
+}
+
+fn is_name(name: &str) -> bool {
+    (1..64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+}
+
+fn networks(node: &Node, field: &str, problems: &mut Problems) -> Vec<Network> {
+    let texts = fields::texts(node, field, problems);
+    let network = |(place, text): (file::Place, &file::Text)| {
+        let network = Network::parse(&text.text);
+        if network.is_none() {
+            let expected =
+                "a network such as 10.0.0.0/8 or 2001:db8::/32, without bits beyond its prefix, or an address";
+            problems.add(place, field, file::quoted(&text.text), expected);
+        }
+        network
+    };
+    texts.into_iter().filter_map(network).collect()
+}
+
+/// Refuses more rules and limits than the table holds, and more limits than one request can take.
+fn check_counts(rules: &[Rule], root: &Node, problems: &mut Problems) {
+    if rules.len() > RULES_MOST {
+        problems.add(root.place, "", format!("{} rules", rules.len()), format!("at most {RULES_MOST}"));
+    }
+    let limits: usize = rules.iter().map(|rule| rule.limits.len()).sum();
+    if limits > LIMITS_OF_FILE_MOST {
+        problems.add(root.place, "", format!("{limits} limits"), format!("at most {LIMITS_OF_FILE_MOST}"));
+    }
+    for rule in rules.iter().filter(|rule| !matches!(rule.role, Role::Shadow(_))) {
+        // Rules that share a request with this rule: it may be all groups that overlap it, and one route.
+        let shares = |other: &&Rule| !std::ptr::eq(*other, rule) && rule.overlaps(other);
+        let groups: usize =
+            rules.iter().filter(|other| other.role == Role::Group).filter(shares).map(|other| other.limits.len()).sum();
+        let routes = rules.iter().filter(|other| other.role == Role::Route).filter(shares);
+        let route = match rule.role {
+            Role::Group => routes.map(|other| other.limits.len()).max().unwrap_or(0),
+            _ => 0,
+        };
+        let sum = rule.limits.len() + groups + route;
+        if sum > LIMITS_MOST {
+            let found = format!("a request of this rule may have {sum} limits, with those of other groups");
+            problems.add(rule.place, &rule.name, found, format!("at most {LIMITS_MOST}"));
+        }
+    }
+}

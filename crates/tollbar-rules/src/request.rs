@@ -1,0 +1,81 @@
+//! A request as the rules see it.
+
+use crate::network::{self, Network};
+use crate::path;
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::net::IpAddr;
+
+/// A field of a request. Names that begin with a colon are the server's own words, which no client can send as a header:
+///
+/// | name | value |
+/// |---|---|
+/// | `:method` | the method, such as `GET` |
+/// | `:path` | the target as the client sent it, `/a/b?c=d` |
+/// | `:address` | the address of the connection's other end |
+/// | `:NAME` | any other word of the server, for `key = "field NAME"` |
+///
+/// Every other field is a header; upper and lower case are equal in its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The name.
+    pub name: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+}
+
+impl<'a> Field<'a> {
+    /// A field.
+    pub const fn new(name: &'a [u8], value: &'a [u8]) -> Field<'a> {
+        Field { name, value }
+    }
+}
+
+impl<'a, N: AsRef<[u8]> + ?Sized, V: AsRef<[u8]> + ?Sized> From<(&'a N, &'a V)> for Field<'a> {
+    fn from((name, value): (&'a N, &'a V)) -> Field<'a> {
+        Field { name: name.as_ref(), value: value.as_ref() }
+    }
+}
+
+/// A request's fields, and what several rules need of them.
+pub(crate) struct Seen<'a> {
+    fields: &'a [Field<'a>],
+    trusted: &'a [Network],
+    pub method: &'a [u8],
+    pub path: Cow<'a, [u8]>,
+    client: OnceCell<Option<IpAddr>>,
+}
+
+impl<'a> Seen<'a> {
+    pub fn new(fields: &'a [Field<'a>], trusted: &'a [Network]) -> Seen<'a> {
+        let find = |name: &[u8]| fields.iter().find(|field| field.name == name).map_or(&b""[..], |field| field.value);
+        let path = path::normal(find(b":path"));
+        Seen { fields, trusted, method: find(b":method"), path, client: OnceCell::new() }
+    }
+
+    /// The first value of a header or of a word that is not empty.
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        self.all(name).next()
+    }
+
+    /// The values of a header that are not empty, in their order.
+    fn all<'n>(&self, name: &'n str) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'n> {
+        let is = move |field: &&Field<'_>| field.name.eq_ignore_ascii_case(name.as_bytes()) && !field.value.is_empty();
+        self.fields.iter().filter(is).map(|field| field.value)
+    }
+
+    /// The value of a cookie.
+    pub fn cookie(&self, name: &str) -> Option<&'a [u8]> {
+        let pairs = self.all("cookie").flat_map(|value| value.split(|&byte| byte == b';'));
+        let mut values = pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+        values.find(|value| !value.is_empty())
+    }
+
+    /// The client's address; `None` if the server gave none.
+    pub fn client(&self) -> Option<IpAddr> {
+        *self.client.get_or_init(|| {
+            let peer = network::address(std::str::from_utf8(self.field(":address")?).ok()?)?;
+            Some(network::client(peer, self.trusted, self.all("x-forwarded-for").rev()))
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! The rules of a file, as plain data.
+
+use crate::file::Place;
+use crate::key::Key;
+use crate::network::Network;
+use crate::path::Pattern;
+use std::collections::HashSet;
+use tollbar::Policy;
+
+/// What a rule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// It takes part in every request that it matches.
+    Group,
+    /// Of all routes that match a request, only the nearest takes part.
+    Route,
+    /// It takes part where the rule with this number does, decides and counts, and refuses nothing.
+    Shadow(usize),
+}
+
+/// One rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Its name, which no other rule of the file has.
+    pub name: String,
+    /// Where its name stands.
+    pub place: Place,
+    /// What it is for.
+    pub role: Role,
+    /// The paths.
+    pub path: Pattern,
+    /// The methods; empty for all.
+    pub methods: Vec<String>,
+    /// The key.
+    pub key: Key,
+    /// The policies: a request takes its cost of each, or of none. Empty for a rule that only says a cost or replaces groups.
+    pub limits: Vec<Limit>,
+    /// The cost of a request.
+    pub cost: Option<u64>,
+    /// What a request without a key gets.
+    pub missing: Missing,
+    /// Keys that are not limited.
+    pub exempt: HashSet<Vec<u8>>,
+    /// Client networks that are not limited.
+    pub exempt_networks: Vec<Network>,
+    /// Policies of keys of their own: for each key one for each limit.
+    pub keys: Vec<(Vec<u8>, Vec<Policy>)>,
+    /// The answer to a refused request.
+    pub refusal: Refusal,
+    /// The numbers of the groups that do not take part where this route does.
+    pub replaces: Vec<usize>,
+}
+
+/// One policy of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The policy.
+    pub policy: Policy,
+    /// Where its text stands.
+    pub place: Place,
+}
+
+/// The answer to a refused request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: String,
+}
+
+/// What a request without a key gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The rule does not limit it.
+    Allow,
+    /// A refusal.
+    Deny(Refusal),
+}
+
+/// All rules of a file.
+#[derive(Clone, Debug, Default)]
+pub struct RuleFile {
+    /// In the order of the file, with shadows at the end.
+    pub rules: Vec<Rule>,
+    /// The proxies whose X-Forwarded-For counts.
+    pub trusted: Vec<Network>,
+    /// Where `trusted-proxies` stands, if it does.
+    pub trusted_place: Option<Place>,
+}
+
+impl Rule {
+    /// Whether the rule is for the method.
+    pub fn has_method(&self, method: &[u8]) -> bool {
+        self.methods.is_empty() || self.methods.iter().any(|own| own.as_bytes() == method)
+    }
+
+    /// Whether some request matches both rules, as far as paths and methods say.
+    pub fn overlaps(&self, other: &Rule) -> bool {
+        let methods = self.methods.is_empty()
+            || other.methods.is_empty()
+            || self.methods.iter().any(|method| other.methods.contains(method));
+        methods && self.path.overlaps(&other.path)
+    }
+
+    /// Whether every request that `other` matches matches this rule too.
+    pub fn covers(&self, other: &Rule) -> bool {
+        let methods = self.methods.is_empty()
+            || (!other.methods.is_empty() && other.methods.iter().all(|method| self.methods.contains(method)));
+        methods && self.path.covers(&other.path)
+    }
+}

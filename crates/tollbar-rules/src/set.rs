@@ -1,0 +1,187 @@
+//! An immutable set of rules with the places of their states: which rules a request matches.
+
+use crate::request::{Field, Seen};
+use crate::rule::{Missing, Role, Rule, RuleFile};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use tollbar::table::{PolicyId, Table};
+use tollbar::take_many::LIMITS_MOST;
+
+/// Where the states of a limit's keys are.
+#[derive(Clone, Debug)]
+pub(crate) enum Home {
+    /// Under a policy of the table of all rules.
+    Shared(PolicyId),
+    /// In a table of its own.
+    Own(Arc<Table>),
+}
+
+impl Home {
+    pub fn table<'a>(&'a self, shared: &'a Table) -> (&'a Table, PolicyId) {
+        match self {
+            Home::Shared(id) => (shared, *id),
+            Home::Own(table) => (table, PolicyId::FIRST),
+        }
+    }
+}
+
+/// Requests that a rule decided without its table.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub missing: AtomicU64,
+    pub exempt: AtomicU64,
+}
+
+/// The rules of one file. It never changes.
+#[derive(Debug)]
+pub struct Set {
+    pub(crate) file: RuleFile,
+    /// For each rule, where the states of each limit are.
+    pub(crate) homes: Vec<Vec<Home>>,
+    pub(crate) tallies: Vec<Arc<Tally>>,
+    /// The routes, the nearest first.
+    routes: Vec<usize>,
+    /// The shadows of each rule.
+    shadows: Vec<Vec<usize>>,
+    /// The number of the file since the rules were opened, from 1.
+    pub(crate) generation: u64,
+}
+
+impl Set {
+    pub(crate) fn new(file: RuleFile, homes: Vec<Vec<Home>>, tallies: Vec<Arc<Tally>>, generation: u64) -> Set {
+        let routes = routes_by_nearness(&file.rules);
+        let mut shadows = vec![Vec::new(); file.rules.len()];
+        for (n, rule) in file.rules.iter().enumerate() {
+            if let Role::Shadow(of) = rule.role {
+                shadows[of].push(n);
+            }
+        }
+        Set { file, homes, tallies, routes, shadows, generation }
+    }
+
+    /// The rules, in their order.
+    pub fn rules(&self) -> &[Rule] {
+        &self.file.rules
+    }
+
+    /// The number of the file since the rules were opened, from 1: each reload that changes something adds 1.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(crate) fn see<'a>(&'a self, fields: &'a [Field<'a>]) -> Seen<'a> {
+        Seen::new(fields, &self.file.trusted)
+    }
+
+    /// The rules that take part in a request.
+    pub(crate) fn matching(&self, request: &Seen<'_>) -> Matching {
+        let rules = self.rules();
+        let is_for = |rule: &Rule| rule.has_method(request.method) && rule.path.matches(&request.path);
+        let route = self.routes.iter().copied().find(|&n| is_for(&rules[n]));
+        let mut matching = Matching { route, count: 0, rules: [0; RULES_OF_REQUEST_MOST] };
+        let replaced = route.map_or(&[][..], |route| &rules[route].replaces[..]);
+        for (n, rule) in rules.iter().enumerate() {
+            if rule.role == Role::Group && !replaced.contains(&n) && is_for(rule) {
+                matching.push(n);
+            }
+        }
+        if let Some(route) = route {
+            matching.push(route);
+        }
+        matching
+    }
+
+    /// The shadows of a rule.
+    pub(crate) fn shadows_of(&self, rule: usize) -> &[usize] {
+        &self.shadows[rule]
+    }
+
+    /// The cost of a request under a rule: the route's, else the rule's, else 1.
+    pub(crate) fn cost(&self, rule: usize, route: Option<usize>) -> u64 {
+        route.and_then(|route| self.rules()[route].cost).or(self.rules()[rule].cost).unwrap_or(1)
+    }
+
+    /// The part that a rule takes in a request. A key is written behind the bytes in `keys`.
+    pub(crate) fn part(&self, rule: usize, request: &Seen<'_>, keys: &mut Vec<u8>) -> Part {
+        let of = &self.rules()[rule];
+        if of.limits.is_empty() {
+            return Part::NoLimit;
+        }
+        if !of.exempt_networks.is_empty() {
+            if let Some(client) = request.client() {
+                if of.exempt_networks.iter().any(|network| network.contains(client)) {
+                    return Part::Exempt;
+                }
+            }
+        }
+        let begin = keys.len();
+        if !of.key.write(request, keys) {
+            keys.truncate(begin);
+            return match of.missing {
+                Missing::Allow => Part::MissingAllowed,
+                Missing::Deny(_) => Part::MissingDenied,
+            };
+        }
+        if !of.exempt.is_empty() && of.exempt.contains(&keys[begin..]) {
+            keys.truncate(begin);
+            return Part::Exempt;
+        }
+        Part::Limited(begin..keys.len())
+    }
+
+    pub(crate) fn tally(&self, rule: usize, part: &Part) {
+        let counter = match part {
+            Part::Exempt => &self.tallies[rule].exempt,
+            Part::MissingAllowed | Part::MissingDenied => &self.tallies[rule].missing,
+            Part::NoLimit | Part::Limited(_) => return,
+        };
+        // A statistic: nothing is read by its order.
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The part that a rule takes in a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The rule has no limit.
+    NoLimit,
+    /// The key or the client's network is exempt.
+    Exempt,
+    /// There is no key, and the rule admits that.
+    MissingAllowed,
+    /// There is no key, and the rule refuses that.
+    MissingDenied,
+    /// The request takes the rule's limits, with the key in these bytes.
+    Limited(std::ops::Range<usize>),
+}
+
+/// The most rules with limits of one request, and one route without.
+pub(crate) const RULES_OF_REQUEST_MOST: usize = LIMITS_MOST + 1;
+
+/// The rules that take part in a request: groups in the order of the file, then the route.
+pub(crate) struct Matching {
+    pub route: Option<usize>,
+    count: usize,
+    rules: [usize; RULES_OF_REQUEST_MOST],
+}
+
+impl Matching {
+    fn push(&mut self, rule: usize) {
+        // The reader of the file has refused more (`check_counts`).
+        if let Some(place) = self.rules.get_mut(self.count) {
+            *place = rule;
+            self.count += 1;
+        }
+    }
+
+    pub fn rules(&self) -> &[usize] {
+        &self.rules[..self.count]
+    }
+}
+
+/// The routes in the order in which a request tries them: narrow paths first, then routes for certain methods, then the order of the file.
+pub(crate) fn routes_by_nearness(rules: &[Rule]) -> Vec<usize> {
+    let mut routes: Vec<usize> = (0..rules.len()).filter(|&n| rules[n].role == Role::Route).collect();
+    routes.sort_by_key(|&n| (std::cmp::Reverse(rules[n].path.narrowness()), rules[n].methods.is_empty(), n));
+    routes
+}

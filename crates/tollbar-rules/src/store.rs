@@ -1,0 +1,271 @@
+//! The tables with the states of all keys, and their change from one set of rules to the next.
+
+use crate::read::is_alone;
+use crate::rule::RuleFile;
+use crate::set::{Home, Set, Tally};
+use std::collections::{HashMap, VecDeque};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Weak};
+use tollbar::table::{Keep, Options, PolicyId, Table, TableError};
+use tollbar::{Counts, Policy};
+
+#[allow(clippy::reversed_empty_ranges)] // no generation is in it
+const UNUSED: RangeInclusive<u64> = 1..=0;
+
+/// A limit by the name of its rule and its number there.
+type Name = (String, usize);
+
+/// The table of all rules, and what a reload needs to know of it.
+pub struct Store {
+    table: Arc<Table>,
+    options: Options,
+    shared: bool,
+    limits: HashMap<Name, (Home, Policy)>,
+    /// Policies of rules that are gone, with the generations that used them. A policy serves again when no request uses a set of one of them.
+    free: VecDeque<(RangeInclusive<u64>, PolicyId)>,
+    /// The first generation that uses a policy.
+    since: HashMap<u32, u64>,
+    /// The sets that requests may still use.
+    former: Vec<(u64, Weak<Set>)>,
+    overrides: HashMap<Name, Vec<(Vec<u8>, Policy)>>,
+    tallies: HashMap<String, Arc<Tally>>,
+    /// The counts of a policy when its rule got it.
+    pub(crate) counted: HashMap<u32, Counts>,
+}
+
+/// What a reload changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Rules that are new.
+    pub added: Vec<String>,
+    /// Rules that are gone.
+    pub removed: Vec<String>,
+    /// Rules with other policies, whose keys keep the permits that they have left.
+    pub changed: Vec<String>,
+    /// Rules whose keys begin anew: sliding windows and logs with another policy.
+    pub anew: Vec<String>,
+}
+
+/// A step of a reload that can be taken back.
+enum Undo {
+    Policy(PolicyId, Policy),
+    Override(PolicyId, Vec<u8>, Option<Policy>),
+}
+
+impl Store {
+    pub fn open(options: &Options, shared: bool) -> Result<Store, TableError> {
+        // A table has a policy from the beginning. This one refuses everything, and no rule uses it.
+        let closed = Policy::new(0, 1_000_000_000);
+        Ok(Store {
+            table: Arc::new(make(options, shared, &closed)?),
+            options: *options,
+            shared,
+            limits: HashMap::new(),
+            free: VecDeque::new(),
+            former: Vec::new(),
+            since: HashMap::new(),
+            overrides: HashMap::new(),
+            tallies: HashMap::new(),
+            counted: HashMap::new(),
+        })
+    }
+
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Makes the set of the file's rules. `old` is the set in force. On an error every table is as it was.
+    pub fn change(&mut self, file: RuleFile, old: Option<&Arc<Set>>) -> Result<(Set, Reloaded), TableError> {
+        let generation = old.map_or(0, |old| old.generation());
+        self.former.retain(|(_, set)| set.strong_count() > 0);
+        let mut undo = Vec::new();
+        let mut added = Vec::new();
+        match self.prepare(&file, &mut undo, &mut added) {
+            Ok((limits, overrides, reloaded)) => {
+                let homes = file.rules.iter().map(|rule| {
+                    let homes =
+                        (0..rule.limits.len()).filter_map(|n| Some(limits.get(&(rule.name.clone(), n))?.0.clone()));
+                    homes.collect()
+                });
+                let homes: Vec<Vec<Home>> = homes.collect();
+                for (name, (home, _)) in &self.limits {
+                    let is_used = limits.get(name).is_some_and(|(new, _)| is_same(new, home));
+                    if let (false, Home::Shared(id)) = (is_used, home) {
+                        let since = self.since.remove(&id.number()).unwrap_or(0);
+                        self.free.push_back((since..=generation, *id));
+                    }
+                }
+                self.former.extend(old.map(|old| (generation, Arc::downgrade(old))));
+                self.since.extend(added.into_iter().map(|id| (id.number(), generation + 1)));
+                (self.limits, self.overrides) = (limits, overrides);
+                let known = std::mem::take(&mut self.tallies);
+                let tally = |name: &String| known.get(name).cloned().unwrap_or_default();
+                let tallies: Vec<Arc<Tally>> = file.rules.iter().map(|rule| tally(&rule.name)).collect();
+                self.tallies = file.rules.iter().map(|rule| rule.name.clone()).zip(tallies.iter().cloned()).collect();
+                Ok((Set::new(file, homes, tallies, generation + 1), reloaded))
+            }
+            Err(error) => {
+                for step in undo.into_iter().rev() {
+                    self.take_back(step);
+                }
+                // No set has used them.
+                self.free.extend(added.into_iter().map(|id| (UNUSED, id)));
+                Err(error)
+            }
+        }
+    }
+
+    /// A step back needs no more room than the step had, so it cannot fail; if the memory is damaged, all calls do.
+    fn take_back(&self, step: Undo) {
+        let _ = match step {
+            Undo::Policy(id, policy) => self.table.set_policy(id, &policy),
+            Undo::Override(id, key, Some(policy)) => self.table.set_override(id, &key, &policy, Keep::Count),
+            Undo::Override(id, key, None) => self.table.clear_override(id, &key).map(|_| ()),
+        };
+    }
+
+    /// Adds policies, which no request uses yet, then changes policies and overrides.
+    #[allow(clippy::type_complexity)] // the fields of a store
+    fn prepare(
+        &mut self,
+        file: &RuleFile,
+        undo: &mut Vec<Undo>,
+        added: &mut Vec<PolicyId>,
+    ) -> Result<(HashMap<Name, (Home, Policy)>, HashMap<Name, Vec<(Vec<u8>, Policy)>>, Reloaded), TableError> {
+        let mut limits = HashMap::new();
+        let mut overrides = HashMap::new();
+        let mut reloaded = Reloaded::default();
+        let mut changes = Vec::new();
+        for rule in &file.rules {
+            let (mut is_changed, mut is_anew) = (false, false);
+            for (n, limit) in rule.limits.iter().enumerate() {
+                let name = (rule.name.clone(), n);
+                let policy = limit.policy;
+                let home = match self.limits.get(&name).cloned() {
+                    Some((home, old)) if old == policy => home,
+                    Some((Home::Shared(id), old)) if !is_alone(&policy) => {
+                        is_changed = true;
+                        changes.push((id, old, policy));
+                        Home::Shared(id)
+                    }
+                    known => {
+                        is_anew |= known.is_some();
+                        self.add(&policy, added)?
+                    }
+                };
+                if let Home::Shared(_) = home {
+                    let keys = rule.keys.iter().filter_map(|(key, own)| Some((key.clone(), *own.get(n)?)));
+                    overrides.insert(name.clone(), keys.collect::<Vec<_>>());
+                }
+                limits.insert(name, (home, policy));
+            }
+            match self.tallies.contains_key(&rule.name) {
+                false => reloaded.added.push(rule.name.clone()),
+                true if is_anew => reloaded.anew.push(rule.name.clone()),
+                true if is_changed => reloaded.changed.push(rule.name.clone()),
+                true => {}
+            }
+        }
+        let is_gone = |name: &&String| !file.rules.iter().any(|rule| rule.name == **name);
+        reloaded.removed = self.tallies.keys().filter(is_gone).cloned().collect();
+        reloaded.removed.sort();
+        for (id, old, new) in changes {
+            self.table.set_policy(id, &new)?;
+            undo.push(Undo::Policy(id, old));
+        }
+        self.change_overrides(&limits, &overrides, undo)?;
+        Ok((limits, overrides, reloaded))
+    }
+
+    /// A policy that no request uses, for a new limit.
+    fn add(&mut self, policy: &Policy, added: &mut Vec<PolicyId>) -> Result<Home, TableError> {
+        if is_alone(policy) {
+            return Ok(Home::Own(Arc::new(make(&self.options, self.shared, policy)?)));
+        }
+        // Other processes that share the table may still use an old set, so there a policy serves again only when there is no new one.
+        let is_unused = |of: &RangeInclusive<u64>| !self.former.iter().any(|(generation, _)| of.contains(generation));
+        let reusable = || self.free.iter().position(|(of, _)| is_unused(of));
+        let reused = if self.shared { None } else { reusable() };
+        let id = match reused {
+            Some(at) => self.reuse(at, policy)?,
+            None => match self.table.add_policy(policy) {
+                Err(TableError::Policies) => match reusable() {
+                    Some(at) => self.reuse(at, policy)?,
+                    None => return Err(TableError::Policies),
+                },
+                result => result?,
+            },
+        };
+        added.push(id);
+        self.counted.insert(id.number(), self.table.counts(id)?);
+        Ok(Home::Shared(id))
+    }
+
+    fn reuse(&mut self, at: usize, policy: &Policy) -> Result<PolicyId, TableError> {
+        let Some((_, id)) = self.free.get(at) else { return Err(TableError::Policies) };
+        let id = *id;
+        self.table.set_policy_keeping(id, policy, Keep::Reset)?;
+        let of_id: Vec<(PolicyId, u64)> =
+            self.table.overrides().filter(|o| o.policy == id).map(|o| (o.policy, o.hash)).collect();
+        debug_assert!(of_id.is_empty(), "the reload that removed the rule has cleared its overrides");
+        self.free.remove(at);
+        Ok(id)
+    }
+
+    fn change_overrides(
+        &self,
+        limits: &HashMap<Name, (Home, Policy)>,
+        overrides: &HashMap<Name, Vec<(Vec<u8>, Policy)>>,
+        undo: &mut Vec<Undo>,
+    ) -> Result<(), TableError> {
+        // Overrides that end make room for those that begin.
+        for (name, keys) in &self.overrides {
+            let Some((Home::Shared(id), _)) = self.limits.get(name) else { continue };
+            let stays = limits.get(name).is_some_and(|(home, _)| is_same(home, &Home::Shared(*id)));
+            let new = overrides.get(name).filter(|_| stays);
+            for (key, policy) in keys {
+                if !new.is_some_and(|new| new.iter().any(|(other, _)| other == key)) {
+                    self.table.clear_override(*id, key)?;
+                    undo.push(Undo::Override(*id, key.clone(), Some(*policy)));
+                }
+            }
+        }
+        for (name, keys) in overrides {
+            let Some((Home::Shared(id), _)) = limits.get(name) else { continue };
+            let old = self
+                .overrides
+                .get(name)
+                .filter(|_| self.limits.get(name).is_some_and(|(home, _)| is_same(home, &Home::Shared(*id))));
+            for (key, policy) in keys {
+                let before = old.and_then(|old| old.iter().find(|(other, _)| other == key)).map(|(_, policy)| *policy);
+                if before != Some(*policy) {
+                    self.table.set_override(*id, key, policy, Keep::Count)?;
+                    undo.push(Undo::Override(*id, key.clone(), before));
+                    if old.is_none() {
+                        // Under a policy that served another rule the key may have a debt, and an override that equals a former one
+                        // would keep it. At time 0 every debt is still owed, also one of a caller's own earlier time.
+                        if !self.table.reset_at(*id, key, 0)? {
+                            self.table.reset(*id, key)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_same(one: &Home, two: &Home) -> bool {
+    match (one, two) {
+        (Home::Shared(one), Home::Shared(two)) => one == two,
+        (Home::Own(one), Home::Own(two)) => Arc::ptr_eq(one, two),
+        _ => false,
+    }
+}
+
+fn make(options: &Options, shared: bool, policy: &Policy) -> Result<Table, TableError> {
+    match shared {
+        true => Table::shared(options, &[*policy]),
+        false => Table::private(options, &[*policy]),
+    }
+}

@@ -1,0 +1,29 @@
+//! Requests for the tests.
+#![allow(dead_code)] // no test uses all of it
+
+use tollbar_rules::{Answer, Field, Format, Options, Rules};
+
+pub const SECOND: u64 = 1_000_000_000;
+/// The times of tests begin at a day, so that windows have begun.
+pub const BEGIN: u64 = 86_400 * SECOND;
+
+pub fn rules(text: &str) -> Rules {
+    Rules::from_text(text, Format::Toml, &Options { keys: 1000, ..Options::default() })
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Checks a request of these fields at a time in seconds.
+pub fn check(rules: &Rules, now: u64, request: &[(&str, &str)]) -> Answer {
+    let fields: Vec<Field<'_>> =
+        request.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect();
+    rules.check_at(&fields, BEGIN + now * SECOND).expect("a sound table")
+}
+
+pub fn get<'a>(path: &'a str, address: &'a str) -> [(&'a str, &'a str); 3] {
+    [(":method", "GET"), (":path", path), (":address", address)]
+}
+
+/// How many of `n` requests at one time are admitted.
+pub fn admitted(rules: &Rules, n: usize, now: u64, request: &[(&str, &str)]) -> usize {
+    (0..n).filter(|_| check(rules, now, request).is_allowed()).count()
+}

@@ -1,0 +1,134 @@
+//! Which rules take part in a request, and what it is answered.
+
+mod common;
+
+use common::*;
+use tollbar::Reason;
+use tollbar_rules::{Format, Options, Rules};
+
+fn site() -> Rules {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rules/site.toml");
+    Rules::open(path, &Options { keys: 1000, ..Options::default() }).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn groups_add_up_and_the_nearest_route_counts() {
+    let rules = site();
+    // The blog's 6/min binds before the site's 15 at once.
+    assert_eq!(admitted(&rules, 10, 0, &get("/blog/x", "198.51.100.1")), 6);
+    // All or nothing: refusals of the blog have charged the site nothing.
+    assert_eq!(admitted(&rules, 20, 0, &get("/", "198.51.100.1")), 9);
+    let refused = check(&rules, 0, &get("/", "198.51.100.1"));
+    assert_eq!((refused.rule(), refused.status(), refused.body()), (Some("site"), 429, "slow down"));
+    assert_eq!(refused.decision().retry_after, 2 * SECOND);
+    // A file costs ten requests of the site; images cost none.
+    assert_eq!(admitted(&rules, 3, 0, &get("/files/a", "198.51.100.2")), 1);
+    assert_eq!(admitted(&rules, 50, 0, &get("/images/a", "198.51.100.2")), 50);
+    assert_eq!(check(&rules, 0, &get("/images/a", "198.51.100.2")).rule(), None);
+    // The route's method is not POST, so the group's own cost counts.
+    let post = [(":method", "POST"), (":path", "/files/a"), (":address", "198.51.100.3")];
+    assert_eq!(admitted(&rules, 20, 0, &post), 15);
+}
+
+#[test]
+fn keys_missing_keys_exemptions_and_keys_with_policies_of_their_own() {
+    let rules = site();
+    let without = check(&rules, 0, &get("/api/x", "198.51.100.1"));
+    assert_eq!((without.status(), without.body(), without.rule()), (403, "an API key is needed", Some("api")));
+    assert_eq!(without.decision().reason, Reason::MissingKey);
+    // The refusal has charged the site nothing.
+    assert_eq!(admitted(&rules, 20, 0, &get("/", "198.51.100.1")), 15);
+    let api = |key: &'static str, n: usize| {
+        (0..n)
+            .filter(|n| {
+                // Each from another client, so that the site's limit does not bind.
+                let address = format!("203.0.113.{}", n % 250);
+                check(&rules, 0, &[(":path", "/api/x"), (":address", &address), ("x-api-key", key)]).is_allowed()
+            })
+            .count()
+    };
+    assert_eq!((api("other", 50), api("gold", 250)), (20, 250));
+    // An exempt network, behind a trusted proxy and not behind another.
+    let behind = |peer: &'static str| [(":path", "/"), (":address", peer), ("X-Forwarded-For", "192.0.2.7")];
+    assert_eq!((admitted(&rules, 50, 0, &behind("10.1.1.1")), admitted(&rules, 50, 0, &behind("11.1.1.1"))), (50, 15));
+    let exempt = check(&rules, 0, &behind("10.1.1.1"));
+    assert_eq!((exempt.decision().reason, exempt.rule()), (Reason::Exempt, Some("site")));
+    // An exempt key of the blog.
+    assert_eq!(admitted(&rules, 15, 0, &get("/blog/", "66.249.73.135")), 15);
+    // A key of several sources: the account, else the session; without both the route allows the request.
+    let login = |more: &[(&'static str, &'static str)]| {
+        let mut request = vec![(":method", "POST"), (":path", "/login"), (":address", "198.51.100.9")];
+        request.extend_from_slice(more);
+        request
+    };
+    assert_eq!(admitted(&rules, 5, 0, &login(&[(":account", "ann")])), 3);
+    assert_eq!(admitted(&rules, 5, 0, &login(&[("Cookie", "a=b; session=ann")])), 3);
+    let answer = check(&rules, 0, &login(&[]));
+    assert_eq!((answer.is_allowed(), answer.rule()), (true, Some("site")));
+    // The route with a segment's name is nearer than nothing, and the group counts too.
+    let report = |id: &str, key| {
+        check(&rules, 0, &[(":path", &format!("/api/reports/{id}")), (":address", "198.51.100.10"), ("x-api-key", key)])
+            .is_allowed()
+    };
+    assert_eq!((report("7", "a"), report("7", "b"), report("8", "a")), (true, false, true));
+}
+
+#[test]
+fn a_shadow_counts_and_refuses_nothing() {
+    let rules = site();
+    assert_eq!(admitted(&rules, 15, 0, &get("/", "198.51.100.1")), 15);
+    let counts = rules.counts();
+    let of =
+        |name: &str| counts.iter().find(|counts| counts.rule == name).map(|counts| (counts.allowed, counts.refused));
+    assert_eq!((of("site"), of("site-strict")), (Some((15, 0)), Some((10, 5))));
+}
+
+/// A request that a spelling of its path would take past a rule.
+#[test]
+fn other_spellings_of_a_path_are_limited() {
+    let rules = rules("version = 1\n[route.login]\npath = '/login'\nkey = 'all'\nlimit = '3/min'");
+    let paths = ["/login", "//login", "/%6Cogin", "/x/../login", "/login/", "/login?x"];
+    assert_eq!(paths.iter().filter(|path| check(&rules, 0, &get(path, "1.1.1.1")).is_allowed()).count(), 3);
+}
+
+#[test]
+fn sliding_windows_and_logs_have_tables_of_their_own_beside_others() {
+    let rules = rules(
+        "version = 1\n[group.all]\nlimit = ['10/s', '5/min algo sliding-log', '8/min algo sliding-window mode strict']",
+    );
+    assert_eq!(admitted(&rules, 10, 0, &get("/", "1.1.1.1")), 5);
+    assert_eq!(admitted(&rules, 10, 0, &get("/", "1.1.1.2")), 5);
+    assert_eq!(admitted(&rules, 10, 67, &get("/", "1.1.1.1")), 5);
+}
+
+/// The YAML file decides as the TOML file does, on requests that reach every rule.
+#[test]
+fn yaml_and_toml_are_the_same_rules() {
+    let toml = site();
+    let text = include_str!("../../../examples/rules/site.yaml");
+    let yaml = Rules::from_text(text, Format::Yaml, &Options { keys: 1000, ..Options::default() })
+        .unwrap_or_else(|error| panic!("{error}"));
+    let paths = ["/", "/blog/a", "/files/x", "/images/y", "/api/x", "/api/reports/1", "/login"];
+    let mut refused = 0;
+    for n in 0..4000u64 {
+        // A sequence without a pattern that the rules share (Knuth's multiplier).
+        let pick = |of: u64, salt: u64| (((n + salt).wrapping_mul(6_364_136_223_846_793_005) >> 33) % of) as usize;
+        let address = ["198.51.100.1", "192.0.2.1", "66.249.73.135", "10.0.0.1"][pick(4, 1)];
+        let mut request =
+            vec![(":method", ["GET", "POST"][pick(2, 2)]), (":path", paths[pick(7, 3)]), (":address", address)];
+        match pick(4, 4) {
+            0 => request.push(("X-Api-Key", ["gold", "tin"][pick(2, 5)])),
+            1 => request.push((":account", "ann")),
+            2 => request.push(("x-forwarded-for", "203.0.113.5")),
+            _ => {}
+        }
+        let of = |rules: &Rules| {
+            let answer = check(rules, n / 10, &request);
+            (answer.rule().map(str::to_owned), answer.status(), answer.body().to_owned(), *answer.decision())
+        };
+        let (one, two) = (of(&toml), of(&yaml));
+        assert_eq!(one, two, "{request:?}");
+        refused += usize::from(one.1 != 200);
+    }
+    assert!((200..3800).contains(&refused), "{refused}");
+}
