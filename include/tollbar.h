@@ -2752,7 +2752,7 @@ const char *tollbar_version_string(void);
 /* A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range. */
 #define TOLLBAR_E_OUT_OF_RANGE (-5)
 
-/* A call has no limits or more than 16, or a limit that does not name exactly one limiter or one table. */
+/* A call has no limits or too many, or a limit that does not name exactly one limiter or one table. */
 #define TOLLBAR_E_LIMITS (-6)
 
 /* The queue was closed. A call that takes returns it once the queue is empty, too. */

@@ -36,7 +36,7 @@ const (
 	ErrReserved Code = -4
 	// ErrOutOfRange: a number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
 	ErrOutOfRange Code = -5
-	// ErrLimits: a call has no limits or more than 16, or a limit that does not name exactly one limiter or one table.
+	// ErrLimits: a call has no limits or too many, or a limit that does not name exactly one limiter or one table.
 	ErrLimits Code = -6
 	// ErrQueueClosed: the queue was closed. A call that takes returns it once the queue is empty, too.
 	ErrQueueClosed Code = -7

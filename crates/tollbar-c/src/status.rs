@@ -29,7 +29,7 @@ pub const TOLLBAR_E_STRUCT_SIZE: i32 = -3;
 pub const TOLLBAR_E_RESERVED: i32 = -4;
 /// A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
 pub const TOLLBAR_E_OUT_OF_RANGE: i32 = -5;
-/// A call has no limits or more than 16, or a limit that does not name exactly one limiter or one table.
+/// A call has no limits or too many, or a limit that does not name exactly one limiter or one table.
 pub const TOLLBAR_E_LIMITS: i32 = -6;
 /// The queue was closed. A call that takes returns it once the queue is empty, too.
 pub const TOLLBAR_E_CLOSED: i32 = -7;

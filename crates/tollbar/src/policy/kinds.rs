@@ -278,7 +278,7 @@ kinds! {
             most: "limit, and no more until a reset",
             refusal_writes: "nothing",
             books_ahead: "no",
-            choose: "a key may take so many permits once, as of a trial or a voucher, and none comes back",
+            choose: "a key gets its permits once, such as those of a trial or a voucher, and time refills none",
         }],
     }
 }
