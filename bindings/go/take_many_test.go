@@ -20,7 +20,7 @@ func keysOf(t testing.TB, policies ...string) *tollbar.Table {
 
 func peeked(d tollbar.Decision, err error) bool { return err == nil && d.Allowed() }
 
-// What tests/c/take_many_test.c expects.
+// The expectations of tests/c/take_many_test.c.
 func TestTheLongestWaitBinds(t *testing.T) {
 	second, hour, table := mustLimiter(t, "2/s"), mustLimiter(t, "5/h"), keysOf(t, "3/min")
 	each := make([]tollbar.Decision, 3)
@@ -101,7 +101,7 @@ func TestBadLimitsChargeNothing(t *testing.T) {
 	if !peeked(limiter.PeekAt(sec, 3)) || !peeked(table.Under(0).PeekAt("k", sec, 3)) {
 		t.Error("charged")
 	}
-	// Nobody is left inside, so Close does not wait.
+	// No call is left inside the table, so Close does not wait.
 	if taken, err := tollbar.TakeManyAt(sec, nil, limiter.Limit(1), table.Limit("k", 1)); err != nil || !taken.Allowed() || table.Close() != nil {
 		t.Error(taken, err)
 	}
@@ -150,7 +150,7 @@ func TestTakeManyAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Crossing limits in opposite orders: each has been charged for what was admitted.
+// Requests name the same limits in opposite orders. Each limit is charged for the admitted requests only.
 func TestTakeManyAtOnce(t *testing.T) {
 	day, table := mustLimiter(t, "700/day"), keysOf(t, "500/day")
 	var passed atomic.Int64
@@ -203,7 +203,7 @@ func TestTenASecondAndFourAtOneTime(t *testing.T) {
 			t.Error("not released")
 		}
 	}
-	// The rate refuses: no permit is in flight, and the ticket is none.
+	// The rate refuses: no permit is in flight, and the ticket is the zero one.
 	taken, err = tollbar.TakeManyAt(sec, nil, rate.Limit(7), flights.Limit("ann", 4, &ticket))
 	if count, _ := flights.Count("ann"); err != nil || taken.Reason != tollbar.ReasonRate || count != 0 || ticket.Release() {
 		t.Error(taken, count, err)

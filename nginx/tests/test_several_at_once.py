@@ -19,7 +19,7 @@ from harness.tollbar import Tollbar
 
 OTHERS = 30
 SECONDS = 2
-# A permit in 0.7 ms. Keys give none back at the first of these rates, and are charged after `a`; at the second before it.
+# Rates of `b`. At 1400r/s, a permit in 0.7 ms, keys give no permits back, so nginx charges `b` after `a`. At 1000r/s it charges `b` before `a`.
 RACED = ["1400r/s", "1000r/s"]
 
 
@@ -36,7 +36,7 @@ def start(tmp_path):
 
 
 def limits(prefix, key, slow, raced, first):
-    """`a`, the limit that is raced for, and others, of which it or `a` stands first."""
+    """The zones and the limits `a`, `b`, for whose permits the requests race, and others. `first` is the first of `a` and `b`; the other is last."""
     zones = f"{prefix}_zone {key} zone=a:1m {slow}; {prefix}_zone {key} zone=b:1m rate={raced};"
     zones += "".join(f"{prefix}_zone {key} zone=o{n}:1m rate=100000r/s;" for n in range(OTHERS))
     a = f"{prefix} zone=a {'burst=900000 nodelay' if 'rate=' in slow else ''};"
@@ -46,7 +46,7 @@ def limits(prefix, key, slow, raced, first):
 
 
 def run(nginx, log, port=0):
-    """So many requests were refused, and so many admitted."""
+    """Returns the numbers of refused and admitted requests."""
     # A busy machine may need several runs for enough races.
     for _ in range(5):
         nginx_port, nginx.ports[0] = nginx.ports[0], nginx.ports[port]
@@ -92,7 +92,7 @@ def test_the_drop_in(start, raced, first):
         location /left {{ access_log off; limit_req zone=a; limit_req_dry_run on; {CONTENT} }}""")
     _, admitted = run(nginx, "access.log")
     nginx.get("/left")
-    # Less what time has brought back.
+    # Minus the permits that time has refilled.
     assert -1 < owed(nginx) - admitted < 1, (owed(nginx), admitted)
 
 

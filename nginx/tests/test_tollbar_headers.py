@@ -103,7 +103,7 @@ def test_of_several_limits_a_refusal_has_the_one_that_refuses(launch):
     assert found[0] == b"HTTP/1.1 429 Too Many Requests"
     assert 350 <= int(found[1].removeprefix(b"Retry-After: ")) <= 360
     assert found[2:4] == [b"X-RateLimit-Limit: 2", b"X-RateLimit-Remaining: 0"]
-    # The other limit was looked at and not charged.
+    # nginx peeked at the other limit and did not charge it.
     assert found[6].startswith(b'RateLimit: "a";r=10, "b";r=0;t=')
 
 

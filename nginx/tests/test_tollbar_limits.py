@@ -1,4 +1,4 @@
-"""Rates, bursts and policies: how much is let through."""
+"""Rates, bursts and policies: how many requests nginx admits."""
 
 import time
 
@@ -30,7 +30,7 @@ def test_a_rate_is_what_it_says(launch, rate, seconds):
     nginx = launch(**parts(f"rate={rate}", ""))
     began = time.monotonic()
     assert nginx.get("/?k=a").status == 200
-    # A request is let through as soon as one is paid for, and not before.
+    # nginx admits a request as soon as the debt of one request is paid, and not before.
     while nginx.get("/?k=a").status == 429:
         assert time.monotonic() - began < seconds + 5
         time.sleep(0.005)
@@ -58,7 +58,7 @@ def test_limits_of_one_zone_share_what_was_spent(launch):
 def test_the_smaller_burst_says_when_it_lets_in_again(launch):
     nginx = launch(**parts("rate=1r/h", "burst=2 nodelay", f"location /more {{ tollbar zone=z burst=5 nodelay; {CONTENT} }}"))
     assert count(nginx.volley("/more?k=a", 9)) == 6
-    # Six hours are owed: the one lets in when two of them are left, the other when five are.
+    # The debt is six hours. One limit admits the next request when two hours of it are left, and the other when five are.
     assert 3 * 3600 < int(nginx.get("/?k=a").headers["retry-after"]) <= 4 * 3600
     assert 0 < int(nginx.get("/more?k=a").headers["retry-after"]) <= 3600
 
@@ -98,7 +98,7 @@ def test_a_full_zone(launch, on_full, passes):
     found = []
     for start in range(0, 8000, 50):
         found += statuses(ask_keys(nginx, range(start, start + 50)))
-    # The table has some five thousand places.
+    # The table has about 5,000 slots.
     assert set(found[:1000]) == {200}
     assert (429 in found[-1000:]) is not passes
     if passes:

@@ -10,7 +10,7 @@ static tollbar_adaptive_state read_of(const tollbar_adaptive *limit) {
     return state;
 }
 
-/* Takes permits until the limit refuses, and releases one of them with the latency; the others say nothing. */
+/* Takes permits until the limit refuses. Releases one of them with the latency, and all others with the outcome "ignored". */
 static uint32_t sample(tollbar_adaptive *limit, uint64_t latency) {
     tollbar_ticket tickets[1000], more = 7;
     uint32_t n = 0, i;
@@ -107,7 +107,7 @@ static void bad_arguments_change_nothing(void **state) {
     tollbar_adaptive limit = {{0}};
     tollbar_ticket ticket = 7;
     (void)state;
-    /* Zeroes are a limit of 0. */
+    /* Zeroed memory is a limit of 0. */
     assert_int_equal(tollbar_adaptive_acquire(&limit, &ticket), TOLLBAR_DENIED);
     assert_int_equal(tollbar_adaptive_release(&limit, 1, TOLLBAR_OUTCOME_ANSWERED, 1), TOLLBAR_E_TICKET);
     options.algorithm = 2;

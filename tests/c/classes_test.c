@@ -1,4 +1,4 @@
-/* Classes of requests that share a limit: those of a lower class leave a reserve. */
+/* Classes of requests that share a limit: requests of a lower class leave a reserve. */
 #include "test.h"
 
 static const char *const keeping[] = {"100/s", "100/min; 1000/h", "100/s algo interval", "100/s algo fixed-window",

@@ -45,7 +45,7 @@ static void *sleeps(void *limiter) {
     return NULL;
 }
 
-/* The only place among the sleepers is a parent's thread's. The child has no such thread, and its caller gets a place. */
+/* A thread of the parent has the only place for a sleeper. The child has no such thread, so its caller gets a place. */
 static void c5_a_child_has_none_of_its_parents_sleepers(void **state) {
     tollbar_limiter *limiter = limiter_with("2/s burst 1", TOLLBAR_CLOCK_TSC, 1);
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -55,7 +55,7 @@ static void c5_a_child_has_none_of_its_parents_sleepers(void **state) {
     assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(pthread_create(&thread, NULL, sleeps, limiter), 0);
     usleep(100000);
-    /* It sleeps, for up to half a second: another caller of this process has no place. */
+    /* The thread sleeps for up to half a second, so another caller of this process gets no place. */
     assert_int_equal(tollbar_limiter_wait(limiter, 1, 10 * SEC, &decision), TOLLBAR_DENIED);
     assert_int_equal(decision.reason, TOLLBAR_REASON_QUEUE_FULL);
     child = fork();

@@ -1,4 +1,4 @@
-/* Header fields of HTTP: every dialect byte by byte, what a client reads of them, buffers that are too small, and arguments that are wrong. */
+/* HTTP header fields: every dialect byte by byte, the reader's results, too small buffers, and wrong arguments. */
 #include "test.h"
 
 static tollbar_http_limit named(const char *name, const tollbar_policy_spec *policy, const tollbar_decision *decision, uint64_t more) {
@@ -50,7 +50,7 @@ static void each_dialect(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* `t` is when one permit more is left, of a limiter and of a table's key, and never later than the refusal's wait. */
+/* `t` is the time until one permit more is left, for a limiter and for a table's key. It is never later than a refusal's wait. */
 static void more_after(void **state) {
     const tollbar_policy_spec policy = spec_of("6/min");
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -86,7 +86,7 @@ static void more_after(void **state) {
     tollbar_table_close(table);
 }
 
-/* The header's rule for a buffer that is enough, at the longest numbers; and each shorter buffer stays as it was behind its end. */
+/* tollbar.h says which buffer is large enough. The test has the longest numbers. With each shorter buffer the call writes nothing behind its end. */
 static void buffers(void **state) {
     static char name[100];
     const uint32_t drafts[] = {TOLLBAR_HTTP_DRAFT_06, TOLLBAR_HTTP_DRAFT_07, TOLLBAR_HTTP_DRAFT_11};

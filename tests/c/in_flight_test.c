@@ -109,7 +109,7 @@ static void in_a_file_and_in_ones_own_memory(void **state) {
     assert_int_equal(tollbar_in_flight_open(path, NULL, &second), 0);
     assert_int_equal(acquire(first, 1, &ticket), TOLLBAR_ALLOWED);
     assert_int_equal(acquire(second, 1, &ticket), TOLLBAR_DENIED);
-    /* A closed view has nothing in flight. */
+    /* Closing a view releases its permits. */
     tollbar_in_flight_close(first);
     assert_int_equal(acquire(second, 1, &ticket), TOLLBAR_ALLOWED);
     options.capacity = 1000;
@@ -189,7 +189,7 @@ static void *worker(void *admitted) {
         tollbar_ticket ticket;
         if (acquire(shared, 1, &ticket) != TOLLBAR_ALLOWED)
             continue;
-        /* A plain int, so the thread sanitizer reports two threads that are here at one time. */
+        /* This is a plain int, so the thread sanitizer reports two threads that write it at one time. */
         if (inside++ != 0)
             return NULL;
         inside--;
@@ -213,7 +213,7 @@ static void threads_hand_a_permit_on(void **state) {
         assert_ptr_equal(ok, shared);
         all += admitted[n];
     }
-    /* A thread that runs when the others are not scheduled may pass every time, and the others never. */
+    /* If only one thread is scheduled, it may pass every time, and the others never. */
     assert_true(all > 0);
     assert_int_equal(count(shared), 0);
     tollbar_in_flight_close(shared);

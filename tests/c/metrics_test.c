@@ -1,4 +1,4 @@
-/* Metrics: ten refusals raise one series by ten, short buffers, and arguments that are wrong. */
+/* Metrics: ten refusals raise one series by ten, short buffers, and wrong arguments. */
 #include "test.h"
 
 static void ten_refusals(void **state) {

@@ -16,7 +16,7 @@ static tollbar_queue *queue_of(const char *text, uint64_t capacity) {
 /* Items are the addresses of these bytes. */
 static char items[64];
 
-/* The leaky bucket of articles about it: capacity 10, one drop every 100 ms, 15 at once. */
+/* The usual example of a leaky bucket: 15 items are offered at once to a bucket of 10, and one leaves every 100 ms. */
 static void s07_eleven_of_fifteen_leave_in_order(void **state) {
     tollbar_queue *queue = queue_of("10/s algo pacer", 10);
     tollbar_queue_ticket ticket;
@@ -59,7 +59,7 @@ static void a_cancelled_item_makes_room_for_those_behind(void **state) {
     assert_int_equal(tollbar_queue_cancel(queue, &tickets[1], &item), TOLLBAR_NO);
     assert_int_equal(tollbar_queue_length(queue, &length), 0);
     assert_int_equal(length, 2);
-    /* A drain, for the end of a program, ignores the pace. */
+    /* tollbar_queue_drain ignores the policy's pace. */
     assert_int_equal(tollbar_queue_drain(queue, &item), TOLLBAR_YES);
     assert_ptr_equal(item, &items[2]);
     assert_int_equal(tollbar_queue_drain(queue, &item), TOLLBAR_YES);
@@ -95,7 +95,7 @@ static void patience_ends(void **state) {
     assert_int_equal(tollbar_queue_offer(queue, &items[0], NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_queue_offer(queue, &items[1], NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_queue_offer_within(queue, &items[2], 10 * MS, NULL), TOLLBAR_DENIED);
-    /* Two intervals of 10 ms, less the difference of two readings of two clocks. */
+    /* Two intervals of 10 ms. The test's clock and the queue's were read at slightly different times, so the bound is a little lower. */
     assert_in_range(monotonic() - begun, 20 * MS - MS, MIN);
     tollbar_queue_free(queue);
 }

@@ -194,7 +194,7 @@ static void ten_a_second_and_four_at_one_time(void **state) {
         assert_int_equal(tollbar_take_many_at(limits, 2, SEC, NULL, NULL), TOLLBAR_ALLOWED);
     }
     assert_int_equal(open_of(flights), 4);
-    /* The window refuses, and the rate keeps its six permits. */
+    /* The in-flight limit refuses, and the rate keeps its six permits. */
     limits[1].ticket = &ticket;
     assert_int_equal(tollbar_take_many_at(limits, 2, SEC, each, &taken), TOLLBAR_DENIED);
     assert_int_equal(taken.bound, 1);
@@ -221,7 +221,7 @@ static void ten_a_second_and_four_at_one_time(void **state) {
     assert_int_equal(taken.remaining, 0);
     assert_int_equal(tollbar_in_flight_release(flights, ticket), 0);
 
-    /* Fields that do not belong together. */
+    /* Fields of different kinds of limits in one limit. */
     {
         const tollbar_limit good = limits[1];
         limits[1].ticket = NULL;

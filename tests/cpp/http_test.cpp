@@ -1,4 +1,4 @@
-// Header fields of HTTP through C++.
+// HTTP header fields through C++.
 #include "test.hpp"
 
 #include <chrono>

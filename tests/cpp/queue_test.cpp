@@ -1,4 +1,4 @@
-// Queues: what tests/c/queue_test.c expects, and who owns an item.
+// Queues: the expectations of tests/c/queue_test.c, and the ownership of items.
 #include "test.hpp"
 
 #include <atomic>

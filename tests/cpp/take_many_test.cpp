@@ -1,4 +1,4 @@
-// Several limits in one request: what tests/c/take_many_test.c expects, and the faces of C++.
+// Several limits in one request: the expectations of tests/c/take_many_test.c, and the C++ wrappers.
 #include "test.hpp"
 
 #include <array>
@@ -62,7 +62,7 @@ TEST(bad_limits_charge_nothing) {
     CHECK(!small && small.error() == errc::buffer_too_small && small.why() == tollbar::reason::fault && !small.retry_after());
     CHECK(few.peek_at(1s, 3) && keys.peek_at(1s, "k", 3) && !room[0]);
     CHECK(take_many_at(1s, {{few}, {keys, "k"}}));
-    // A key of no bytes is no key: the table's options say what that gets.
+    // An empty key is a missing key, and the table's options decide on it.
     CHECK(take_many_at(1s, {{few}, {keys, ""}}).why() == tollbar::reason::missing_key);
 }
 
@@ -88,7 +88,7 @@ TEST(ten_a_second_and_four_at_one_time) {
     CHECK(uploads.count("ann") == 0 && rate.peek_at(1s, 6) && rate.peek_at(1s, 7).denied());
     CHECK(take_many_at(1s, {{rate, 7}, {uploads, "ann", 4, more}}).why() == tollbar::reason::rate);
     CHECK(!more && uploads.count("ann") == 0);
-    // A permit that is used again gives back what it had.
+    // A permit object that is used again releases its former permit.
     CHECK(take_many_at(1s, {{uploads, "ann", 4, more}}) && take_many_at(1s, {{uploads, "bob", 4, more}}));
     CHECK(uploads.count("ann") == 0 && uploads.count("bob") == 1);
 }

@@ -16,7 +16,7 @@ import (
 
 func everybody(*http.Request) (string, bool) { return "all", true }
 
-// left is the permits that the key has.
+// left returns the permits that the key has left.
 func left(t *testing.T, table *tollbar.Table, key string) uint64 {
 	t.Helper()
 	decision, err := table.Check(key, 0)
@@ -26,7 +26,7 @@ func left(t *testing.T, table *tollbar.Table, key string) uint64 {
 	return decision.Remaining
 }
 
-// Of many requests at once the slow limit is charged for those that pass, and for no other.
+// Many requests come at once. The slow limit is charged for those that pass, and for no other.
 func TestAtOnceNoneIsChargedThatIsRefused(t *testing.T) {
 	slow, fast := table(t, "1/h burst 100000"), table(t, "2000/s burst 1")
 	limiter, err := tollhttp.New(tollhttp.Options{NoHeaders: true, Limits: []tollhttp.Limit{
@@ -49,7 +49,7 @@ func TestAtOnceNoneIsChargedThatIsRefused(t *testing.T) {
 	}
 	all.Wait()
 	charged, admitted := 100_000-left(t, slow, "all"), passed.Load()
-	// The losers of a race keep microseconds of an hour.
+	// A request that loses a race leaves a charge of microseconds, because the permit refills in an hour.
 	if charged != admitted && charged != admitted+1 {
 		t.Errorf("%d were charged, and %d have passed", charged, admitted)
 	}
@@ -84,7 +84,7 @@ func TestALeaseRefusesBesideTables(t *testing.T) {
 			t.Error("the lease has refused none")
 		}
 		for i, one := range tables {
-			// A refused request keeps the time for which it held the permit.
+			// The permits that a limit refilled while a refused request held its charge stay charged.
 			if charged := before[i] - left(t, one, "all"); charged != passed && charged != passed+1 {
 				t.Errorf("limit %d: %d were charged, and %d have passed", i, charged, passed)
 			}
@@ -92,7 +92,7 @@ func TestALeaseRefusesBesideTables(t *testing.T) {
 	}
 }
 
-// A limit that is charged after the response refuses before the others are charged, and the others before it is.
+// A limit that is charged after the response refuses before the other limits are charged. If another limit refuses, it is not charged either.
 func TestAChargeBesideOtherLimits(t *testing.T) {
 	logins, requests := table(t, "1/day"), table(t, "3/day")
 	always := func(*http.Request, tollhttp.Response) uint64 { return 1 }
@@ -106,7 +106,7 @@ func TestAChargeBesideOtherLimits(t *testing.T) {
 	}
 }
 
-// What refuses a request is told to the handler that answers it.
+// The handler that answers a refused request gets the limit that refused it.
 func TestWhyARequestIsRefused(t *testing.T) {
 	both := table(t, "5/day", "1/h ban 24h after 2")
 	var told []tollhttp.Refusal

@@ -122,7 +122,7 @@ func TestRetryAfterIsEnough(t *testing.T) {
 	}
 	time.Sleep(time.Duration(wait) * time.Second)
 	expect(t, ask("192.0.2.1:1"), 200)
-	// Where waiting does not help there is none.
+	// If waiting does not help, the answer has no Retry-After.
 	ask = get(t, tollhttp.Options{Limits: []tollhttp.Limit{{Name: "client", Table: table(t, "2/s"), Cost: func(*http.Request) uint64 { return 3 }}}})
 	expect(t, ask("192.0.2.1:1"), 429, "Retry-After", "")
 }
@@ -167,7 +167,7 @@ func TestWhoseRequestItIs(t *testing.T) {
 	}
 }
 
-// Not until there is all: `Retry-After: 1` beside `r=0;t=13` makes a client wait thirteen times too long.
+// t is the time until one more permit is left, not until all are: a client that waits for t=13 beside `Retry-After: 1` waits 13 times too long.
 func TestTIsUntilThereIsMore(t *testing.T) {
 	limits := func(policy string, cost uint64) tollhttp.Options {
 		return tollhttp.Options{Limits: []tollhttp.Limit{{Name: "c", Table: table(t, policy), Cost: func(*http.Request) uint64 { return cost }}}}
@@ -179,7 +179,7 @@ func TestTIsUntilThereIsMore(t *testing.T) {
 	for range 2 {
 		expect(t, ask("192.0.2.1:1"), 429, "RateLimit", `"c";r=0;t=5`, "Retry-After", "5")
 	}
-	// A larger request waits for longer than until there is one permit.
+	// A request with a larger cost waits longer than t, after which one permit is left.
 	ask = get(t, limits("12/min burst 13", 4))
 	for _, left := range []string{"9", "5", "1"} {
 		expect(t, ask("192.0.2.1:1"), 200, "RateLimit", `"c";r=`+left+`;t=5`)
@@ -191,7 +191,7 @@ func TestTIsUntilThereIsMore(t *testing.T) {
 		status int
 		fields []string
 	}{
-		// What is full does not become more, nor does what never comes back.
+		// A full bucket has no t, and neither has a limit of 0 or a cost above the burst.
 		{"2/min", 0, 200, []string{"RateLimit", `"c";r=2`}},
 		{"0/min", 1, 429, []string{"RateLimit", `"c";r=0`, "Retry-After", ""}},
 		{"2/min", 3, 429, []string{"RateLimit", `"c";r=2`, "Retry-After", ""}},
@@ -290,7 +290,7 @@ func TestExemptRefusedAndFailed(t *testing.T) {
 }
 
 func TestALease(t *testing.T) {
-	// Without a store a machine has its share: of a burst of 64 among 4 an eighth of 16.
+	// Without a store a machine has its overdraft: an eighth of its share of the burst, which is 16 of 64 for one of 4 machines.
 	lease, err := redis.NewLease("x", "60/min burst 64", redis.LeaseOptions{Nodes: 4, URL: "redis://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)

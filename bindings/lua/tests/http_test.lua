@@ -1,4 +1,4 @@
---- Header fields: those of a check, and what a client reads.
+--- HTTP header fields: those of a check, and the reader's results.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails

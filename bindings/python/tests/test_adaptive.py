@@ -1,4 +1,4 @@
-"""Adaptive: a limit of what is in flight that follows the latency."""
+"""Adaptive: a limit on permits in flight that follows the latency."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_permit_measures_its_own_latency() -> None:
     with pytest.raises(KeyError), limit.enter():
         raise KeyError
     assert (limit.limit, limit.in_flight) == (2, 0)
-    limit.enter()  # nobody has it any more: it says nothing
+    limit.enter()  # no variable holds this permit, so the garbage collector releases it as "ignored"
     assert (limit.limit, limit.in_flight) == (2, 0)
     assert repr(limit) == "<Adaptive, limit=2, in_flight=0>"
 

@@ -1,4 +1,4 @@
-"""Header fields: every dialect, what a client reads, and the middleware's choice of dialects."""
+"""HTTP header fields: every dialect, the reader's results, and the middleware's choice of dialects."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_said():
 
 
 def test_what_a_client_reads_is_hostile():
-    # A value cannot bring a line of its own.
+    # A value with a line break cannot add a line.
     assert http.read({"Server": "x\nRetry-After: 9"}).retry_after_ns is None
     assert http.read([("Retry-After", "Sun, 06 Nov 1994 08:49:40 GMT")], time_ns=784_111_777 * SECOND).retry_after_ns == 3 * SECOND
     assert http.read([("Retry-After", "\u2603"), ("RateLimit", '"')]) == http.Seen(None, None, None, None, None)

@@ -1,4 +1,4 @@
-"""Several limits in one request: what tests/c/take_many_test.c expects, and the errors of Python."""
+"""Several limits in one request: the expectations of tests/c/take_many_test.c, and Python's errors."""
 
 import asyncio
 import inspect
@@ -66,7 +66,7 @@ def test_bad_limits_charge_nothing() -> None:
             wrong_call()
     assert limiter.peek(3, at=SEC) and table.peek("k", 3, at=SEC)
     assert take_many([limiter, (table, "k")], at=SEC)
-    # None is no key: the table's options say what that gets.
+    # None is a missing key, and the table's options decide on it.
     assert take_many([limiter, (table, None)], at=SEC).reason == "missing key"
 
 
@@ -169,7 +169,7 @@ def test_middleware_charges_all_policies_or_none() -> None:
     assert [status for status, _ in answers] == ["200", "200", "429", "429"]
     assert answers[0][1]["RateLimit-Policy"] == '"hour";q=2;w=3600, "day";q=5;w=86400'
     assert answers[0][1]["RateLimit"] == '"hour";r=1;t=1800, "day";r=4;t=17280'
-    # What the hour refuses costs the day nothing, and Retry-After is the longest wait.
+    # A request that the hour refuses is not charged to the day. Retry-After is the longest wait.
     assert answers[3][1]["RateLimit"].startswith('"hour";r=0;t=1800, "day";r=3;')
     assert answers[3][1]["Retry-After"] == "1800"
     assert table.peek(tollbar.address_key("192.0.2.1"), policy="day").remaining == 3

@@ -24,7 +24,7 @@ def call_wsgi(app, **environ):
 
 
 def call_asgi(app, **scope):
-    """(status, headers, body), or the messages themselves of what is no HTTP."""
+    """Returns (status, headers, body), or for other protocols than HTTP the messages."""
     sent = []
 
     async def receive():
@@ -139,7 +139,7 @@ def test_without_headers():
 
 
 def refused_once():
-    """A limit of two a second that has just refused, and with which headers."""
+    """Returns an application whose limit of two a second has just refused, and the headers of that refusal."""
     for _ in range(20):
         app = wsgi.RateLimit(wsgi_app, "2/s burst 1")
         assert call_wsgi(app)[0][:3] == "200"
@@ -178,7 +178,7 @@ def test_a_request_without_a_key_is_told_so(missing, key):
     status, headers, body = call_asgi(app)
     assert status == 400 and body == f"Bad Request: {NOBODY}".encode() and "ratelimit" not in headers
     assert call_asgi(app, type="websocket") == [{"type": "websocket.close", "code": 1008, "reason": "Bad Request"}]
-    # Who is exempt without a key passes.
+    # A request without a key passes if None is exempt.
     assert call_wsgi(wsgi.RateLimit(wsgi_app, table, key=lambda environ: key, exempt=[None]))[0] == "200 OK"
 
 
@@ -292,12 +292,12 @@ def test_more_is_there_when_t_says_and_not_before(text):
 
 
 def test_t_is_never_later_than_retry_after():
-    """Others may take permits between the decision and the peek."""
+    """Another caller may take permits between the decision and the peek."""
     limiter = Limiter("10/s burst 4")
     assert limiter.take_up_to(3, at=SECOND) == 3
     refused = limiter.check(3, at=SECOND)
     assert (refused.remaining, refused.retry_after_ns) == (1, 200_000_000)
-    # By now the bucket lacks more than was missing then.
+    # Now the bucket lacks more permits than at the decision.
     now = SECOND - 500_000_000
     assert limiter.peek(2, at=now).retry_after_ns > 200_000_000
     more = limiter.more_after(refused, 3, at=now)
@@ -305,24 +305,24 @@ def test_t_is_never_later_than_retry_after():
 
 
 def test_t_is_until_there_is_more():
-    """Not until there is all: `Retry-After: 1` beside `r=0;t=13` makes a client wait thirteen times too long."""
+    """t is the time until one more permit is left, not until all are: a client that waits for t=13 beside `Retry-After: 1` waits 13 times too long."""
     app = wsgi.RateLimit(wsgi_app, "12/min burst 13")
     seen = [call_wsgi(app)[1] for _ in range(15)]
     assert [h["ratelimit"] for h in seen] == [f'"default";r={r};t=5' for r in [*range(12, -1, -1), 0, 0]]
     assert [h.get("retry-after") for h in seen] == [None] * 13 + ["5", "5"]
-    # A larger request waits for longer than until there is one permit.
+    # A request with a larger cost waits longer than t, after which one permit is left.
     table = Table("12/min burst 13", capacity=10)
     assert table.take_up_to("a", 12) == 12
     app = wsgi.RateLimit(wsgi_app, table, key=lambda environ: "a", cost=4)
     headers = call_wsgi(app)[1]
     assert headers["ratelimit"] == '"default";r=1;t=5' and headers["retry-after"] == "15"
-    # What is full does not become more; nor does what never comes back.
+    # A full bucket has no t, and neither has a limit of 0 or an exempt key.
     assert call_wsgi(wsgi.RateLimit(wsgi_app, "2/min", cost=0))[1]["ratelimit"] == '"default";r=2'
     app = wsgi.RateLimit(wsgi_app, "0/min")
     assert call_wsgi(app)[1]["ratelimit"] == '"default";r=0' and "retry-after" not in call_wsgi(app)[1]
     table.exempt("b")
     assert call_wsgi(wsgi.RateLimit(wsgi_app, table, key=lambda environ: "b"))[1]["ratelimit"] == '"default";r=999999999999999'
-    # Of what lends more than it has, a peek does not say when it has more.
+    # For a policy that lends, a peek does not show when more permits are left.
     app = wsgi.RateLimit(wsgi_app, "12/min borrow", key=lambda environ: "a")
     assert [call_wsgi(app)[1]["ratelimit"] for _ in range(2)] == ['"default";r=0;t=5'] * 2
 

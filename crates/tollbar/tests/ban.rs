@@ -43,7 +43,7 @@ fn the_nth_refusal_bans() {
         assert_eq!(peeked, decision, "{text}: a peek answers as the check");
         let wanted = (Verdict::Denied, Reason::Banned, 0, HOUR);
         assert_eq!((decision.verdict, decision.reason, decision.remaining, decision.retry_after), wanted, "{text}");
-        // Refusals during the ban leave it as it is.
+        // Refusals during the ban do not prolong it.
         for later in [1, SEC, HOUR - 1] {
             let decision = cell::check(&word, &rule, NOW + after + later, 1);
             assert_eq!(
@@ -235,7 +235,7 @@ fn policies_that_ban() {
     assert!(Rule::new(&policy("1/s ban 3650day after 1000")).is_ok());
 }
 
-/// 8 threads that are refused at once: of a bucket of 5, the refusals up to the one that bans are counted once each.
+/// 8 threads are refused at the same time under a bucket of 5. Each refusal up to the one that bans counts once.
 #[test]
 fn each_refusal_is_counted_once() {
     const THREADS: u64 = 8;
@@ -264,7 +264,7 @@ fn each_refusal_is_counted_once() {
     }
 }
 
-/// Of several limits in one call the one that refuses counts the refusal, and no other is charged.
+/// In one call with several limits, only the limit that refuses counts the refusal, and no limit is charged.
 #[test]
 fn several_limits_in_one_call_ban_too() {
     let all = Limiter::with(state("100/min"), tollbar::clock::Manual::new(NOW));
@@ -294,7 +294,7 @@ fn several_limits_in_one_call_ban_too() {
     assert_eq!((one.counts().denied, keys.counts(PolicyId::FIRST).expect("a policy").denied), (6, 6));
 }
 
-/// A ban ends when it was to end, whatever burst and rate the policy that bans changes to, in tables and limiters.
+/// A ban ends at its time, whatever burst and rate the policy changes to, in tables and limiters.
 #[test]
 fn a_ban_ends_on_time_after_a_change() {
     const START: u64 = 1_000 * SEC;

@@ -21,7 +21,7 @@ fn table(capacity: u64, texts: &[&str]) -> Table {
     Table::private(&Options::new(capacity), &policies).unwrap()
 }
 
-/// Five of ten, then seven two seconds later: of the five, three come back, and five more do not pass.
+/// Takes 5 of 10 permits, and 7 more two seconds later. Of the 5, only 3 come back, so a request for 5 does not pass.
 #[test]
 fn a_refund_leaves_out_what_time_has_brought_back() {
     let limiter = limiter("1/s burst 10");
@@ -38,7 +38,7 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     assert_eq!(key(NOW + 2 * SECOND, 3), Verdict::Allowed);
 }
 
-/// Each policy of a limiter's list takes back what it has not refilled since. In a table the policy of the day keeps its charge.
+/// Each policy of a limiter's list takes back the permits that it has not refilled since the charge. In a table the slower policy keeps its charge.
 #[test]
 fn a_list_takes_back_what_each_policy_has_not_refilled() {
     let list = "10/s; 1000/day";
@@ -47,7 +47,7 @@ fn a_list_takes_back_what_each_policy_has_not_refilled() {
     assert_eq!(limiter.admit_at(NOW, 8), Verdict::Allowed);
     assert_eq!(limiter.give_back_at(NOW, charge, 8), 8);
     assert_eq!(limiter.peek(10).verdict, Verdict::Allowed);
-    // After 700 ms the policy of the second has 1 of 8 left to refill, and the day's all 8.
+    // After 700 ms the fast policy has 1 of 8 permits left to refill, and the slow one all 8.
     assert_eq!(limiter.admit_at(NOW, 8), Verdict::Allowed);
     assert_eq!(limiter.give_back_at(NOW + 700_000_000, charge, 8), 7);
     assert_eq!(limiter.admit_at(NOW + 700_000_000, 10), Verdict::Allowed);
@@ -101,7 +101,7 @@ fn nothing_comes_back_where_that_is_not_possible() {
     assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 1), Ok(1));
 }
 
-/// Windows give back what they count: in their window, and a weighted window what has not faded in the next.
+/// Windows give back charges in the window of the charge. A weighted window also gives back in the next one, as far as the permits have not faded.
 #[test]
 fn windows_give_back_what_they_count() {
     for text in [
@@ -119,10 +119,10 @@ fn windows_give_back_what_they_count() {
         assert_eq!(limiter.give_back_at(charge.at, charge, 3), 3, "{text}");
         assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, charge.at, charge, 3), Ok(3), "{text}");
         assert_eq!(table.peek_at(PolicyId::FIRST, KEY, charge.at, 1).remaining, 3, "{text}");
-        // Three more may come, and no fourth.
+        // Three more requests pass, and a fourth does not.
         assert_eq!(limiter.admit_at(charge.at, 3), Verdict::Allowed, "{text}");
         assert_eq!(limiter.admit_at(charge.at, 1), Verdict::Denied, "{text}");
-        // The window has ended; a weighted one fades.
+        // The window has ended. A weighted window's count fades now.
         let later = NOW + SECOND + SECOND / 2;
         let back = if text.contains("weighted") { 1 } else { 0 };
         assert_eq!(limiter.give_back_at(later, charge, 3), back, "{text}");
@@ -137,7 +137,7 @@ fn a_key_of_a_window_keeps_its_slot() {
         let options = Options::new(8).with_on_full(OnFull::Deny);
         let table = Table::private(&options, &[text.parse().unwrap()]).unwrap();
         let mut keys = 0_u32;
-        // Until no slot is left.
+        // New keys, until no slot is left.
         while table.admit_at(PolicyId::FIRST, &keys.to_le_bytes(), NOW, 1) == Verdict::Allowed {
             let charge = Charge { at: NOW, cost: 1 };
             assert_eq!(table.give_back_at(PolicyId::FIRST, &keys.to_le_bytes(), NOW, charge, 1), Ok(1), "{text}");

@@ -1,4 +1,4 @@
-//! Header fields byte by byte, in every dialect; what a client reads of them; and hostile text.
+//! HTTP header fields: the writer's output byte by byte in every dialect, the reader's results, and hostile text.
 
 use proptest::prelude::*;
 use tollbar::decision::{Decision, Reason, Verdict};
@@ -182,11 +182,11 @@ fn a_short_buffer_gets_the_beginning_and_the_whole_length() {
 fn when_more_permits_are_left() {
     let gcra = policy("100/min burst 20");
     let never = |_| -> Decision { panic!("no peek") };
-    // All are there; a refusal of one more than is left; a policy that lends.
+    // In turn: no permit is missing, a refusal of one permit more than is left, and a policy that lends.
     assert_eq!(more_after(&gcra, &allowed(20, 0), 1, never), NEVER);
     assert_eq!(more_after(&gcra, &denied(7), 1, never), 7);
     assert_eq!(more_after(&policy("10/s algo pacer"), &allowed(3, 9), 1, never), NEVER);
-    // A peek for one more than is left.
+    // The peek is for one permit more than is left.
     let peek = |n| {
         assert_eq!(n, 6);
         denied(400)
@@ -227,7 +227,7 @@ fn a_client_reads_every_dialect() {
 #[test]
 fn what_other_servers_send() {
     let read = |text: &str| Seen::read(text.as_bytes(), 784_111_777 * SECOND);
-    // RFC 9110's example of a date, and one that is past.
+    // RFC 9110's example of a date, and a date in the past.
     assert_eq!(read("Retry-After: Sun, 06 Nov 1994 08:49:40 GMT\r\n").retry_after, Some(3 * SECOND));
     assert_eq!(read("retry-after:  Thu, 01 Jan 1970 00:00:00 GMT  ").retry_after, Some(0));
     assert_eq!(read("RETRY-AFTER: 120\n").retry_after, Some(120 * SECOND));
@@ -236,7 +236,7 @@ fn what_other_servers_send() {
     assert_eq!(Seen::read(b"x-ratelimit-reset: 1700000005250", 1_700_000_000 * SECOND).more_after, Some(5_250_000_000));
     let six = read("RateLimit-Limit: 100, 100;w=60\nRateLimit-Remaining: 3\nRateLimit-Reset: 7\n");
     assert_eq!((six.limit, six.remaining, six.more_after), (Some(100), Some(3), Some(7 * SECOND)));
-    // Of several limits the one with the fewest permits, and of these the one that takes longest. Names may have separators in them.
+    // Of several limits the one with the fewest permits left counts, and among equal ones the one with the longest wait. Names may contain separators.
     let text = "RateLimit-Policy: \"per,min;x\";q=50;w=60, perhr;q=1000;w=3600\nRateLimit: perhr;r=9;t=100, \"per,min;x\";r=2;t=5, perhr;r=2;t=1\n";
     let seen = read(text);
     assert_eq!((seen.limit, seen.window, seen.remaining), (Some(50), Some(60 * SECOND), Some(2)));
@@ -266,7 +266,7 @@ fn malformed_fields_are_ignored() {
 }
 
 proptest! {
-    /// Any bytes are read without a fault, and fields that the writer wrote among them are found.
+    /// The reader accepts any bytes, and finds the writer's fields among them.
     #[test]
     fn any_bytes(noise in proptest::collection::vec(any::<u8>(), 0..300), utc: u64) {
         Seen::read(&noise, utc);
@@ -275,7 +275,7 @@ proptest! {
         Seen::read(&text, utc);
     }
 
-    /// What a server writes is what a client reads, rounded up to seconds.
+    /// A client reads the values that a server wrote, with times rounded up to seconds.
     #[test]
     fn read_equals_written(remaining in 0..INTEGER_MOST, after in 1..1_000_000_000_000_000_u64, period in 1..100_000_u64, quota in 1..1_000_000_u64) {
         let policy = Policy::new(quota, period * SECOND);

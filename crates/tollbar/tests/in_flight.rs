@@ -22,7 +22,7 @@ fn a_window_of_four() {
     // A cumulative acknowledgement of two frees two.
     assert!(window.acknowledge(2));
     assert_eq!((window.read().usable(), window.acquire(2), window.acquire(1)), (2, Some(6), None));
-    // Two of four come back; then a limit of 2 with 3 in flight refuses until two have been acknowledged.
+    // Two of four permits are released. Then a limit of 2 with 3 permits in flight refuses until two of them are acknowledged.
     assert!(window.acknowledge(3));
     window.resize(2);
     assert_eq!((window.read().in_flight(), window.acquire(1)), (3, None));
@@ -53,7 +53,7 @@ fn a_window_equals_the_sequential_model() {
                     assert_eq!(window.acquire(n), fits.then_some(sent as u32 & 0x3f_ffff));
                 }
                 2 if random.one_in(2) => {
-                    // A number around those in flight, of which some are late and some were never sent.
+                    // A number near those in flight: some of them are late, and some were never sent.
                     let last = (acknowledged + random.below((sent - acknowledged) * 2 + 2)).saturating_sub(1);
                     let moves = last > acknowledged && last <= sent;
                     acknowledged = if moves { last } else { acknowledged };
@@ -89,7 +89,7 @@ fn a_key_has_its_limit_and_no_more() {
     assert_eq!(table.acquire(b"user 7", 4), Err(Refusal::Limit));
     assert_eq!((table.count(b"user 7"), table.count(b"user 8")), (4, 0));
     assert!(table.release(tickets[1]));
-    // The limit is each call's: below what is in flight it refuses until enough has come back.
+    // Each call gives its own limit. If more permits are in flight, the call refuses until enough of them are released.
     assert_eq!(table.acquire(b"user 7", 2), Err(Refusal::Limit));
     assert!(table.release(tickets[0]));
     assert_eq!(table.acquire(b"user 7", 2), Err(Refusal::Limit));
@@ -218,7 +218,7 @@ fn two_handles_of_a_process_are_two_owners() {
     assert_eq!((first.count(b"k"), second.acquire(b"k", 2)), (2, Err(Refusal::Limit)));
     // A ticket is its owner's.
     assert!(!second.release(ticket) && !first.release(other));
-    // What a handle has not released comes back when it is dropped.
+    // Dropping a handle releases the permits that it still has.
     drop(second);
     assert_eq!(first.count(b"k"), 1);
     assert!(first.acquire(b"k", 2).is_ok());
@@ -329,9 +329,9 @@ fn throughput(time: std::time::Duration, pass: impl Fn() + Sync) -> u64 {
     passed.into_inner()
 }
 
-/// A ratio of one run, the best of at most 20. Where the cores are the test's own it is 4 to 16. Where other programs keep them busy, the
-/// 16 threads seldom run at the same time, a mutex is seldom contended, and a run of this test saw no more than 1.9: the test then
-/// asks for less, and a window that blocks (0.3 to 1) still fails it.
+/// Compares two counts of one run, and takes the best ratio of at most 20. If no other program uses the cores, the ratio is 4 to 16. On a busy machine
+/// the 16 threads seldom run at the same time, so a mutex is seldom contended, and the ratio may be only 1.9. The test then requires less. A window
+/// that blocks has a ratio of 0.3 to 1, and still fails.
 #[test]
 fn sixteen_threads_pass_a_window_more_often_than_a_mutex() {
     let time = std::time::Duration::from_millis(100);

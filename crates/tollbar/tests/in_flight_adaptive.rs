@@ -65,17 +65,17 @@ fn gradient2_equals_the_reference_within_rounding() {
         let mut reference =
             Reference { estimate: 20.0, least: least.into(), most: most.into(), long: 0.0, count: 0, sum: 0.0 };
         for _ in 0..100 {
-            // Not at half the limit, where a double and an integer may part for good.
+            // Never exactly half of the limit, because there a double and an integer may decide differently, and the traces then differ for good.
             let all = limit.limit();
             let in_flight = if random.one_in(4) { all / 4 } else { all / 2 + 1 + random.below(u64::from(all)) as u32 };
             let latency = random.within(MS, 40 * MS);
             let (got, wanted) = (limit.sample(in_flight, latency), reference.sample(in_flight, latency));
-            // A double may be just below a whole number where the integer is on it.
+            // A double may be just below a whole number when the integer equals it.
             assert!(got.abs_diff(wanted) <= 1, "{got} {wanted}");
             differ += u64::from(got != wanted);
         }
     }
-    // Every 40th of these, where the two stand on either side of a whole number.
+    // In at most one sample of 40 the double and the integer are on different sides of a whole number.
     assert!(differ <= rounds(400) * 100 / 40, "{differ}");
 }
 
@@ -83,7 +83,7 @@ fn gradient2_equals_the_reference_within_rounding() {
 fn aimd_adds_one_and_takes_a_tenth() {
     let mut limit = Aimd::new(20, 10, 25, 100 * MS);
     assert_eq!((limit.sample(20, MS, false), limit.sample(10, MS, false), limit.sample(11, MS, false)), (21, 21, 22));
-    // A drop, a timeout, the floor.
+    // In turn: a dropped request, a latency above the timeout, the floor.
     assert_eq!((limit.sample(1, MS, true), limit.sample(1, 100 * MS + 1, false)), (19, 17));
     assert_eq!((0..20).map(|_| limit.sample(1, MS, true)).last(), Some(10));
     assert_eq!((0..50).map(|_| limit.sample(25, 100 * MS, false)).last(), Some(25));
@@ -105,7 +105,7 @@ fn no_sample_overflows_or_leaves_the_bounds() {
     }
 }
 
-/// Acquires up to the limit and releases all, `latency` each; the limits after each release.
+/// Acquires as many permits as the limit, and releases all with the given latency. Returns the limit after each release.
 fn round(limit: &Adaptive, latency: u64) -> Vec<u32> {
     let tickets: Vec<AdaptiveTicket> = std::iter::from_fn(|| limit.acquire()).collect();
     assert_eq!(tickets.len() as u32, limit.limit());
@@ -116,7 +116,7 @@ fn round(limit: &Adaptive, latency: u64) -> Vec<u32> {
     tickets.into_iter().map(after).collect()
 }
 
-/// The same samples give the same limits as the algorithms as values, which have the published trace.
+/// `Adaptive` gives the same limits for the same samples as `Gradient2` and `Aimd`, which follow the published trace.
 #[test]
 fn an_adaptive_limit_equals_its_algorithm() {
     let mut random = Rng(41);
@@ -143,7 +143,8 @@ fn an_adaptive_limit_equals_its_algorithm() {
     }
 }
 
-/// 10^5 releases at one latency, with the limit used: it only grows, to its ceiling. The first gradient algorithm drops its limit to probe.
+/// 10^5 releases at one latency, with the whole limit in flight: the limit only grows, up to its ceiling. (Netflix's first gradient algorithm lowers its
+/// limit to measure the latency of an idle server.)
 #[test]
 fn no_probe_drops_the_limit() {
     let limit = Adaptive::new(&AdaptiveOptions::gradient2(20, 5, 300));
@@ -161,7 +162,7 @@ fn a_permit_comes_back_once() {
     let (first, second) = (limit.acquire().unwrap(), limit.acquire().unwrap());
     assert_eq!((limit.acquire(), first.to_bits(), second.to_bits()), (None, 1, 2));
     assert!(!limit.release(AdaptiveTicket::default(), Outcome::Answered, 1));
-    // Two drops: the floor is 1, and 1 is in flight already.
+    // After two dropped requests the limit is at its floor, 1, and 1 permit is in flight.
     assert!(limit.release(first, Outcome::Dropped, 1));
     assert_eq!((limit.limit(), limit.acquire()), (1, None));
     assert!(limit.release(AdaptiveTicket::from_bits(second.to_bits()), Outcome::Dropped, 1));
@@ -169,7 +170,8 @@ fn a_permit_comes_back_once() {
     assert_eq!((limit.limit(), limit.read().in_flight), (1, 0));
 }
 
-/// A window's releases are one sample: their mean latency, their most in flight, and whether one was dropped. It needs ten of them.
+/// All releases of a window are one sample: their mean latency, the most permits in flight, and whether a request was dropped. A window has at least
+/// ten releases.
 #[test]
 fn a_window_is_one_sample() {
     let options = AdaptiveOptions { window_ns: 100 * MS, ..AdaptiveOptions::aimd(20, 5, 100, 30 * MS) };
@@ -180,16 +182,16 @@ fn a_window_is_one_sample() {
         assert!(tickets[1..].iter().all(|ticket| limit.release_at(*ticket, Outcome::Ignored, latency, now)));
         limit.limit()
     };
-    // The first window ends with its tenth sample, the next 100 ms later.
+    // The first window ends with its tenth release, and the next one 100 ms later.
     let limits: Vec<u32> = (0..10).map(|_| release(Outcome::Answered, 10 * MS, 0)).collect();
     assert_eq!((limits[8], limits[9]), (20, 21));
     // The mean of nine short latencies and a long one is below the timeout.
     (0..9).for_each(|n| assert_eq!(release(Outcome::Answered, 10 * MS, n), 21));
     assert_eq!(release(Outcome::Answered, 90 * MS, 100 * MS - 1), 21);
-    // Ten of the twenty that are needed for a sample of the unused limit: half of 21 is more than 10.
+    // With 10 permits in flight of a limit of 21, less than half is in flight, so the sample changes nothing.
     assert_eq!(release(Outcome::Answered, 10 * MS, 100 * MS), 21);
     (0..9).for_each(|_| assert_eq!(release(Outcome::Answered, 10 * MS, 300 * MS), 21));
-    // One drop is a drop of the window.
+    // One dropped request makes the window's sample a drop.
     assert_eq!(release(Outcome::Dropped, 10 * MS, 300 * MS), 18);
 }
 
@@ -208,7 +210,7 @@ fn a_keys_limit_follows_the_latency() {
     assert_eq!((limit.limit(), flights.count(b"server")), (2, 0));
 }
 
-/// AIMD adds one for each release of all threads.
+/// AIMD raises the limit by 1 for each release of any thread.
 #[test]
 fn threads_lose_no_sample() {
     let limit = Adaptive::new(&AdaptiveOptions::aimd(8, 1, u32::MAX, MS));
@@ -216,7 +218,7 @@ fn threads_lose_no_sample() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..1000 {
-                    // As many in flight as the limit, so that the sample adds one.
+                    // The ticket says that as many permits as the limit are in flight, so the sample raises the limit by 1.
                     let full = limit.acquire().map(|_| AdaptiveTicket::from_bits(u32::MAX.into())).unwrap();
                     assert!(limit.release(full, Outcome::Answered, 1));
                 }

@@ -67,7 +67,8 @@ fn model(policy: &Policy) -> Box<dyn Model> {
     }
 }
 
-/// A limiter and a table's key give the oracle's answers to mixed classes: a class asks the oracle for its cost and its reserve, and takes its cost.
+/// A limiter and a table's key give the oracle's answers to requests of several classes. The oracle is asked for the cost and the reserve together, and
+/// charges the cost.
 #[test]
 fn mixed_classes_get_what_the_oracle_says() {
     let mut rng = Rng(22);

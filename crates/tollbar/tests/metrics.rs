@@ -1,4 +1,4 @@
-//! The text for Prometheus: each series once, escapes, short buffers, and what a decision changes.
+//! The text for Prometheus: each series appears once, escapes, short buffers, and the series that a decision raises.
 
 use tollbar::metrics::{write, Format, Source};
 use tollbar::table::{OnFull, Options, PolicyId, Table};
@@ -86,7 +86,7 @@ fn both_formats() {
     );
     assert!(open.ends_with("\n# EOF\n"));
     assert_eq!(series(&plain), series(&open));
-    // A limiter has no metrics of tables, and no head without a series stands there.
+    // A limiter has no metrics of tables, and a metric without series has no head.
     assert!(!plain.contains("tollbar_table_"), "{plain}");
     assert_eq!(text(&[], Format::OpenMetrics).lines().last(), Some("# EOF"));
 }

@@ -55,7 +55,8 @@ fn each_decision_is_that_of_two_buckets_that_start_in_whole_steps() {
     }
 }
 
-/// What the exact pair refuses is refused, no bucket is full later than the exact one by a step or more, and at whole steps all is exact.
+/// The pair refuses every request that two exact buckets refuse. Each bucket is full less than a step later than the exact one. At whole steps all
+/// decisions are exact.
 #[test]
 fn a_pair_admits_no_more_than_two_exact_buckets_and_lags_by_less_than_a_step() {
     for (list, policy, pair) in lists() {
@@ -147,7 +148,7 @@ fn bookings_keep_both_bounds() {
                     assert!(exact.fits(at, cost, Side::Exact), "{list}: {cost} departs at {at}");
                     exact.settle(at, cost, true);
                     booked += u32::from(at > now);
-                    // Whatever is asked between now and then departs later, so the trace stays in the order of departures.
+                    // Every request between now and then departs later, so the trace stays in the order of departures.
                     departed = at;
                     assert!(pair.expires_at(next) >= pair.expires_at(state), "{list}");
                     state = next;
@@ -186,7 +187,7 @@ fn the_edges_of_the_clock_and_of_costs() {
                 assert_eq!(pair.step(debt, now, 1).verdict, Verdict::Denied, "{list}: {cost} at {now}");
             }
         }
-        // No word, whoever wrote it, makes a call fail or admits a cost above the burst.
+        // No word, not even a damaged one, makes a call fail or admits a cost above the burst.
         let mut rng = Rng(9);
         for _ in 0..rounds(20_000) {
             let (word, now, cost) =
@@ -199,7 +200,7 @@ fn the_edges_of_the_clock_and_of_costs() {
     }
 }
 
-/// After a change of policy each bucket lacks the permits that it lacked: the day's are not forgotten.
+/// After a change of policy each bucket lacks as many permits as before.
 #[test]
 fn a_change_keeps_what_each_bucket_lacks() {
     let rule = |text: &str| Rule::new(&policy(text)).expect(text);
@@ -208,7 +209,7 @@ fn a_change_keeps_what_each_bucket_lacks() {
     for n in 0..50 {
         state = old.step(state, DAY + n * SEC, 10).next.expect("room");
     }
-    // 500 of the day are taken, of which half a permit has come back, and the second's bucket is full again.
+    // 500 permits of the day are taken, and half a permit has come back. The second's bucket is full again.
     let now = DAY + 50 * SEC;
     assert_eq!(old.available(state, now), 10);
     let kept = new.convert(&old, state, now);
@@ -218,10 +219,10 @@ fn a_change_keeps_what_each_bucket_lacks() {
         state = step.next.unwrap_or(state);
         step.verdict == Verdict::Allowed
     });
-    // 2000 - 500, and what comes back in 200 s: 4.6 permits.
+    // 2000 - 500, and 4.6 permits that come back in 200 s.
     assert_eq!(taken.count(), 150);
     assert_eq!(new.carry(&old, kept, now, DAY), new.carry(&old, kept, now, DAY));
-    // By time, the day's bucket is full when it was, and the second's at once.
+    // With `Keep::Time` the day's bucket is full at the same time as before, and the second's is full at once.
     let timed = new.adopt(&old, kept);
     assert!(new.expires_at(timed) >= old.expires_at(kept));
     assert_eq!(new.step(timed, now, 20).verdict, Verdict::Allowed);
@@ -256,7 +257,7 @@ fn texts_of_lists() {
     assert_eq!(refused("10/s;"), (Fault::Syntax, 6));
     assert_eq!(refused("10/s; 1000/day; 5000/week"), (Fault::Syntax, 15));
     assert_eq!(refused("10/s; 1000/day burst 0"), (Fault::Policy(PolicyError::BurstZero), 16));
-    // Steps of which both times are multiples are too fine for the word.
+    // Steps that divide both times are too fine for the word.
     let text = b"100/s; 1000000/day";
     assert_eq!(text::parse_checked(text, &State::validate).map_err(|why| (why.fault, why.column)), Err((list, 8)),);
     assert_eq!(policy("10/s; 1000/day").last_time(), Ok(tollbar::units::LAST));

@@ -1,4 +1,4 @@
-//! The queue: what may wait, in which order and at which pace items leave, and who sleeps.
+//! The queue: which items may wait, in which order and at which pace they leave, and which callers sleep.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn on_manual<T: Send>(text: &str, capacity: u64) -> Queue<T, Manual> {
     Queue::with(&policy(text), capacity, Manual::new(0)).unwrap()
 }
 
-/// The bucket of the articles: capacity 10, one drop every 100 ms, 15 at once.
+/// The usual example of a leaky bucket: 15 items are offered at once to a bucket of 10, and one leaves every 100 ms.
 #[test]
 fn s07_eleven_of_fifteen_leave_in_order() {
     let queue = on_manual("10/s algo pacer", 10);
@@ -38,7 +38,7 @@ fn s07_eleven_of_fifteen_leave_in_order() {
     assert_eq!(departures, (0..11).map(|n| (n as u64 * 100 * MS, n)).collect::<Vec<_>>());
 }
 
-/// The same on the real clock: who has 10 ms of patience is refused after 10 ms.
+/// The same on the real clock: a caller with 10 ms of patience is refused after 10 ms.
 #[test]
 fn s07_patience_ends_in_a_refusal() {
     let queue = Queue::new(&policy("10/s algo pacer"), 10).unwrap();
@@ -49,7 +49,7 @@ fn s07_patience_ends_in_a_refusal() {
     let refused = queue.offer_within(99, 10 * MS).unwrap_err();
     assert_eq!((refused.item, refused.reason), (99, Refusal::Full));
     let waited = begun.elapsed();
-    // No earlier; how much later is up to the machine's load.
+    // It is never refused earlier. How much later depends on the machine's load.
     assert!(waited >= Duration::from_millis(10) && waited < Duration::from_secs(5), "{waited:?}");
 }
 
@@ -105,7 +105,7 @@ fn random_operations_are_those_of_a_plain_queue() {
                         let place = random.below(model.len() as u64) as usize;
                         assert_eq!(queue.cancel(model[place].0), model[place].1);
                         cancelled += u64::from(model[place].1.take().is_some());
-                        // Not twice.
+                        // A second cancellation finds nothing.
                         assert_eq!(queue.cancel(model[place].0), None);
                     }
                     _ => {
@@ -128,8 +128,8 @@ fn is_full(rule: &Rule, state: u64, now: u64, capacity: u64, model: &VecDeque<(T
     held - held.min(rule.available(state, now)) >= capacity
 }
 
-/// Eight producers and two takers on a virtual clock that a ninth thread moves: nothing is lost or doubled, the items of a producer
-/// leave in its order, and the pace holds.
+/// Eight producers and two takers on a virtual clock that another thread moves. No item is lost or doubled, each producer's items leave in its order, and
+/// the pace holds.
 #[test]
 fn many_producers_lose_nothing() {
     const PRODUCERS: u64 = 8;
@@ -217,7 +217,7 @@ fn a_producer_sleeps_until_there_is_room() {
     assert_eq!([queue.take_within(SEC), queue.take_within(SEC)], [Some(2), Some(3)]);
 }
 
-/// 50 producers that would all sleep: only so many may.
+/// Of 50 producers that want to sleep, only as many as the queue allows do.
 #[test]
 fn s21_sleeping_producers_are_bounded() {
     let queue = Queue::new(&policy("1/h algo pacer"), 1).unwrap().with_waiters(5);
@@ -257,7 +257,7 @@ fn a_closed_queue_gives_what_it_has() {
     assert!(begun.elapsed() < Duration::from_secs(30), "nothing can come any more");
 }
 
-/// A taker that sleeps on a closed queue until a later departure: whoever removes the last item wakes it.
+/// A taker sleeps on a closed queue until a later departure. The thread that removes the last item wakes it.
 #[test]
 fn a_sleeping_taker_sees_that_a_closed_queue_became_empty() {
     for text in ["1/h algo pacer", "0/s"] {
@@ -273,7 +273,7 @@ fn a_sleeping_taker_sees_that_a_closed_queue_became_empty() {
                 let removed = match way {
                     0 => queue.drain(),
                     1 => queue.cancel(ticket),
-                    // Another taker, for which it is late enough.
+                    // Another taker, whose time is late enough, takes the item.
                     _ => queue.take_at(queue.now() + 2 * HOUR).or_else(|| queue.drain()),
                 };
                 assert!(removed.is_some());
@@ -315,13 +315,13 @@ fn what_cannot_be_a_queue() {
     for text in ["10/s burst 1 ban 1h after 2", "10/s algo fixed-window count rejected"] {
         assert_eq!(make(text, 5), Some(QueueError::Policy(PolicyError::OptionMismatch)), "{text}");
     }
-    // A limit of 0 keeps everything.
+    // Under a limit of 0 no item leaves.
     let closed = on_manual("0/s", 2);
     assert!(closed.offer(1).is_ok() && closed.offer(2).is_ok() && closed.offer(3).is_err());
     assert_eq!((closed.take_at(YEAR), closed.next_departure_at(YEAR)), (None, Some(NEVER)));
 }
 
-/// A clock that stands still and writes down until when a caller slept.
+/// A clock that stands still and records until when a caller slept.
 struct Sleepless {
     now: AtomicU64,
     slept: AtomicU64,
@@ -336,8 +336,8 @@ impl Clock for &Sleepless {
     }
 }
 
-/// One trace, four ways to treat a request that comes too early: refuse it, tell it a later time, make it sleep, keep it in a queue. With
-/// the same patience the last three admit the same requests at the same times. Without any patience they admit those that the first one does.
+/// One trace and four ways to treat a request that comes too early: refuse it, reserve a later time, sleep, or keep it in a queue. With the same patience
+/// the last three admit the same requests at the same times. Without patience they admit the same requests as the first one.
 #[test]
 fn s20_four_drivers_admit_the_same() {
     let text = "10/s algo pacer";

@@ -16,7 +16,7 @@ fn table(text: &str, on_full: OnFull) -> Table {
     Table::private(&Options::new(1).with_seed(5).with_on_full(on_full), &[policy(text)]).unwrap()
 }
 
-/// Keys that each used a permit until one of them was refused or evicted another; the last is that one.
+/// Uses a permit of new keys until the table refuses one or evicts another for it. Returns all keys, that one last.
 fn filled(table: &Table) -> Vec<String> {
     let mut keys = Vec::new();
     for n in 0.. {
@@ -60,7 +60,8 @@ fn a_changed_quota_keeps_its_count() {
     assert_eq!(limiter.peek(1).remaining, 6, "as many as were left");
 }
 
-/// What is left after changes to the texts one after another, of a limiter and of a table's key that begin under `first` and take `cost`.
+/// Takes `cost` permits under `first`, from a limiter and from a table's key, and changes the policy to each text in turn. Returns the permits left
+/// after that.
 fn changed(first: &str, cost: u64, texts: &[&str], keep: Keep) -> Vec<[u64; 2]> {
     let limiter = Limiter::with(tollbar::State::new(&policy(first)).unwrap(), Manual::new(HOUR));
     let table = table(first, OnFull::EvictNearest);
@@ -75,7 +76,7 @@ fn changed(first: &str, cost: u64, texts: &[&str], keep: Keep) -> Vec<[u64; 2]> 
     texts.iter().map(change).collect()
 }
 
-/// A quota has no time until which a key owes. So with `Keep::Time`, too, the permits used carry over as a number.
+/// A quota has no time at which a debt ends. So with `Keep::Time` the permits used carry over as a number, too.
 #[test]
 fn a_count_carries_over_to_and_from_a_quota() {
     assert_eq!(changed("100/forever", 6, &["10/s"], Keep::Time), [[4; 2]]);
@@ -99,7 +100,7 @@ fn a_limiter_of_several_words_keeps_a_quotas_count() {
     }
 }
 
-/// A limit of 0 stops a key, and the quota goes on where it was when the limit is lifted.
+/// A limit of 0 stops a key. When it is lifted, the quota goes on with the same count.
 #[test]
 fn a_quota_goes_on_after_a_stop() {
     for keep in [Keep::Time, Keep::Count] {
@@ -113,7 +114,7 @@ fn a_quota_goes_on_after_a_stop() {
     }
 }
 
-/// The same of an override that stops a key with a quota.
+/// The same with an override that stops a key.
 #[test]
 fn a_quota_goes_on_after_an_override_of_0() {
     let table = table("100/forever", OnFull::EvictNearest);
@@ -140,8 +141,8 @@ fn a_key_stays_in_its_slot_and_may_begin_again() {
     assert_eq!(table.stats().keys, 1);
 }
 
-/// `deny` refuses new keys of a full table, however late, and forgets no key. `evict-nearest` forgets one for each new key, and under `inherit`
-/// a new key has what that key had left.
+/// In a full table `deny` refuses new keys at any later time, and forgets no key. `evict-nearest` forgets one key for each new key. Under `inherit` the
+/// new key gets the permits that the former key had left.
 #[test]
 fn a_full_table_forgets_a_quota_unless_it_denies() {
     let denying = table("2/forever", OnFull::Deny);
@@ -161,7 +162,7 @@ fn a_full_table_forgets_a_quota_unless_it_denies() {
 
     let inheriting = table("2/forever", OnFull::Inherit);
     let keys = filled(&inheriting);
-    // The evicted key had one permit left, which was the new key's first request.
+    // The former key had one permit left, and the new key's first request took it.
     assert_eq!(inheriting.admit_at(FIRST, keys.last().unwrap().as_bytes(), LAST, 1), Verdict::Denied);
 }
 

@@ -23,7 +23,7 @@ fn take(table: &Table, key: &[u8], now: u64, cost: u64) -> Option<Receipt> {
     receipt
 }
 
-/// Five of ten, then seven two seconds later; the five are settled at nothing: five more do not pass.
+/// Takes an estimate of 5 of 10 permits, and 7 more two seconds later. The 5 are settled at a cost of 0, and a request for 5 does not pass.
 #[test]
 fn a_settlement_does_not_give_what_time_has_brought_back() {
     let table = table("1/s burst 10");
@@ -32,7 +32,7 @@ fn a_settlement_does_not_give_what_time_has_brought_back() {
     let settled = table.settle_at(&five, NOW + 2 * SECOND, 0, Refund::Safe).unwrap();
     assert_eq!(settled, Settled { first: true, given_back: 3, rest: 0 });
     assert!(take(&table, KEY, NOW + 2 * SECOND, 5).is_none());
-    // Once.
+    // A receipt is settled once.
     let again = table.settle_at(&five, NOW + 2 * SECOND, 0, Refund::Full).unwrap();
     assert_eq!(again, Settled { first: false, given_back: 0, rest: 0 });
     assert!(take(&table, KEY, NOW + 2 * SECOND, 3).is_some());
@@ -199,14 +199,14 @@ fn within(used: &[Used], burst: u64, surplus: u64) -> Result<f64, String> {
     Ok(fullest)
 }
 
-/// 10^5 traces of takes, bookings, cancelled bookings, and settlements below and above the estimate, late and doubled ones too: no window
-/// ever holds more than its bound. With full refunds many windows do.
+/// 10^5 traces of takes, bookings, cancelled bookings, and settlements below and above the estimate, some late and some repeated: no window ever holds
+/// more than its bound. With full refunds many windows do.
 #[test]
 fn no_trace_is_above_the_bound() {
     let (over, given, full) = traces(100_000, Refund::Safe);
     assert_eq!(over, None);
     assert!(given / UNIT > 100_000, "{given} permits came back");
-    // A rule that gives too little back leaves the windows emptier.
+    // With a rule that gives too little back, fewer windows come near their bound.
     println!("{full} traces after a give-back have a window that holds 99 % of its bound");
     assert!(full > 1_000, "{full} traces come near the bound");
     let (over, _, _) = traces(2_000, Refund::Full);
@@ -292,7 +292,7 @@ fn no_window_keeps_more_than_its_limit() {
         for trace in 0..20_000_u64 {
             let (mut rng, key) = (Rng(trace), trace.to_le_bytes());
             let mut now = NOW;
-            // When each request was made, and what it kept; its receipt.
+            // For each request its time, the permits that it kept, and its receipt.
             let mut kept: Vec<(u64, u64)> = Vec::new();
             let mut open: Vec<(usize, Receipt)> = Vec::new();
             for _ in 0..14 {
@@ -316,7 +316,7 @@ fn no_window_keeps_more_than_its_limit() {
                     _ => now += rng.below(3) * SECOND / 2,
                 }
             }
-            // A period meets two windows, and all of them together as many as they are.
+            // A period overlaps two windows, and the whole trace overlaps all of them.
             for &(from, _) in &kept {
                 let sum =
                     |to: u64| kept.iter().filter(|(at, _)| (from..to).contains(at)).map(|kept| kept.1).sum::<u64>();

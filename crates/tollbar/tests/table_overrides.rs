@@ -36,7 +36,7 @@ fn a_key_has_a_policy_of_its_own() {
     set(&table, b"acme", "1000/s burst 50");
     assert_eq!(passed(&table, FIRST, b"acme", NOW), 50);
     assert_eq!(passed(&table, FIRST, b"other", NOW), 3);
-    // The same key under another policy has none.
+    // The same key under another policy has no override.
     assert_eq!(passed(&table, SECOND, b"acme", NOW), 4);
     assert_eq!(passed(&table, FIRST, b"acme", NOW + SEC / 100), 10);
     assert_eq!(table.override_of(FIRST, b"acme"), Ok(Some(policy("1000/s burst 50"))));
@@ -49,7 +49,7 @@ fn a_key_has_a_policy_of_its_own() {
     assert_eq!((table.stats().overrides, table.overrides().count()), (0, 0));
 }
 
-/// What [`Keep`] says holds for the beginning of an override and for its end.
+/// [`Keep`] decides what a key keeps of its debt, both when an override begins and when it ends.
 #[test]
 fn debts_are_kept_as_the_override_says() {
     let fast = policy("10/s burst 100");
@@ -66,7 +66,7 @@ fn debts_are_kept_as_the_override_says() {
     }
 }
 
-/// Every call that decides, looks or charges, under an override and after it.
+/// Every call that decides, peeks or charges, under an override and after it.
 #[test]
 fn every_call_uses_the_override() {
     for on_full in [OnFull::EvictNearest, OnFull::Inherit, OnFull::Deny] {
@@ -116,7 +116,7 @@ fn a_full_map_says_so() {
     }
     let (another, spec) = (b"another", policy("3/h"));
     assert_eq!(table.set_override(FIRST, another, &spec, Keep::Count), Err(TableError::Overrides));
-    // One that is there may be changed, and one that goes makes room.
+    // An existing override may be changed, and a cleared one makes room for another.
     set(&table, &0u32.to_le_bytes(), "4/h");
     assert_eq!(table.clear_override(FIRST, &0u32.to_le_bytes()), Ok(true));
     set(&table, another, "3/h");
@@ -133,7 +133,7 @@ fn a_full_map_says_so() {
     );
 }
 
-/// As many keys as the option says, whatever their hashes.
+/// A table has room for as many overrides as the option says, whatever the keys' hashes are.
 #[test]
 fn so_many_keys_have_overrides() {
     for most in [1, 2, 100, 1024, 20_000] {
@@ -170,7 +170,7 @@ fn versions_are_used_again() {
         }
     }
     assert!(table.validate(NOW + 3000 * MIN).is_sound());
-    // Different ones at one time: as many as there are versions, and a policy can still change.
+    // There can be as many different overrides at one time as versions, and a policy can still change.
     let mut different = 0u64;
     while table.set_override(FIRST, &different.to_le_bytes(), &Policy::new(9000 + different, HOUR), Keep::Count).is_ok()
     {
@@ -199,7 +199,7 @@ fn a_copy_has_the_overrides() {
     assert_eq!(to.overrides().count(), 2);
 }
 
-/// Credit of a hot key is spent under the override that it was taken under, and under no other, also when an earlier one comes back.
+/// A thread spends a hot key's credit only under the override under which it took the credit, also when an earlier override comes back.
 #[test]
 fn credit_is_void_when_an_override_changes() {
     let table = Table::private(&options().with_hot_keys(64), &[policy("100/s burst 6400")]).expect("memory");

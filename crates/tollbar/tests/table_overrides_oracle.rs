@@ -10,17 +10,17 @@ use tollbar::{Policy, Verdict};
 const FIRST: PolicyId = PolicyId::FIRST;
 const NOW: u64 = 40 * DAY;
 const KEYS: usize = 5;
-/// Of each the nanoseconds of a permit are whole, so that the library rounds nothing.
+/// A permit of each takes a whole number of nanoseconds, so the library rounds nothing.
 const TEXTS: [&str; 8] =
     ["10/s", "10/s burst 100", "2/min burst 7", "1/h burst 3", "1000/s burst 50", "5/s burst 1", "8/s burst 40", "4/h"];
 
-/// What a key can be under: a policy, what it keeps, and whether it is an override.
+/// A policy that a key can be under: its text, what a key keeps when it begins, and whether it is an override.
 #[derive(Clone, Copy, PartialEq)]
 struct Terms {
     policy: Policy,
     keep: Keep,
     is_override: bool,
-    /// Which change made it the table's policy. Equal overrides are one.
+    /// The number of the change that made it the table's policy. Equal overrides have one number.
     change: u32,
 }
 
@@ -48,7 +48,7 @@ impl Terms {
 }
 
 impl Model {
-    /// When the key's bucket is full, after it has come under what it is under now.
+    /// The time at which the key's bucket is full, after the key has come under its present policy.
     fn full(&mut self, key: usize, now: u64) -> (Terms, u64) {
         let now_under = self.overrides[key].unwrap_or(self.table);
         let Some(had) = self.keys[key].filter(|had| had.full > now) else { return (now_under, now) };
@@ -166,6 +166,6 @@ fn every_answer_is_the_models() {
         assert_eq!(table.overrides().count(), model.overrides.iter().flatten().count());
         assert!(table.validate(now).is_sound());
     }
-    // The search has met each case often.
+    // Each case occurred often.
     assert!(allowed > 1000 && denied > 1000 && changes > 500, "{allowed} {denied} {changes}");
 }

@@ -131,7 +131,7 @@ fn bad_calls_charge_nothing() {
     let limits = [Limit::Limiter(&one, 1), Limit::Key(&users, PolicyId::new(7), KEY, 1)];
     assert!(matches!(take_many_at(&limits, NOW), Err(ManyError::Table(1, _))), "{:?}", take_many_at(&limits, NOW));
     assert_eq!(one.peek(1).remaining, 3);
-    // Without a key, as the table's options say.
+    // The table's options decide on a request without a key.
     let limits = [Limit::Limiter(&one, 1), Limit::Key(&users, PolicyId::FIRST, b"", 1)];
     let refused = take_many_at(&limits, NOW).unwrap();
     assert_eq!((refused.decision.reason, refused.bound), (Reason::MissingKey, 1));
@@ -141,8 +141,8 @@ fn bad_calls_charge_nothing() {
     assert_eq!(one.peek(1).remaining, 0);
 }
 
-/// Each limit's decision is the one that it would have made alone, in the caller's order, and the call decides like a program that peeks at
-/// all limits and then charges all.
+/// Each limit's decision is the one that it would have made alone, and the decisions are in the caller's order. The call decides like a program that peeks
+/// at all limits and then charges all.
 #[test]
 fn random_requests_are_decided_as_one_by_one() {
     let texts = [
@@ -214,8 +214,7 @@ fn random_requests_are_decided_as_one_by_one() {
     assert!(passed > 2000 && refused > 2000, "{passed} {refused}");
 }
 
-/// 16 threads on 8 limits, 4 of them keys, each with random subsets at one instant: each limit has given exactly the permits that the
-/// winners took, and has the others left.
+/// 16 threads ask for random subsets of 8 limits, 4 of them keys, at one instant. Each limit is charged exactly for the admitted requests.
 #[test]
 fn the_sum_of_the_winners_is_exact() {
     for round in 0..200_u64 {

@@ -26,7 +26,7 @@ fn ask(rate: &dyn AnyLimiter, flights: &InFlight, now: u64) -> (Taken, Ticket) {
     (take_many_at(&limits, now).unwrap(), ticket.get())
 }
 
-/// The window refuses and charges no rate, the rate refuses and takes no permit, and the answer says which of the two it was.
+/// If the in-flight limit refuses, no rate is charged. If the rate refuses, no permit is in flight. The answer names the limit that refused.
 #[test]
 fn ten_a_second_and_four_at_one_time() {
     let (rate, flights) = (limiter("10/s"), flights());
@@ -46,7 +46,7 @@ fn ten_a_second_and_four_at_one_time() {
         assert_eq!(ticket, Ticket::default());
     }
     assert_eq!(rate.peek(1).remaining, 6);
-    // Each releases and asks again: six more pass, and then the rate refuses and leaves the permits free.
+    // Each caller releases its permit and asks again. Six more pass. Then the rate refuses, and the permits stay free.
     let mut passed = 0;
     for ticket in held {
         assert!(flights.release(ticket));
@@ -63,7 +63,7 @@ fn ten_a_second_and_four_at_one_time() {
     assert!(ask(&rate, &flights, NOW + SECOND / 10).0.decision.is_allowed());
 }
 
-/// A limiter that another call has emptied between the peek and the charge.
+/// A limiter that another call empties between the peek and the charge.
 struct Emptied(State);
 
 impl AnyLimiter for Emptied {
@@ -145,7 +145,8 @@ fn a_full_table_charges_nothing() {
     assert_eq!(rate.peek(1).remaining, 1000 - (tickets.len() as u64 - 1));
 }
 
-/// Threads that take both: at no time more than four hold permits, and the rate is charged exactly once for each of them.
+/// Threads that take a permit in flight and one of a rate: at no time more than four permits are in flight, and the rate is charged exactly once for
+/// each of them.
 #[test]
 fn threads_never_hold_more_than_the_limit() {
     const THREADS: usize = 8;
