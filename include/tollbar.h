@@ -119,7 +119,7 @@ extern "C" {
  *     100/s        3/min burst 3 algo interval anchor first       250000000/s burst 1mb unit bytes
  *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
  *
- *     10 per 2 minutes        10/s; 1000/day        500/forever
+ *     10 per 2 minutes        10/s; 1000/day        500/forever        100/s reserve low 20 high 0
  *
  * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minutes` mean the same, and so does `per`
  * for the `/`. `forever` makes a quota, which refills no permit. Without `algo` the algorithm is gcra.
@@ -142,6 +142,7 @@ extern "C" {
  *     after N                      gcra; with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full
  *     count rejected               fixed-window, sliding-log; refused requests count too
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
+ *     reserve CLASS N ...          gcra, interval, fixed-window, weighted-window, quota; permits that a class of requests leaves to others, up to four classes; not with borrow
  *
  * Two policies joined by `;` are a list. "10/s; 1000/day" admits a request if both policies do. An admission charges both, and a refusal charges
  * neither. The answer has the longest wait and the fewest permits left, and `bound` is the index of the policy that decided it. A list is one
@@ -171,7 +172,7 @@ extern "C" {
  */
 
 /* A buffer of this size takes any policy's text. */
-#define TOLLBAR_POLICY_TEXT_MAX 256
+#define TOLLBAR_POLICY_TEXT_MAX 384
 
 /* The generic cell rate algorithm: a token bucket, and a leaky bucket as a meter. One word. */
 #define TOLLBAR_ALGORITHM_GCRA 0u
@@ -240,8 +241,22 @@ extern "C" {
 /* After a change of policy the limiter or key has a fresh state. */
 #define TOLLBAR_KEEP_RESET 2
 
+/* The most classes of a policy. */
+#define TOLLBAR_CLASSES_MOST 4
+
+/* The bytes of a class's name, with at least one 0 at the end. */
+#define TOLLBAR_CLASS_NAME_SIZE 16
+
 /* A compiled policy for cells: read-only, for any number of cells and threads. */
 typedef struct tollbar_policy tollbar_policy;
+
+/* A class of requests, and the permits that its requests leave to the others. */
+typedef struct tollbar_class {
+    /* The name: a letter, then letters, digits, `-` and `_`, and zeroes to the end. All zeroes: no class. */
+    char name[16];
+    /* A request of the class passes only if so many permits are left after it. Below the burst. */
+    uint64_t reserve;
+} tollbar_class;
 
 /* A policy as plain data. Start from TOLLBAR_POLICY_SPEC_INIT and set `limit`, `period_ns` and
  * `burst`; leave the options of other algorithms at 0. */
@@ -288,6 +303,8 @@ typedef struct tollbar_policy_spec {
     uint64_t second_period_ns;
     /* The most permits that can be taken at once of the second bucket. */
     uint64_t second_burst;
+    /* gcra without borrow, interval, fixed window, weighted window, quota: the classes of requests, the used ones first. */
+    tollbar_class classes[4];
 } tollbar_policy_spec;
 
 /* Why a policy's text was refused. */
@@ -363,7 +380,8 @@ int32_t tollbar_policy_init_in(void *memory,
 
 /* A spec to start from: gcra, all options unset; set limit, period_ns and burst. */
 #define TOLLBAR_POLICY_SPEC_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
+      { { "", 0 }, { "", 0 }, { "", 0 }, { "", 0 } } }
 
 /* An error report to start from. */
 #define TOLLBAR_POLICY_ERROR_INIT { (uint32_t)sizeof(tollbar_policy_error), 0, 0, NULL }
@@ -456,6 +474,9 @@ int32_t tollbar_clock_is_counter(void);
 
 /* Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known. */
 #define TOLLBAR_REASON_IN_FLIGHT 13
+
+/* Denied or never: the request's class leaves permits to others. Without the reserve the request would have passed. */
+#define TOLLBAR_REASON_RESERVE 14
 
 /* A decision with its times and its reason. */
 typedef struct tollbar_decision {
@@ -936,8 +957,8 @@ typedef struct tollbar_request {
     uint64_t cost;
     /* The policy's number. */
     uint32_t policy;
-    /* Must be 0. */
-    uint32_t reserved;
+    /* 0, or the number of the request's class: 1 for the policy's first one. */
+    uint32_t class_number;
 } tollbar_request;
 
 /* Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check would have returned for
@@ -1257,7 +1278,8 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  * nobody knows when a holder releases its permit. A permit in flight adds nothing to `reset_after_ns`. A key that is named twice takes two
  * permits, each with its own ticket.
  *
- * A limiter or a table's key that is named twice is charged once, for both costs together. Every limit counts an admission in its
+ * A limiter or a table's key that is named twice is charged once, for both costs together, unless the two requests are of different
+ * classes. Every limit counts an admission in its
  * statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
  */
 
@@ -1285,6 +1307,8 @@ typedef struct tollbar_limit {
     const tollbar_in_flight *in_flight;
     /* Gets the ticket of the permit in flight if the request is admitted. NULL for a limiter or a table. */
     tollbar_ticket *ticket;
+    /* The name of the request's class, NUL-terminated, or NULL for none. NULL for an in-flight table. */
+    const char *class_name;
 } tollbar_limit;
 
 /* The common answer of several limits. */
@@ -1325,15 +1349,15 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
                              tollbar_taken *out);
 
 /* A limit that is a limiter. */
-#define TOLLBAR_LIMIT_OF_LIMITER(limiter, cost) { (limiter), NULL, NULL, 0, (cost), 0, 0, NULL, NULL }
+#define TOLLBAR_LIMIT_OF_LIMITER(limiter, cost) { (limiter), NULL, NULL, 0, (cost), 0, 0, NULL, NULL, NULL }
 
 /* A limit that is a key of a table. */
 #define TOLLBAR_LIMIT_OF_KEY(table, policy, key, length, cost)                                       \
-    { NULL, (table), (key), (length), (cost), (policy), 0, NULL, NULL }
+    { NULL, (table), (key), (length), (cost), (policy), 0, NULL, NULL, NULL }
 
 /* A limit that is a permit of a key of an in-flight table, of which at most `most` are in flight. `*ticket` gets the permit's ticket. */
 #define TOLLBAR_LIMIT_OF_PERMIT(in_flight, key, length, most, ticket)                                \
-    { NULL, NULL, (key), (length), 1, 0, (most), (in_flight), (ticket) }
+    { NULL, NULL, (key), (length), 1, 0, (most), (in_flight), (ticket), NULL }
 
 /* An outcome to be filled in. */
 #define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
@@ -1641,15 +1665,21 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
  * 14. Classes: requests that leave permits for others
  * -------------------------------------------------------------------------------------------- */
 
-/* Classes of requests can share one limit. A lower class leaves a number of permits, its *reserve*, to the higher classes. The highest class calls
- * the plain check, and each other class gives its reserve:
+/* Classes of requests can share one limit. A lower class leaves a number of permits, its *reserve*, to the higher classes. The policy names the
+ * classes and their reserves, and a request names its class:
  *
- *     result = urgent ? tollbar_limiter_check(limiter, 1, NULL)
- *                     : tollbar_limiter_check_leaving(limiter, 1, 20, NULL);
+ *     tollbar_limiter_from_text("100/s reserve standard 20 urgent 0", &limiter, NULL);
+ *     result = tollbar_limiter_check_class(limiter, 1, urgent ? "urgent" : "standard", NULL);
  *
- * Under "100/s" the library refuses the other requests when 20 or fewer permits are left. A refusal's `retry_after_ns` is the time until the cost
- * and the reserve are there. The reserve is a part of the burst and not of the rate: while higher classes take every permit that is refilled,
- * lower classes get none. A refusal because of the reserve counts toward a ban.
+ * The library refuses standard requests when 20 or fewer permits are left. Such a refusal has TOLLBAR_REASON_RESERVE, and its `retry_after_ns` is
+ * the time until the cost and the reserve are there. A call that names no class has no reserve. The number of a class can stand for its name: "1"
+ * for the policy's first one. If the policy has no such class, the call returns TOLLBAR_E_NO_SUCH_CLASS and charges nothing. A limit of
+ * tollbar_take_many has its class in `class_name`, and a request of a batch in `class_number`.
+ *
+ * The reserve is a part of the burst and not of the rate: while higher classes take every permit that is refilled, lower classes get none. A
+ * list leaves the reserve in both of its buckets. A refusal because of the reserve counts toward a ban.
+ *
+ * A program that computes the reserve itself needs no classes: tollbar_limiter_check_leaving(limiter, 1, 20, NULL).
  *
  * Policies that lend (`borrow`, pacer, warm-up), sliding windows, logs and limiters with credit have no reserve. Credit that threads hold for a hot
  * key counts as taken, so the check of such a key may leave more than the reserve. */
@@ -1686,6 +1716,42 @@ int32_t tollbar_table_check_leaving_at(const tollbar_table *table,
                                        uint64_t reserve,
                                        uint64_t now_ns,
                                        tollbar_decision *out);
+
+/* tollbar_limiter_check for a request of a class of the policy ("100/s reserve low 20 high 0"): it passes only if the class's reserve is left
+ * after it. `class_name` is NUL-terminated: the name, or the number in decimal, which is "1" for the first class. A refusal for the reserve
+ * has TOLLBAR_REASON_RESERVE. TOLLBAR_NEVER if the cost and the reserve together are above the burst. TOLLBAR_E_NO_SUCH_CLASS if the policy
+ * has no such class. */
+int32_t tollbar_limiter_check_class(const tollbar_limiter *limiter,
+                                    uint64_t cost,
+                                    const char *class_name,
+                                    tollbar_decision *out);
+
+/* tollbar_limiter_check_class at the caller's time. */
+int32_t tollbar_limiter_check_class_at(const tollbar_limiter *limiter,
+                                       uint64_t cost,
+                                       const char *class_name,
+                                       uint64_t now_ns,
+                                       tollbar_decision *out);
+
+/* tollbar_table_check for a request of a class of the policy. `class_name` and the results are those of tollbar_limiter_check_class. For a key
+ * with an override the classes are the override's. */
+int32_t tollbar_table_check_class(const tollbar_table *table,
+                                  uint32_t policy,
+                                  const void *key,
+                                  size_t length,
+                                  uint64_t cost,
+                                  const char *class_name,
+                                  tollbar_decision *out);
+
+/* tollbar_table_check_class at the caller's time. */
+int32_t tollbar_table_check_class_at(const tollbar_table *table,
+                                     uint32_t policy,
+                                     const void *key,
+                                     size_t length,
+                                     uint64_t cost,
+                                     const char *class_name,
+                                     uint64_t now_ns,
+                                     tollbar_decision *out);
 
 /* --------------------------------------------------------------------------------------------
  * 15. Queues: items that leave at a policy's pace
@@ -2810,6 +2876,13 @@ const char *tollbar_version_string(void);
 /* A quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another algorithm. */
 #define TOLLBAR_E_QUOTA (-32)
 
+/* A policy has more than four classes, two of one name, a name that is not a letter followed by letters, digits, `-` and `_`, or a reserve
+ * that is not below the burst. Or the policy lends, or threads of the limiter would have credit. */
+#define TOLLBAR_E_CLASSES (-33)
+
+/* The policy has no class of that name or number. */
+#define TOLLBAR_E_NO_SUCH_CLASS (-34)
+
 /* Out of memory. */
 #define TOLLBAR_E_NO_MEMORY (-40)
 
@@ -2907,7 +2980,7 @@ const char *tollbar_version_string(void);
 /* The file cannot be written to the disk. */
 #define TOLLBAR_E_SYNC (-77)
 
-/* Only a single gcra can be leased, without `borrow`, `ban` and `init`. */
+/* Only a single gcra can be leased, without `borrow`, `ban`, `init` and `reserve`. */
 #define TOLLBAR_E_LEASE_ALGORITHM (-80)
 
 /* The number of machines is not 1 to 65,535. */

@@ -137,7 +137,7 @@ int32_t tollbar_lease_bytes(const tollbar_policy_spec *spec,
                             uint64_t *bytes);
 
 /* Makes this process's node of the limit `name`: 1 to 64 visible ASCII characters without braces. The policy is gcra without `borrow`,
- * `ban`, `init` and a second rate. The caller ends `*out` with tollbar_lease_close.
+ * `ban`, `init`, `reserve` and a second rate. The caller ends `*out` with tollbar_lease_close.
  *
  * A node asks the store through a client (tollbar_lease_client_new). Without a client the node admits permits from its own bucket, some
  * hundred to some thousand in all, because its queue of reports is then full. A forked child has a copy of the unspent permits. If

@@ -163,6 +163,7 @@ func (p *Policy) spec() C.tollbar_policy_spec {
 	spec.ban_ns, spec.ban_after = whole(p.Ban), C.uint32_t(p.BanAfter)
 	spec.second_limit, spec.second_period_ns = C.uint64_t(p.SecondLimit), whole(p.SecondPeriod)
 	spec.second_burst = C.uint64_t(p.SecondBurst)
+	setClasses(&spec, &p.Classes)
 	return spec
 }
 
@@ -177,6 +178,7 @@ func policyOf(spec *C.tollbar_policy_spec) Policy {
 		Ban: duration(uint64(spec.ban_ns)), BanAfter: uint32(spec.ban_after),
 		SecondLimit: uint64(spec.second_limit), SecondPeriod: duration(uint64(spec.second_period_ns)),
 		SecondBurst: uint64(spec.second_burst),
+		Classes:     classesOf(spec),
 	}
 }
 

@@ -99,6 +99,29 @@ static inline int32_t go_limiter_state(uintptr_t limiter, tollbar_limiter_state 
     return tollbar_limiter_get_state(GO_LIMITER(limiter), out);
 }
 
+/* A class's name for tollbar.h. No class has the result for a name that is too long or has a NUL. */
+static inline void go_class(const uint8_t *name, size_t length, char out[TOLLBAR_CLASS_NAME_SIZE]) {
+    size_t i;
+    out[0] = '\0';
+    if (length >= TOLLBAR_CLASS_NAME_SIZE)
+        return;
+    for (i = 0; i < length; i++) {
+        if (name[i] == 0) {
+            out[0] = '\0';
+            return;
+        }
+        out[i] = (char)name[i];
+    }
+    out[length] = '\0';
+}
+static inline int32_t go_limiter_check_class(uintptr_t limiter, int at, uint64_t now, uint64_t cost, const uint8_t *name, size_t length,
+                                             tollbar_decision *out) {
+    char class_name[TOLLBAR_CLASS_NAME_SIZE];
+    go_class(name, length, class_name);
+    return at ? tollbar_limiter_check_class_at(GO_LIMITER(limiter), cost, class_name, now, out)
+              : tollbar_limiter_check_class(GO_LIMITER(limiter), cost, class_name, out);
+}
+
 /* ---- tables ---- */
 
 /* The specs lie in one array, and tollbar.h takes an array of pointers. With a path of NULL the table is in this process's own memory. */
@@ -136,6 +159,13 @@ static inline int32_t go_table_peek(uintptr_t table, uint32_t policy, const uint
 static inline int32_t go_table_peek_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
                                        uint64_t cost, tollbar_decision *out) {
     return tollbar_table_peek_at(GO_TABLE(table), policy, key, length, cost, now, out);
+}
+static inline int32_t go_table_check_class(uintptr_t table, uint32_t policy, const uint8_t *key, size_t key_length, int at, uint64_t now,
+                                           uint64_t cost, const uint8_t *name, size_t length, tollbar_decision *out) {
+    char class_name[TOLLBAR_CLASS_NAME_SIZE];
+    go_class(name, length, class_name);
+    return at ? tollbar_table_check_class_at(GO_TABLE(table), policy, key, key_length, cost, class_name, now, out)
+              : tollbar_table_check_class(GO_TABLE(table), policy, key, key_length, cost, class_name, out);
 }
 static inline int32_t go_table_charge(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
                                       uint64_t *rest) {
@@ -224,7 +254,7 @@ static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const
             requests[i].length = item->end - begin;
             requests[i].cost = item->cost;
             requests[i].policy = item->policy;
-            requests[i].reserved = 0;
+            requests[i].class_number = 0;
             begin = item->end;
         }
         code = tollbar_table_check_many_at(GO_TABLE(table), requests, n, now, results + done);
@@ -246,6 +276,8 @@ typedef struct go_limit {
     uintptr_t in_flight;
     /* Gets the permit's ticket if the request is admitted. */
     uint64_t ticket;
+    /* Empty: none. */
+    char class_name[TOLLBAR_CLASS_NAME_SIZE];
 } go_limit;
 
 static inline int32_t go_take_many(const uint8_t *keys, go_limit *items, size_t count, int at, uint64_t now,
@@ -265,6 +297,7 @@ static inline int32_t go_take_many(const uint8_t *keys, go_limit *items, size_t 
         limits[i].most = items[i].most;
         limits[i].in_flight = (const tollbar_in_flight *)items[i].in_flight;
         limits[i].ticket = items[i].in_flight == 0 ? NULL : &items[i].ticket;
+        limits[i].class_name = items[i].class_name[0] == '\0' ? NULL : items[i].class_name;
         begin = items[i].end;
     }
     return at ? tollbar_take_many_at(limits, count, now, each, out) : tollbar_take_many(limits, count, each, out);

@@ -83,6 +83,12 @@ const (
 	ErrList Code = -31
 	// ErrQuota: a quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another algorithm.
 	ErrQuota Code = -32
+	// ErrClasses: a policy has more than four classes, two of one name, a name that is not a letter followed by
+	// letters, digits, `-` and `_`, or a reserve that is not below the burst. Or the policy lends, or threads of the
+	// limiter would have credit.
+	ErrClasses Code = -33
+	// ErrNoSuchClass: the policy has no class of that name or number.
+	ErrNoSuchClass Code = -34
 )
 
 // Errors of memory.
@@ -167,7 +173,7 @@ const (
 
 // Errors of leases, which libtollbar-redis makes.
 const (
-	// ErrLeaseAlgorithm: only a single gcra can be leased, without `borrow`, `ban` and `init`.
+	// ErrLeaseAlgorithm: only a single gcra can be leased, without `borrow`, `ban`, `init` and `reserve`.
 	ErrLeaseAlgorithm Code = -80
 	// ErrLeaseNodes: the number of machines is not 1 to 65,535.
 	ErrLeaseNodes Code = -81

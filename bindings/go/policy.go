@@ -113,6 +113,8 @@ type Policy struct {
 	SecondLimit  uint64
 	SecondPeriod time.Duration
 	SecondBurst  uint64
+	// Classes of requests, the used ones first. Only for GCRA without Borrow, Interval, FixedWindow, WeightedWindow and Quota.
+	Classes [ClassesMost]Class
 }
 
 // ParsePolicy reads one line:

@@ -23,4 +23,5 @@ const (
 	ReasonStoreDown     = cell.ReasonStoreDown
 	ReasonBanned        = cell.ReasonBanned
 	ReasonInFlight      = cell.ReasonInFlight
+	ReasonReserve       = cell.ReasonReserve
 )

@@ -21,6 +21,7 @@ type Limit struct {
 	inFlight *InFlight
 	ticket   *Ticket
 	key      string
+	class    string
 	cost     uint64
 	policy   uint32
 	most     uint32
@@ -104,6 +105,7 @@ type limitItem struct {
 	policy, most   uint32
 	inFlight       uintptr
 	ticket         uint64
+	class          className
 }
 
 func takeMany(at bool, now uint64, each []Decision, limits []Limit) (Taken, error) {
@@ -121,7 +123,7 @@ func takeMany(at bool, now uint64, each []Decision, limits []Limit) (Taken, erro
 	for i := range limits {
 		limit := &limits[i]
 		keys = append(keys, limit.key...)
-		items[i] = limitItem{end: uint64(len(keys)), cost: limit.cost, policy: limit.policy, most: limit.most}
+		items[i] = limitItem{end: uint64(len(keys)), cost: limit.cost, policy: limit.policy, most: limit.most, class: nameOf(limit.class)}
 		switch {
 		case limit.table != nil:
 			entered[i] = limit.table.guard.Enter()

@@ -31,7 +31,7 @@ counts() {
 }
 
 # Without the compiler too: what it does with the calls is not what the interpreter does.
-for file in vectors limiter line table take_many http metrics receipts in_flight lease jit; do
+for file in vectors limiter line table take_many classes http metrics receipts in_flight lease jit; do
     counts "$file" "$luajit" "$here/tests/${file}_test.lua"
     [ $file = jit ] || counts "$file, interpreted" "$luajit" -joff "$here/tests/${file}_test.lua"
 done

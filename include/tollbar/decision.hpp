@@ -162,6 +162,8 @@ enum class reason : std::uint32_t {
     banned = TOLLBAR_REASON_BANNED,
     /// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
     in_flight = TOLLBAR_REASON_IN_FLIGHT,
+    /// Denied or never: the request's class leaves permits to others. Without the reserve the request would have passed.
+    reserve = TOLLBAR_REASON_RESERVE,
 };
 
 /// A reason in a few English words. The string is static.

@@ -52,6 +52,8 @@ enum class errc : std::int32_t {
     ban = TOLLBAR_E_BAN,
     list = TOLLBAR_E_LIST,
     quota = TOLLBAR_E_QUOTA,
+    classes = TOLLBAR_E_CLASSES,
+    no_such_class = TOLLBAR_E_NO_SUCH_CLASS,
     no_memory = TOLLBAR_E_NO_MEMORY,
     buffer_too_small = TOLLBAR_E_BUFFER_TOO_SMALL,
     capacity = TOLLBAR_E_CAPACITY,

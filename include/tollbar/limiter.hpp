@@ -102,6 +102,15 @@ public:
     verdict check_at(instant now, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_limiter_check_at(get(), cost, now.get(), nullptr));
     }
+    /// decide for a request of a class of the policy ("100/s reserve low 20 high 0"), given by its name, or by its number: "1" for the first
+    /// one. It passes only if the class's reserve is left after it. errc::no_such_class if the policy has no such class.
+    decision decide_class(const char *class_name, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) { return tollbar_limiter_check_class(get(), cost, class_name, out); });
+    }
+    decision decide_class_at(instant now, const char *class_name, std::uint64_t cost = 1) const noexcept {
+        return decision::of(
+            [&](auto *out) { return tollbar_limiter_check_class_at(get(), cost, class_name, now.get(), out); });
+    }
     /// decide for a request of a lower class: it passes only if at least `reserve` permits are left after it. tollbar.h ("Classes") has the
     /// policies that keep no reserve; their decision is errc::option_mismatch.
     decision decide_leaving(std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {

@@ -185,6 +185,22 @@ public:
     [[nodiscard]] spec with_warm_up(const std::chrono::duration<Rep, Period> &time, std::uint32_t cold) const noexcept {
         return with([&](auto &raw) { raw.warm_up_ns = detail::saturated(time), raw.cold = cold; });
     }
+    /// gcra without borrow, interval, fixed and weighted window, quota: one more class of requests, which leave `reserve` permits to the others.
+    /// Up to four classes, each with its own name of 15 bytes at most.
+    [[nodiscard]] spec with_class(std::string_view name, std::uint64_t reserve) const noexcept {
+        return with([&](auto &raw) {
+            std::size_t n = 0;
+            while (n + 1 < TOLLBAR_CLASSES_MOST && raw.classes[n].name[0] != 0)
+                n++;
+            tollbar_class &made = raw.classes[n];
+            const bool fits = made.name[0] == 0 && name.size() < sizeof made.name;
+            made.reserve = reserve;
+            std::memcpy(made.name, name.data(), fits ? name.size() : 0);
+            // A name without a NUL, which validate() refuses.
+            if (!fits)
+                std::memset(made.name, '-', sizeof made.name);
+        });
+    }
     [[nodiscard]] spec with_unit(unit of) const noexcept {
         return with([&](auto &raw) { raw.unit = static_cast<std::uint32_t>(of); });
     }

@@ -130,6 +130,17 @@ public:
             return tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), out);
         });
     }
+    /// decide for a request of a class of the policy, given as for limiter::decide_class.
+    decision decide_class(const key &of, const char *class_name, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) {
+            return tollbar_table_check_class(get(), number(of), of.data(), of.size(), cost, class_name, out);
+        });
+    }
+    decision decide_class_at(instant now, const key &of, const char *class_name, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) {
+            return tollbar_table_check_class_at(get(), number(of), of.data(), of.size(), cost, class_name, now.get(), out);
+        });
+    }
     /// decide for a request of a lower class: it passes only if the key has at least `reserve` permits left after it.
     decision decide_leaving(const key &of, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {

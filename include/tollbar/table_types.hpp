@@ -115,6 +115,12 @@ public:
     request(const Key &of, std::uint64_t cost = 1) noexcept : request(key(of), cost) {}
     request(const key &of, std::uint64_t cost = 1) noexcept
         : raw_{of.data(), of.size(), cost, static_cast<std::uint32_t>(of.policy()), 0} {}
+    /// This request as one of a class of the policy, of which the first has the number 1.
+    [[nodiscard]] request with_class(std::uint32_t number) const noexcept {
+        request copy = *this;
+        copy.raw_.class_number = number;
+        return copy;
+    }
     const tollbar_request *get() const noexcept { return &raw_; }
 
 private:

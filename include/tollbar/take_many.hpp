@@ -25,14 +25,20 @@ namespace tollbar {
 /// nothing: the limiter, the table and the key's bytes must live until the call returns.
 class limit {
 public:
-    limit(const limiter &of, std::uint64_t cost = 1) noexcept : raw_{of.get(), nullptr, nullptr, 0, cost, 0, 0, nullptr, nullptr} {}
+    limit(const limiter &of, std::uint64_t cost = 1) noexcept : raw_{of.get(), nullptr, nullptr, 0, cost, 0, 0, nullptr, nullptr, nullptr} {}
     limit(const table &of, const key &with, std::uint64_t cost = 1) noexcept
         : raw_{nullptr, of.get(), with.data(), with.size(), cost, static_cast<std::uint32_t>(with.policy()), 0, nullptr,
-               nullptr} {}
+               nullptr, nullptr} {}
     /// A permit of the key, of which at most `most` permits are in flight. `into` has no permit, and gets one if the call admits the request. It must not
     /// move before the call returns.
     limit(const in_flight &of, const key &with, std::uint32_t most, permit &into) noexcept
-        : raw_{nullptr, nullptr, with.data(), with.size(), 1, 0, most, of.get(), into.place(of.get())} {}
+        : raw_{nullptr, nullptr, with.data(), with.size(), 1, 0, most, of.get(), into.place(of.get()), nullptr} {}
+    /// This limit for a request of a class of its policy. `class_name` must live until the call returns.
+    [[nodiscard]] limit with_class(const char *class_name) const noexcept {
+        limit copy = *this;
+        copy.raw_.class_name = class_name;
+        return copy;
+    }
     const tollbar_limit *get() const noexcept { return &raw_; }
 
 private:

@@ -73,7 +73,7 @@ CASES = [
     ("an overdraft too large", f"{ZONE}{STORE} nodes=2 overdraft=9;", "", SMALL),
     ("a lease too long", f"{ZONE}{STORE} nodes=2 lease=1s;", "", SMALL),
     ("a window", f'tollbar_zone $arg_k zone=z:1m policy="9/s algo fixed-window" {STORE} nodes=2;', "",
-     'zone "z" cannot have "sync": only a single gcra can be leased, without borrow, ban and init'),
+     'zone "z" cannot have "sync": only a single gcra can be leased, without borrow, ban, init and reserve'),
     ("a rate that lets nobody through", f'tollbar_zone $arg_k zone=z:1m policy="0/s burst 9" {STORE} nodes=2;', "",
      'zone "z" cannot have "sync": only a single gcra can be leased'),
     ("numbers too large", f'tollbar_zone $arg_k zone=z:1m policy="100/day burst 900000000" {STORE} nodes=2;', "",

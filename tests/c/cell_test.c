@@ -203,7 +203,7 @@ static void reasons_have_names(void **state) {
     (void)state;
     assert_string_equal(tollbar_strreason(TOLLBAR_REASON_ADMITTED), "admitted");
     assert_string_equal(tollbar_strreason(TOLLBAR_REASON_TABLE_FULL), "table full");
-    for (i = 0; i <= TOLLBAR_REASON_IN_FLIGHT; i++) {
+    for (i = 0; i <= TOLLBAR_REASON_RESERVE; i++) {
         assert_string_not_equal(tollbar_strreason(i), "unknown reason");
         for (j = 0; j < i; j++)
             assert_string_not_equal(tollbar_strreason(i), tollbar_strreason(j));

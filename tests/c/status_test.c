@@ -40,6 +40,8 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_BAN, -30),
     CODE(TOLLBAR_E_QUOTA, -32),
     CODE(TOLLBAR_E_LIST, -31),
+    CODE(TOLLBAR_E_CLASSES, -33),
+    CODE(TOLLBAR_E_NO_SUCH_CLASS, -34),
     CODE(TOLLBAR_E_NO_MEMORY, -40),
     CODE(TOLLBAR_E_BUFFER_TOO_SMALL, -41),
     CODE(TOLLBAR_E_CAPACITY, -50),
@@ -157,7 +159,7 @@ static void strerror_says_something_of_its_own_for_each(void **state) {
 }
 
 static void unknown_codes_have_a_text_and_a_name(void **state) {
-    static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -33, -43, -49,
+    static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -35, -43, -49,
                                       -91, INT32_MAX, INT32_MIN};
     size_t i;
     (void)state;

@@ -7,7 +7,7 @@
 /* The ways of making a table, under one signature. A refused call needs no memory and no file. */
 typedef int32_t maker(const tollbar_policy_spec *const *, size_t, const tollbar_table_options *, tollbar_table **);
 
-static unsigned char memory[302 * 1024];
+static unsigned char memory[334 * 1024];
 
 static int32_t in_memory(const tollbar_policy_spec *const *policies, size_t count, const tollbar_table_options *options,
                          tollbar_table **out) {
@@ -285,9 +285,6 @@ static void c4_arguments_of_batches(void **state) {
         requests[i] = fresh;
         requests[i].length = TOO_LONG;
         assert_int_equal(tollbar_table_check_many(table, requests, COUNT(requests), results), TOLLBAR_E_BUFFER_TOO_SMALL);
-        requests[i] = fresh;
-        requests[i].reserved = 1;
-        assert_int_equal(tollbar_table_check_many(table, requests, COUNT(requests), results), TOLLBAR_E_RESERVED);
         requests[i] = fresh;
     }
     for (i = 0; i < COUNT(results); i++)

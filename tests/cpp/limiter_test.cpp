@@ -39,6 +39,20 @@ TEST(a_lower_class_leaves_its_reserve) {
     CHECK(limiter.decide_leaving_at(now, 20).denied() && limiter.peek_at(now).remaining() == 20);
     CHECK(table.decide_leaving_at(now, "key", 20).denied() && table.peek_at(now, "key").remaining() == 20);
     CHECK(limiter.decide_leaving(20, 81).never() && table.decide_leaving("key", 20, 81).never());
+    const tollbar::limiter classed("100/s reserve low 20 high 0");
+    const tollbar::table keyed(10, {"100/s reserve low 20 high 0"});
+    CHECK(classed.decide_class_at(now, "low", 80).allowed() && keyed.decide_class_at(now, "key", "low", 80).allowed());
+    CHECK(classed.decide_class_at(now, "low").why() == tollbar::reason::reserve);
+    CHECK(keyed.decide_class_at(now, "key", "1").why() == tollbar::reason::reserve);
+    CHECK(classed.decide_class_at(now, "high").remaining() == 19 && keyed.decide_class_at(now, "key", "high").remaining() == 19);
+    CHECK(classed.decide_class("low", 81).never() && keyed.decide_class("key", "low", 81).never());
+    CHECK(classed.decide_class("lo").error() == tollbar::errc::no_such_class);
+    CHECK(keyed.decide_class("key", "lo").error() == tollbar::errc::no_such_class);
+    const tollbar::spec built = tollbar::spec(100, std::chrono::seconds(1)).with_class("low", 20).with_class("high", 0);
+    CHECK(built == tollbar::spec("100/s reserve low 20 high 0") && built.text() == "100/s reserve low 20 high 0");
+    const auto none = tollbar::errc::classes;
+    CHECK(built.with_class("a-name-that-is-16", 1).try_validate().why().code == none);
+    CHECK(built.with_class("a", 1).with_class("b", 1).with_class("c", 1).try_validate().why().code == none);
     CHECK(tollbar::limiter("10/s borrow").decide_leaving(1).error() == tollbar::errc::option_mismatch);
 }
 

@@ -33,6 +33,8 @@ const (
 	ReasonBanned Reason = 12
 	// InFlight: denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
 	ReasonInFlight Reason = 13
+	// Reserve: denied or never: the request's class leaves permits to others. Without the reserve the request would have passed.
+	ReasonReserve Reason = 14
 )
 
 var reasons = [...]string{
@@ -50,6 +52,7 @@ var reasons = [...]string{
 	"store down",
 	"banned",
 	"too many in flight",
+	"reserved for other classes",
 }
 
 // String returns the reason in a few English words, such as "over the rate".

@@ -5,7 +5,7 @@ enum {
     TOLLBAR_VERSION_MINOR = 1,
     TOLLBAR_VERSION_PATCH = 0,
     TOLLBAR_VERSION = ((TOLLBAR_VERSION_MAJOR << 16) | (TOLLBAR_VERSION_MINOR << 8) | TOLLBAR_VERSION_PATCH),
-    TOLLBAR_POLICY_TEXT_MAX = 256,
+    TOLLBAR_POLICY_TEXT_MAX = 384,
     TOLLBAR_ALGORITHM_GCRA = 0,
     TOLLBAR_ALGORITHM_INTERVAL = 1,
     TOLLBAR_ALGORITHM_FIXED_WINDOW = 2,
@@ -29,6 +29,8 @@ enum {
     TOLLBAR_KEEP_COUNT = 0,
     TOLLBAR_KEEP_TIME = 1,
     TOLLBAR_KEEP_RESET = 2,
+    TOLLBAR_CLASSES_MOST = 4,
+    TOLLBAR_CLASS_NAME_SIZE = 16,
     TOLLBAR_CLOCK_TSC = 0,
     TOLLBAR_CLOCK_MONOTONIC = 1,
     TOLLBAR_CLOCK_COARSE = 2,
@@ -47,6 +49,7 @@ enum {
     TOLLBAR_REASON_STORE_DOWN = 11,
     TOLLBAR_REASON_BANNED = 12,
     TOLLBAR_REASON_IN_FLIGHT = 13,
+    TOLLBAR_REASON_RESERVE = 14,
     TOLLBAR_CREDIT_OFF = 0,
     TOLLBAR_CREDIT_ON = 1,
     TOLLBAR_ON_FULL_EVICT_NEAREST = 0,
@@ -106,6 +109,8 @@ enum {
     TOLLBAR_E_BAN = (-30),
     TOLLBAR_E_LIST = (-31),
     TOLLBAR_E_QUOTA = (-32),
+    TOLLBAR_E_CLASSES = (-33),
+    TOLLBAR_E_NO_SUCH_CLASS = (-34),
     TOLLBAR_E_NO_MEMORY = (-40),
     TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
     TOLLBAR_E_CAPACITY = (-50),
@@ -155,6 +160,10 @@ enum {
     TOLLBAR_E_INTERNAL = (-90),
 };
 typedef struct tollbar_policy tollbar_policy;
+typedef struct tollbar_class {
+    char name[16];
+    uint64_t reserve;
+} tollbar_class;
 typedef struct tollbar_policy_spec {
     uint32_t struct_size;
     uint32_t algorithm;
@@ -176,6 +185,7 @@ typedef struct tollbar_policy_spec {
     uint64_t second_limit;
     uint64_t second_period_ns;
     uint64_t second_burst;
+    tollbar_class classes[4];
 } tollbar_policy_spec;
 typedef struct tollbar_policy_error {
     uint32_t struct_size;
@@ -373,7 +383,7 @@ typedef struct tollbar_request {
     size_t length;
     uint64_t cost;
     uint32_t policy;
-    uint32_t reserved;
+    uint32_t class_number;
 } tollbar_request;
 int32_t tollbar_table_check_many(const tollbar_table *table,
                                  const tollbar_request *requests,
@@ -490,6 +500,7 @@ typedef struct tollbar_limit {
     uint32_t most;
     const tollbar_in_flight *in_flight;
     tollbar_ticket *ticket;
+    const char *class_name;
 } tollbar_limit;
 typedef struct tollbar_taken {
     uint32_t struct_size;
@@ -648,6 +659,30 @@ int32_t tollbar_table_check_leaving_at(const tollbar_table *table,
                                        uint64_t reserve,
                                        uint64_t now_ns,
                                        tollbar_decision *out);
+int32_t tollbar_limiter_check_class(const tollbar_limiter *limiter,
+                                    uint64_t cost,
+                                    const char *class_name,
+                                    tollbar_decision *out);
+int32_t tollbar_limiter_check_class_at(const tollbar_limiter *limiter,
+                                       uint64_t cost,
+                                       const char *class_name,
+                                       uint64_t now_ns,
+                                       tollbar_decision *out);
+int32_t tollbar_table_check_class(const tollbar_table *table,
+                                  uint32_t policy,
+                                  const void *key,
+                                  size_t length,
+                                  uint64_t cost,
+                                  const char *class_name,
+                                  tollbar_decision *out);
+int32_t tollbar_table_check_class_at(const tollbar_table *table,
+                                     uint32_t policy,
+                                     const void *key,
+                                     size_t length,
+                                     uint64_t cost,
+                                     const char *class_name,
+                                     uint64_t now_ns,
+                                     tollbar_decision *out);
 typedef struct tollbar_queue tollbar_queue;
 typedef struct tollbar_queue_options {
     uint32_t struct_size;

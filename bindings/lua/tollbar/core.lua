@@ -144,7 +144,7 @@ end
 local seconds = core.seconds
 
 local reasons = {}
-for number = 0, lib.TOLLBAR_REASON_IN_FLIGHT do
+for number = 0, lib.TOLLBAR_REASON_RESERVE do
     reasons[number] = ffi.string(lib.tollbar_strreason(number))
 end
 
@@ -167,6 +167,12 @@ function core.bool(code, what)
         return core.failure(code, what)
     end
     return code == lib.TOLLBAR_YES
+end
+
+--- Checks the name of a class of requests. The library would read a name up to its first NUL, so one with a NUL becomes "", which no class has.
+function core.class_name(name, level)
+    core.text("a class's name", name, level or 3)
+    return name:find("%z") and "" or name
 end
 
 --- Returns true if the call succeeded, and false if it was denied.

@@ -49,6 +49,21 @@ function Limiter:check_at(now, cost)
     return answer(code, decision, "the limiter")
 end
 
+--- `check` of a request of a class of the policy ("100/s reserve low 20 high 0"): it passes only if the class's reserve is left after it.
+-- `class_name` is the name, or the number, which is "1" for the first class.
+function Limiter:check_class(class_name, cost)
+    local code = lib.tollbar_limiter_check_class(
+        self.handle, cost == nil and 1 or count(cost), core.class_name(class_name), decision)
+    return answer(code, decision, "the limiter")
+end
+
+--- `check_class` at the caller's time, in nanoseconds of one clock.
+function Limiter:check_class_at(now, class_name, cost)
+    local code = lib.tollbar_limiter_check_class_at(
+        self.handle, cost == nil and 1 or count(cost), core.class_name(class_name), count(now), decision)
+    return answer(code, decision, "the limiter")
+end
+
 --- Returns what `check` would return, and takes nothing.
 function Limiter:peek(cost)
     return answer(lib.tollbar_limiter_peek(self.handle, cost == nil and 1 or count(cost), decision), decision, "the limiter")

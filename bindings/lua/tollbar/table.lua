@@ -46,6 +46,22 @@ function Table:check_at(now, key, cost, policy)
     return answer(code, decision, "the table")
 end
 
+--- `check` of a request of a class of the policy, as for a limiter.
+function Table:check_class(key, class_name, cost, policy)
+    local data, length = bytes(key)
+    local code = lib.tollbar_table_check_class(self.handle, policy == nil and 0 or number(policy), data, length,
+        cost == nil and 1 or count(cost), core.class_name(class_name), decision)
+    return answer(code, decision, "the table")
+end
+
+--- `check_class` at the caller's time, on the scale of `check_at`.
+function Table:check_class_at(now, key, class_name, cost, policy)
+    local data, length = bytes(key)
+    local code = lib.tollbar_table_check_class_at(self.handle, policy == nil and 0 or number(policy), data, length,
+        cost == nil and 1 or count(cost), core.class_name(class_name), count(now), decision)
+    return answer(code, decision, "the table")
+end
+
 --- Returns what `check` would return. It takes no permits and stores no key.
 function Table:peek(key, cost, policy)
     local data, length = bytes(key)

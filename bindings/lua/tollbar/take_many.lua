@@ -40,6 +40,8 @@ local function read(index, given)
     local limit = limits[index - 1]
     limit.cost = cost == nil and 1 or count(cost, 4)
     limit.most, limit.in_flight, limit.ticket = 0, nil, nil
+    local class_name = type(given) == "table" and given.class_name
+    limit.class_name = class_name and core.class_name(class_name, 5) or nil
     if ffi.istype(is_limiter, of) then
         limit.limiter, limit.table, limit.key, limit.length, limit.policy = of.handle, nil, nil, 0, 0
     elseif ffi.istype(is_table, of) and type(given) == "table" then
@@ -100,7 +102,8 @@ end
 
 local take = {}
 
---- Charges each of 1 to 16 limits with its cost, or charges none. A limit is a limiter, {limiter, cost} or {table, key, cost, policy}.
+--- Charges each of 1 to 16 limits with its cost, or charges none. A limit is a limiter, {limiter, cost} or {table, key, cost, policy}. With the
+-- field class_name, as in {limiter, 1, class_name = "low"}, the request is of that class of the limit's policy.
 -- Returns whether the request may pass, the longest wait in seconds, the fewest permits that a limit has left, the seconds until all limits
 -- are as good as fresh, the reason, and the index of the binding limit, from 1. Each limit reads its own clock. A limit is also a permit in
 -- flight, {in_flight, key, limit}: if the request may pass, the field `ticket` of that array is the permit's ticket. `each`, a table, gets the

@@ -132,6 +132,12 @@ typedef struct {
  * success the caller releases the key. */
 int core_call_read(core_table *self, const char *function, const char *amount, int needed, PyObject *const *args,
                    Py_ssize_t nargs, PyObject *keywords, core_call *c);
+/* classes.c */
+/* A class's name for the library, which lives as long as the object. Returns -1 with TypeError. */
+int core_class_name(PyObject *object, const char **name);
+PyObject *core_limiter_check_class(core_state *state, const tollbar_limiter *limiter, PyObject *const *args, Py_ssize_t nargs,
+                                   PyObject *keywords);
+PyObject *core_table_check_class(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 /* receipts.c */
 PyObject *core_table_take(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 PyObject *core_table_settle(PyObject *self, PyObject *const *args, Py_ssize_t nargs);

@@ -49,16 +49,20 @@ static void say_which(Py_ssize_t index) {
 /* Reads one limit: its numbers and its key. `*of` is the limiter or the table, whose handle is read later. */
 static int limit_read(core_state *state, PyObject *object, core_key *key, tollbar_limit *limit, PyObject **of) {
     const Py_ssize_t size = PyTuple_Check(object) ? PyTuple_Size(object) : 0;
-    PyObject *given[4] = { object, NULL, NULL, NULL };
-    for (Py_ssize_t i = 0; i < size && i < 4; i++)
+    PyObject *given[5] = { object, NULL, NULL, NULL, NULL };
+    for (Py_ssize_t i = 0; i < size && i < 5; i++)
         given[i] = PyTuple_GetItem(object, i);
     *of = given[0];
     *limit = (tollbar_limit){ .cost = 1 };
-    if (PyObject_TypeCheck(*of, state->limiter) && size <= 2)
+    if (PyObject_TypeCheck(*of, state->limiter) && size <= 3) {
+        if (given[2] != NULL && core_class_name(given[2], &limit->class_name) != 0)
+            return -1;
         return given[1] == NULL ? 0 : core_uint64(given[1], "cost", &limit->cost);
-    if (PyObject_TypeCheck(*of, state->table) && size >= 2 && size <= 4) {
+    }
+    if (PyObject_TypeCheck(*of, state->table) && size >= 2 && size <= 5) {
         if ((given[2] != NULL && core_uint64(given[2], "cost", &limit->cost) != 0)
             || (given[3] != NULL && core_table_policy((core_table *)*of, given[3], &limit->policy) != 0)
+            || (given[4] != NULL && core_class_name(given[4], &limit->class_name) != 0)
             || core_key_get(given[1], key) != 0)
             return -1;
         limit->key = key->data;
@@ -75,7 +79,8 @@ static int limit_read(core_state *state, PyObject *object, core_key *key, tollba
         return 0;
     }
     PyErr_Format(PyExc_TypeError,
-                 "a limit is a Limiter, (Limiter, cost), (Table, key, cost=1, policy=0) or (InFlight, key, limit), not %R", object);
+                 "a limit is a Limiter, (Limiter, cost=1[, class_name]), (Table, key, cost=1, policy=0[, class_name]) or "
+                 "(InFlight, key, limit), not %R", object);
     return -1;
 }
 

@@ -1,6 +1,7 @@
 //! Helpers of every C call: a guard against unwinding, and reads and writes of structs that may grow in later versions.
 
 use super::status::*;
+use core::ffi::c_char;
 use core::mem::{align_of, size_of, MaybeUninit};
 use tollbar::policy::{Fault, PolicyError};
 
@@ -295,9 +296,23 @@ pub fn policy_code(error: PolicyError) -> i32 {
         PolicyError::NotOneWord => TOLLBAR_E_NOT_ONE_WORD,
         PolicyError::List => TOLLBAR_E_LIST,
         PolicyError::Quota => TOLLBAR_E_QUOTA,
+        PolicyError::Classes => TOLLBAR_E_CLASSES,
+        PolicyError::NoSuchClass => TOLLBAR_E_NO_SUCH_CLASS,
         PolicyError::NoMemory => TOLLBAR_E_NO_MEMORY,
         PolicyError::Changes => TOLLBAR_E_POLICY_VERSIONS,
     }
+}
+
+/// The length of a NUL-terminated text.
+///
+/// # Safety
+/// `text` is null or NUL-terminated.
+pub unsafe fn length(text: *const c_char) -> Result<usize, i32> {
+    if text.is_null() {
+        return Err(TOLLBAR_E_NULL);
+    }
+    // SAFETY: by the caller's promise.
+    Ok(unsafe { libc::strlen(text) })
 }
 
 /// The code of a text that cannot be read.

@@ -35,6 +35,8 @@ pub const TOLLBAR_REASON_STORE_DOWN: u32 = 11;
 pub const TOLLBAR_REASON_BANNED: u32 = 12;
 /// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
 pub const TOLLBAR_REASON_IN_FLIGHT: u32 = 13;
+/// Denied or never: the request's class leaves permits to others. Without the reserve the request would have passed.
+pub const TOLLBAR_REASON_RESERVE: u32 = 14;
 
 /// A decision with its times and its reason.
 #[repr(C)]
@@ -79,6 +81,7 @@ const _: () = assert!(TOLLBAR_REASON_STORE_DENIED == Reason::StoreDenied as u32)
 const _: () = assert!(TOLLBAR_REASON_STORE_DOWN == Reason::StoreDown as u32);
 const _: () = assert!(TOLLBAR_REASON_BANNED == Reason::Banned as u32);
 const _: () = assert!(TOLLBAR_REASON_IN_FLIGHT == Reason::InFlight as u32);
+const _: () = assert!(TOLLBAR_REASON_RESERVE == Reason::Reserve as u32);
 
 /// Returns a reason in a few English words, such as "over the rate". The string is static and never NULL. Numbers that this
 /// version does not know give "unknown reason".
@@ -99,6 +102,7 @@ pub extern "C" fn tollbar_strreason(reason: u32) -> *const c_char {
         TOLLBAR_REASON_STORE_DOWN => c"store down",
         TOLLBAR_REASON_BANNED => c"banned",
         TOLLBAR_REASON_IN_FLIGHT => c"too many in flight",
+        TOLLBAR_REASON_RESERVE => c"reserved for other classes",
         _ => c"unknown reason",
     };
     name.as_ptr()

@@ -5,7 +5,7 @@ use super::check::Code;
 use super::status::*;
 use super::table::{table_code, table_of, tollbar_table};
 use core::ffi::c_void;
-use tollbar::table::{AsRequest, PolicyId, Request};
+use tollbar::table::{AsRequest, PolicyId, Request, Table};
 
 /// One request of a batch.
 #[repr(C)]
@@ -19,8 +19,8 @@ pub struct tollbar_request {
     pub cost: u64,
     /// The policy's number.
     pub policy: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// 0, or the number of the request's class: 1 for the policy's first one.
+    pub class_number: u32,
 }
 
 /// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check would have returned for
@@ -252,17 +252,35 @@ unsafe fn check_many(
     // SAFETY: both have `count` entries by the caller's promise.
     let (requests, results) =
         unsafe { (core::slice::from_raw_parts(requests, count), core::slice::from_raw_parts_mut(results, count)) };
+    let mut classes = 0;
     for request in requests {
         // SAFETY: the slice is dropped unread; only its pointer and length are checked.
         unsafe { bytes(request.key.cast(), request.length) }?;
-        if request.reserved != 0 {
-            return Err(TOLLBAR_E_RESERVED);
-        }
+        classes |= request.class_number;
+    }
+    if classes != 0 {
+        check_classes(table, now, requests, results);
+        return Ok(TOLLBAR_ALLOWED);
     }
     table.batch(now, requests, results, |result, answer: Code| {
         *result = answer.0;
     });
     Ok(TOLLBAR_ALLOWED)
+}
+
+/// [`check_many`] of a batch of which some requests name a class.
+#[inline(never)]
+fn check_classes(table: &Table, now: Option<u64>, requests: &[tollbar_request], results: &mut [i32]) {
+    let now = now.unwrap_or_else(|| table.now());
+    for (request, result) in requests.iter().zip(results) {
+        let Request { policy, key, cost } = request.view();
+        let decided = match request.class_number {
+            0 => table.try_check(policy, key, Some(now), cost),
+            // A number of two digits is no class's.
+            number => table.check_class_at(policy, key, now, cost, &[b'0'.saturating_add(number.min(10) as u8)]),
+        };
+        *result = decided.map_or_else(table_code, |decision| decision.verdict as i32);
+    }
 }
 
 impl AsRequest for tollbar_request {

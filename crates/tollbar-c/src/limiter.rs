@@ -2,7 +2,7 @@
 
 use super::boundary::*;
 use super::clock::source;
-use super::policy::{length, parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
+use super::policy::{parse, policy, report, tollbar_policy_error, tollbar_policy_spec};
 use super::status::*;
 use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of};

@@ -7,7 +7,9 @@ use core::mem::{align_of, size_of};
 use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::clock::Tsc;
 use tollbar::limiter::State;
-use tollbar::policy::{text, Anchor, Keep, Kind, Mode, Policy, PolicyError, Rate, Unit};
+use tollbar::policy::{
+    text, Anchor, Classes, Keep, Kind, Mode, Policy, PolicyError, Rate, Unit, CLASSES_MOST, CLASS_NAME_MOST,
+};
 use tollbar::units::NEVER;
 
 /// Windows are aligned to time 0 of the clock. By the clocks of limiters and tables that is UTC.
@@ -45,6 +47,21 @@ pub const TOLLBAR_KEEP_COUNT: u32 = 0;
 pub const TOLLBAR_KEEP_TIME: u32 = 1;
 /// After a change of policy the limiter or key has a fresh state.
 pub const TOLLBAR_KEEP_RESET: u32 = 2;
+
+/// The most classes of a policy.
+pub const TOLLBAR_CLASSES_MOST: u32 = 4;
+/// The bytes of a class's name, with at least one 0 at the end.
+pub const TOLLBAR_CLASS_NAME_SIZE: u32 = 16;
+
+/// A class of requests, and the permits that its requests leave to the others.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_class {
+    /// The name: a letter, then letters, digits, `-` and `_`, and zeroes to the end. All zeroes: no class.
+    pub name: [c_char; 16],
+    /// A request of the class passes only if so many permits are left after it. Below the burst.
+    pub reserve: u64,
+}
 
 /// A policy as plain data. Start from TOLLBAR_POLICY_SPEC_INIT and set `limit`, `period_ns` and
 /// `burst`; leave the options of other algorithms at 0.
@@ -93,6 +110,8 @@ pub struct tollbar_policy_spec {
     pub second_period_ns: u64,
     /// The most permits that can be taken at once of the second bucket.
     pub second_burst: u64,
+    /// gcra without borrow, interval, fixed window, weighted window, quota: the classes of requests, the used ones first.
+    pub classes: [tollbar_class; 4],
 }
 
 /// Why a policy's text was refused.
@@ -114,17 +133,19 @@ pub struct tollbar_policy {
     pub(super) rule: Rule,
 }
 
-// SAFETY: repr(C), u32 first, u32 and u64 fields without holes (8-byte fields at multiples of 8).
+// SAFETY: repr(C), u32 first, u32, u64 and byte fields without holes (8-byte fields at multiples of 8).
 unsafe impl Growable for tollbar_policy_spec {
-    // A shorter struct would lose a ban or a second bucket when a policy is written to it.
-    const FIRST_SIZE: usize = 120;
+    // A shorter struct would lose a ban, a second bucket or classes when a policy is written to it.
+    const FIRST_SIZE: usize = 216;
 }
 // SAFETY: repr(C), u32 first, without holes; null is a value of the pointer.
 unsafe impl Growable for tollbar_policy_error {
     const FIRST_SIZE: usize = 16 + size_of::<usize>();
 }
 
-const _: () = assert!(size_of::<tollbar_policy_spec>() == 120);
+const _: () =
+    assert!(TOLLBAR_CLASSES_MOST as usize == CLASSES_MOST && TOLLBAR_CLASS_NAME_SIZE as usize == CLASS_NAME_MOST + 1);
+const _: () = assert!(size_of::<tollbar_policy_spec>() == 216);
 
 /// Reads one line of text such as "100/s burst 20" into `out`.
 ///
@@ -342,6 +363,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
         (false, false) => spec.burst,
     };
     let second = Rate { limit: spec.second_limit, period: spec.second_period_ns, burst: spec.second_burst };
+    let classes = spec.classes.map(|class| (class.name.map(|byte| byte as u8), class.reserve));
     let policy = Policy {
         limit: spec.limit,
         period: spec.period_ns,
@@ -359,6 +381,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
         ban_after: if spec.ban_ns != 0 { spec.ban_after.max(1) } else { spec.ban_after },
         count_rejected: spec.flags & TOLLBAR_POLICY_COUNT_REJECTED != 0,
         unit: choose(spec.unit, &[Unit::Permits, Unit::Bytes])?,
+        classes: Classes::of_raw(&classes).map_err(policy_code)?,
         second: (second != Rate { limit: 0, period: 0, burst: 0 }).then_some(second),
     };
     policy.validate().map_err(policy_code)?;
@@ -394,6 +417,10 @@ pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
         second_limit: policy.second.map_or(0, |second| second.limit),
         second_period_ns: policy.second.map_or(0, |second| second.period),
         second_burst: policy.second.map_or(0, |second| second.burst),
+        classes: policy
+            .classes
+            .to_raw()
+            .map(|(name, reserve)| tollbar_class { name: name.map(|byte| byte as c_char), reserve }),
     }
 }
 
@@ -435,18 +462,6 @@ pub(super) unsafe fn report(error: *mut tollbar_policy_error, code: i32, column:
         // SAFETY: by the caller's promise.
         let _ = unsafe { write(error, &value) };
     }
-}
-
-/// The length of a NUL-terminated text.
-///
-/// # Safety
-/// `text` is null or NUL-terminated.
-pub(super) unsafe fn length(text: *const c_char) -> Result<usize, i32> {
-    if text.is_null() {
-        return Err(TOLLBAR_E_NULL);
-    }
-    // SAFETY: by the caller's promise.
-    Ok(unsafe { libc::strlen(text) })
 }
 
 fn one_word(policy: &Policy) -> Result<(), PolicyError> {

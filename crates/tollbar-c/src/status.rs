@@ -72,6 +72,11 @@ pub const TOLLBAR_E_BAN: i32 = -30;
 pub const TOLLBAR_E_LIST: i32 = -31;
 /// A quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another algorithm.
 pub const TOLLBAR_E_QUOTA: i32 = -32;
+/// A policy has more than four classes, two of one name, a name that is not a letter followed by letters, digits, `-` and `_`, or a reserve
+/// that is not below the burst. Or the policy lends, or threads of the limiter would have credit.
+pub const TOLLBAR_E_CLASSES: i32 = -33;
+/// The policy has no class of that name or number.
+pub const TOLLBAR_E_NO_SUCH_CLASS: i32 = -34;
 
 // Errors of memory.
 
@@ -152,7 +157,7 @@ pub const TOLLBAR_E_SYNC: i32 = -77;
 
 // Errors of leases, which libtollbar-redis makes.
 
-/// Only a single gcra can be leased, without `borrow`, `ban` and `init`.
+/// Only a single gcra can be leased, without `borrow`, `ban`, `init` and `reserve`.
 pub const TOLLBAR_E_LEASE_ALGORITHM: i32 = -80;
 /// The number of machines is not 1 to 65,535.
 pub const TOLLBAR_E_LEASE_NODES: i32 = -81;
@@ -246,6 +251,11 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             c"the list does not fit one state word: make a limit of each policy, and charge them by take_many",
         ),
         TOLLBAR_E_QUOTA => (c"TOLLBAR_E_QUOTA", c"a quota's period is forever, and no other algorithm has that period"),
+        TOLLBAR_E_CLASSES => (
+            c"TOLLBAR_E_CLASSES",
+            c"a policy without borrow and credit has up to four classes, each with its own name and a reserve below the burst",
+        ),
+        TOLLBAR_E_NO_SUCH_CLASS => (c"TOLLBAR_E_NO_SUCH_CLASS", c"the policy has no class of that name"),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),
         TOLLBAR_E_CAPACITY => (c"TOLLBAR_E_CAPACITY", c"the capacity is zero or more than a table can hold"),
@@ -290,7 +300,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             (c"TOLLBAR_E_UNSEALED", c"the memory behind the descriptor is not sealed against shrinking")
         }
         TOLLBAR_E_LEASE_ALGORITHM => {
-            (c"TOLLBAR_E_LEASE_ALGORITHM", c"only a single gcra can be leased, without borrow, ban and init")
+            (c"TOLLBAR_E_LEASE_ALGORITHM", c"only a single gcra can be leased, without borrow, ban, init and reserve")
         }
         TOLLBAR_E_LEASE_NODES => (c"TOLLBAR_E_LEASE_NODES", c"nodes must be 1 to 65535"),
         TOLLBAR_E_LEASE_LIFE => (c"TOLLBAR_E_LEASE_LIFE", c"the life of a lease must be 1 ms to 10 minutes"),

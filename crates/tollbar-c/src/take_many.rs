@@ -2,13 +2,14 @@
 
 use super::boundary::*;
 use super::check::put;
+use super::classes::class_name;
 use super::decision::tollbar_decision;
 use super::in_flight::{refusal_code, tollbar_in_flight, tollbar_ticket};
 use super::limiter::tollbar_limiter;
 use super::status::*;
 use super::table::{table_code, tollbar_table};
 use core::cell::Cell;
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of};
 use tollbar::decision::{Decision, Reason, Verdict};
 use tollbar::in_flight::Ticket;
@@ -43,6 +44,8 @@ pub struct tollbar_limit {
     pub in_flight: *const tollbar_in_flight,
     /// Gets the ticket of the permit in flight if the request is admitted. NULL for a limiter or a table.
     pub ticket: *mut tollbar_ticket,
+    /// The name of the request's class, NUL-terminated, or NULL for none. NULL for an in-flight table.
+    pub class_name: *const c_char,
 }
 
 /// The common answer of several limits.
@@ -73,7 +76,7 @@ unsafe impl Growable for tollbar_taken {
 }
 
 const _: () = assert!(size_of::<tollbar_taken>() == 40);
-const _: () = assert!(size_of::<tollbar_limit>() == 64);
+const _: () = assert!(size_of::<tollbar_limit>() == 72);
 const _: () = assert!(size_of::<Cell<Ticket>>() == size_of::<tollbar_ticket>());
 
 /// Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own clock.
@@ -220,6 +223,7 @@ unsafe fn take_under_two(table: &Table, under: Under<'_>, first: &Found<'_>, one
 unsafe fn find<'a>(limit: &tollbar_limit, table: &'a Table, under: Under<'a>, now: u64) -> Option<Found<'a>> {
     // The general call returns the error for other invalid fields.
     let wrong = limit.limiter as usize | limit.in_flight as usize | limit.ticket as usize | limit.most as usize;
+    let wrong = wrong | limit.class_name as usize;
     if wrong != 0 || limit.key.is_null() || limit.length.wrapping_sub(1) >= KEY_MOST {
         return None;
     }
@@ -270,7 +274,13 @@ unsafe fn take(
     let mut several = Several::new(now);
     for from in given {
         // SAFETY: by the caller's promise.
-        several.add(&unsafe { limit(from) }?).map_err(many_code)?;
+        let limit = unsafe { limit(from) }?;
+        match from.class_name.is_null() {
+            true => several.add(&limit),
+            // SAFETY: by the caller's promise.
+            false => several.add_class(&limit, unsafe { class_name(from.class_name) }?),
+        }
+        .map_err(many_code)?;
     }
     if decisions.is_null() && out.is_null() {
         return Ok(several.take(None).map_err(many_code)?.decision.verdict as i32);
@@ -347,7 +357,7 @@ unsafe fn permit<'a>(from: &'a tollbar_limit) -> Result<Limit<'a>, i32> {
     if !from.limiter.is_null() || !from.table.is_null() {
         return Err(TOLLBAR_E_LIMITS);
     }
-    if from.cost != 1 || from.policy != 0 {
+    if from.cost != 1 || from.policy != 0 || !from.class_name.is_null() {
         return Err(TOLLBAR_E_RESERVED);
     }
     // SAFETY: by the caller's promise. A `Cell<Ticket>` is a `tollbar_ticket` in memory, and the call writes to it from this thread only.
@@ -360,6 +370,7 @@ unsafe fn permit<'a>(from: &'a tollbar_limit) -> Result<Limit<'a>, i32> {
 fn many_code(error: ManyError) -> i32 {
     match error {
         ManyError::Count => TOLLBAR_E_LIMITS,
+        ManyError::Class(_) => TOLLBAR_E_NO_SUCH_CLASS,
         ManyError::Table(_, error) => table_code(error),
         ManyError::InFlight(_, refusal) => refusal_code(refusal),
     }

@@ -47,6 +47,8 @@ pub enum Reason {
     Banned = 12,
     /// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
     InFlight = 13,
+    /// Denied or never: the request's class leaves permits to others. Without the reserve the request would have passed.
+    Reserve = 14,
 }
 
 impl Reason {

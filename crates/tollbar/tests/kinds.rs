@@ -57,6 +57,7 @@ fn each_option_is_read_by_its_name() {
         let values = match option.usage().split(' ').nth(1).unwrap_or_default() {
             "N" => "9".to_owned(),
             "TIME" => "1s".to_owned(),
+            "CLASS" => "low 9".to_owned(),
             "NAME" => Kind::ALL.map(Kind::name).join("|"),
             values => values.to_owned(),
         };

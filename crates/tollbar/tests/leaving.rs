@@ -1,4 +1,5 @@
-//! Classes of requests that share a limit: a request of a lower class passes only if its reserve is left after it.
+//! Classes of requests that share a limit: a request of a lower class passes only if its reserve is left after it. classes.rs has the classes of
+//! policies' texts.
 
 mod common;
 mod oracle;

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use proptest::prelude::*;
 use tollbar::policy::text::{parse, parse_list, print, TEXT_MOST};
-use tollbar::policy::Fault;
+use tollbar::policy::{Fault, Opt};
 use tollbar::{Anchor, Kind, Mode, Policy, PolicyError, State, SyntaxError, Unit};
 
 #[test]
@@ -62,6 +62,15 @@ fn canonical_printing() {
         ("100/s cold 5 warm 1min algo warm-up", "100/s algo warm-up warm 1min cold 5"),
         ("9/s algo fixed-window count rejected anchor epoch", "9/s algo fixed-window count rejected"),
         ("0/s", "0/s"),
+        ("100/s reserve low 20 high 0", "100/s reserve low 20 high 0"),
+        ("100/s reserve low 20 burst 30 unit permits", "100/s burst 30 reserve low 20"),
+        (
+            "100/s algo interval reserve  p-1   2kb q_2 0 burst 3kib unit bytes",
+            "100/s burst 3072 algo interval reserve p-1 2000 q_2 0 unit bytes",
+        ),
+        ("9/s count rejected reserve a1 8 algo fixed-window", "9/s algo fixed-window count rejected reserve a1 8"),
+        ("100/min reserve low 20; 1000/h", "100/min reserve low 20; 1000/h"),
+        ("0/s reserve low 20", "0/s reserve low 20"),
     ] {
         assert_eq!(policy(read).to_string(), printed, "{read}");
     }
@@ -132,6 +141,23 @@ fn errors_name_the_column() {
         ("5/forever burst 7", "          ^", Fault::Policy(PolicyError::OptionMismatch)),
         ("5/2forever", "   ^", Fault::Syntax),
         ("10/s; 100/forever", "      ^", Fault::Policy(PolicyError::List)),
+        ("100/s reserve", "             ^", Fault::Syntax),
+        ("100/s reserve burst 3", "              ^", Fault::Syntax),
+        ("100/s reserve low", "                 ^", Fault::Syntax),
+        ("100/s reserve low high 3", "                  ^", Fault::Syntax),
+        ("100/s reserve 1low 3", "              ^", Fault::Syntax),
+        ("100/s reserve a 1 b 2 c 3 d 4 e 5", "                              ^", Fault::Syntax),
+        ("100/s reserve sixteen-letters- 5", "              ^", Fault::Syntax),
+        ("100/s reserve low 5mb", "                   ^", Fault::Syntax),
+        ("100/s reserve low 1 low 2", "                    ^", Fault::Duplicate),
+        ("100/s reserve low 1 burst 5 reserve high 2", "                            ^", Fault::Duplicate),
+        ("100/s reserve low 18446744073709551616", "                  ^", Fault::Overflow),
+        ("100/s reserve high 0 low 100", "                         ^", Fault::Policy(PolicyError::Classes)),
+        ("100/s reserve low 20 burst 20", "                  ^", Fault::Policy(PolicyError::Classes)),
+        ("100/s borrow reserve low 20", "             ^", Fault::Policy(PolicyError::Classes)),
+        ("100/s algo pacer reserve low 20", "                 ^", Fault::Policy(PolicyError::OptionMismatch)),
+        ("100/s; 1000/h reserve low 20", "       ^", Fault::Policy(PolicyError::List)),
+        ("1000/h reserve low 100; 100/s", "                        ^", Fault::Policy(PolicyError::Classes)),
         ("16777217/s algo sliding-log", "^", Fault::Policy(PolicyError::LogTooLarge)),
     ] {
         let why = refused(text);
@@ -210,7 +236,7 @@ prop_compose! {
     fn any_policy()(
         limit in number(), period in period(), burst in number(), init in number(), slack in number(), warm_up in period(),
         kind in prop::sample::select(Kind::ALL.to_vec()), mode in prop::sample::select(vec![Mode::N, Mode::Strict, Mode::Interpolated]),
-        segments in 1..=1024u32, cold in 1..=1000u32, flags in any::<[bool; 6]>(),
+        segments in 1..=1024u32, cold in 1..=1000u32, flags in any::<[bool; 6]>(), reserves in prop::collection::vec(number(), 0..=4),
     ) -> Policy {
         let limit = if kind == Kind::SlidingLog { limit % ((1 << 24) + 1) } else { limit };
         let mut policy = Policy::new(limit, period).with_kind(kind);
@@ -236,6 +262,11 @@ prop_compose! {
         }
         policy.count_rejected = count && matches!(kind, Kind::FixedWindow | Kind::SlidingLog);
         policy.unit = if bytes { Unit::Bytes } else { Unit::Permits };
+        if kind.takes(Opt::Reserve) && !policy.borrow {
+            for (name, reserve) in ["low", "n0rmal_-", "LOW", "a-name-of-15-by"].iter().zip(reserves) {
+                policy.classes = policy.classes.and(name, reserve % policy.burst.max(1)).unwrap();
+            }
+        }
         policy
     }
 }

@@ -19,7 +19,7 @@ const KEYS: u64 = 6_000;
 /// The layout in words: see src/table/memory/layout.rs.
 const HEADER: std::ops::Range<u64> = 0..160;
 const RECORDS: std::ops::Range<u64> = 512..512 + 256 * 16;
-const COUNTERS: std::ops::Range<u64> = 4608..4608 + 64 * 16;
+const COUNTERS: std::ops::Range<u64> = 8704..8704 + 64 * 16;
 const EXEMPT: std::ops::Range<u64> = 5632..5632 + 2048;
 const SLOTS: u64 = 8192;
 

@@ -52,12 +52,12 @@ impl Memory {
 fn any_policy(rng: &mut Rng) -> Policy {
     let (limit, ms, burst) = (rng.within(1, 50), rng.within(10, 5_000), rng.within(1, 60));
     let text = match rng.below(9) {
-        0 => format!("{limit}/{ms}ms algo fixed-window"),
+        0 => format!("{limit}/{ms}ms algo fixed-window reserve low {}", rng.below(limit)),
         1 => format!("{limit}/{ms}ms algo weighted-window"),
         2 => format!("{limit}/{ms}ms burst {burst} algo interval"),
         3 => format!("{limit}/{ms}ms algo pacer"),
         4 => format!("{limit}/{ms}ms burst {burst} borrow"),
-        _ => format!("{limit}/{ms}ms burst {burst}"),
+        _ => format!("{limit}/{ms}ms burst {burst} reserve low {} high 0", rng.below(burst)),
     };
     text.parse().unwrap_or_else(|why| panic!("{text}: {why}"))
 }
@@ -71,7 +71,7 @@ fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
         let rng = &mut Rng(seed);
         let options = Options::new(1).with_seed(seed).with_on_full(on_full);
         let first: Vec<Policy> = (0..POLICIES).map(|_| any_policy(rng)).collect();
-        let (mut here, mut there) = (Memory(vec![[0; 8]; 4_608]), Memory(vec![[0; 8]; 4_608]));
+        let (mut here, mut there) = (Memory(vec![[0; 8]; 5_120]), Memory(vec![[0; 8]; 5_120]));
         let (old, mut young) = (here.init(&options, &first), there.init(&options, &first));
         let (mut now, mut changes, mut allowed) = (NOW, 0, 0u64);
         while changes < 3 * MANY {

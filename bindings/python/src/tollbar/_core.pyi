@@ -16,9 +16,11 @@ Limit: TypeAlias = Union[
     Limiter,
     tuple[Limiter],
     tuple[Limiter, SupportsIndex],
+    tuple[Limiter, SupportsIndex, str],
     tuple[Table, Key],
     tuple[Table, Key, SupportsIndex],
     tuple[Table, Key, SupportsIndex, Union[SupportsIndex, str]],
+    tuple[Table, Key, SupportsIndex, Union[SupportsIndex, str], str],
     tuple[InFlight, Key, SupportsIndex],
 ]
 
@@ -90,6 +92,7 @@ class Limiter:
     def check(self, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> Decision: ...
     def allow(self, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> bool: ...
     def peek(self, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> Decision: ...
+    def check_class(self, class_name: str, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> Decision: ...
     def take_up_to(self, most: SupportsIndex, *, at: SupportsIndex | None = None) -> int: ...
     def charge(self, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> int: ...
     def more_after(
@@ -153,6 +156,15 @@ class Table:
     ) -> bool: ...
     def peek(
         self, key: Key, cost: SupportsIndex = 1, policy: SupportsIndex | str = 0, *, at: SupportsIndex | None = None
+    ) -> Decision: ...
+    def check_class(
+        self,
+        key: Key,
+        class_name: str,
+        cost: SupportsIndex = 1,
+        policy: SupportsIndex | str = 0,
+        *,
+        at: SupportsIndex | None = None,
     ) -> Decision: ...
     def take_up_to(
         self, key: Key, most: SupportsIndex, policy: SupportsIndex | str = 0, *, at: SupportsIndex | None = None

@@ -56,7 +56,7 @@ class Policy:
         """Makes a policy from numbers: Policy.of(100, timedelta(minutes=1), burst=20).
 
         Options are those of the text: init=0, borrow=True, anchor="first", segments=6, mode="strict", slack=2,
-        warm=timedelta(seconds=5), cold=3, ban=timedelta(hours=1), after=5, count="rejected", unit="bytes".
+        warm=timedelta(seconds=5), cold=3, ban=timedelta(hours=1), after=5, count="rejected", unit="bytes", reserve="low 20 high 0".
         """
         words = [f"{index(limit)}/{nanoseconds(per, 'per')}ns"]
         if burst is not None:

@@ -64,8 +64,8 @@ impl Options {
 pub enum TermsError {
     /// The policy is invalid.
     Policy(PolicyError),
-    /// The policy is not gcra (token bucket, leaky bucket), has `borrow`, `ban`, a second rate or an `init` other than its burst, or has a
-    /// limit of 0.
+    /// The policy is not gcra (token bucket, leaky bucket), has `borrow`, `ban`, classes, a second rate or an `init` other than its burst, or
+    /// has a limit of 0.
     Algorithm,
     /// `nodes` is 0 or more than 65,535.
     Nodes,
@@ -87,7 +87,7 @@ impl TermsError {
     pub const fn message(self) -> &'static str {
         match self {
             TermsError::Policy(error) => error.message(),
-            TermsError::Algorithm => "only a single gcra can be leased, without `borrow`, `ban` and `init`",
+            TermsError::Algorithm => "only a single gcra can be leased, without `borrow`, `ban`, `init` and `reserve`",
             TermsError::Nodes => "nodes must be 1 to 65535",
             TermsError::Life => "the life of a lease must be 1 ms to 10 minutes",
             TermsError::BurstTooSmall => {
@@ -167,6 +167,7 @@ impl Terms {
             || policy.borrow
             || policy.ban != 0
             || policy.second.is_some()
+            || !policy.classes.is_empty()
             || policy.init != policy.burst
             || policy.limit == 0
         {
@@ -375,6 +376,7 @@ mod tests {
         refused("10/s; 1000/day", Options::new(2), TermsError::Algorithm);
         refused("10/s ban 1h", Options::new(2), TermsError::Algorithm);
         refused("10/s init 0", Options::new(2), TermsError::Algorithm);
+        refused("10/s reserve low 2", Options::new(2), TermsError::Algorithm);
         refused("0/s", Options::new(2), TermsError::Algorithm);
         refused("10/s", Options::new(0), TermsError::Nodes);
         refused("10/s", Options { life: 999_999, ..Options::new(1) }, TermsError::Life);

@@ -25,6 +25,8 @@ pub enum LimitError {
     Ban,
     /// This store does not have lists of policies.
     List,
+    /// This store does not have classes of requests.
+    Classes,
     /// The period is not a whole number of microseconds, which is what the server's clock counts.
     Fraction,
     /// The policy's numbers exceed 2^53, up to which the server's numbers are exact. A smaller burst or limit makes them smaller, and so does a limit
@@ -99,6 +101,7 @@ impl fmt::Display for LimitError {
             }
             LimitError::Ban => f.write_str("the Redis store does not have ban"),
             LimitError::List => f.write_str("the Redis store does not have lists; make a limit of each policy"),
+            LimitError::Classes => f.write_str("the Redis store does not have classes (reserve)"),
             LimitError::Borrow => f.write_str("the Redis store does not have borrow"),
             LimitError::Fraction => {
                 f.write_str("the period is not a whole number of microseconds, which the server's clock counts")

@@ -97,6 +97,9 @@ impl Plan {
         if policy.second.is_some() {
             return Err(LimitError::List);
         }
+        if !policy.classes.is_empty() {
+            return Err(LimitError::Classes);
+        }
         if policy.limit == 0 {
             return Ok(Plan::Closed);
         }

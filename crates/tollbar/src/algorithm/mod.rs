@@ -274,10 +274,34 @@ pub(crate) fn step_leaving(algorithm: &impl Algorithm, state: u64, now: u64, cos
     if cost == 0 {
         return Step::ask();
     }
-    let both = algorithm.step(state, now, cost.saturating_add(reserve));
+    let both = algorithm.step(state, now, needed(cost, reserve));
     match both.verdict {
         Verdict::Allowed => algorithm.step(state, now, cost),
         Verdict::Denied | Verdict::Never => both,
+    }
+}
+
+/// The permits that a request must find which leaves `reserve` permits.
+pub(crate) fn needed(cost: u64, reserve: u64) -> u64 {
+    match cost {
+        0 => 0,
+        _ => cost.saturating_add(reserve),
+    }
+}
+
+/// The full decision on a request that [`step_leaving`] decided. `state` is the state after it.
+pub(crate) fn describe_leaving(
+    algorithm: &impl Algorithm,
+    verdict: Verdict,
+    state: u64,
+    now: u64,
+    cost: u64,
+    reserve: u64,
+) -> Decision {
+    let decision = algorithm.describe(verdict, state, now, needed(cost, reserve));
+    match verdict != Verdict::Allowed && algorithm.step(state, now, cost).verdict == Verdict::Allowed {
+        true => decision.because(Reason::Reserve),
+        false => decision,
     }
 }
 

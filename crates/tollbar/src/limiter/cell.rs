@@ -9,8 +9,11 @@
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::pair::Pair;
-use crate::algorithm::{begun, describe_small, step_leaving, Algorithm, Charge, Charged, GiveBack, Rule, Step};
+use crate::algorithm::{
+    begun, describe_leaving, describe_small, step_leaving, Algorithm, Charge, Charged, GiveBack, Rule, Step,
+};
 use crate::decision::{Decision, Verdict};
+use crate::policy::{Classes, PolicyError};
 use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering};
 
 /// Decides on a request and stores the next state. Returns the verdict and the state after it. A refusal that
@@ -158,6 +161,8 @@ pub(crate) fn charge<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, co
 pub struct Cell<A> {
     line: CachePadded<Line>,
     algorithm: A,
+    /// The classes of a limiter's policy.
+    classes: Classes,
 }
 
 #[derive(Debug, Default)]
@@ -202,7 +207,7 @@ impl Quick<'_> {
 impl<A: Algorithm> Cell<A> {
     /// A fresh state.
     pub fn new(algorithm: A) -> Cell<A> {
-        Cell { line: CachePadded::new(Line::default()), algorithm }
+        Cell { line: CachePadded::new(Line::default()), algorithm, classes: Classes::NONE }
     }
 
     /// The algorithm.
@@ -249,8 +254,8 @@ impl<A: Algorithm> Cell<A> {
 
 impl Cell<Rule> {
     /// A fresh state of a limiter, with a quick way if the rule is a token bucket.
-    pub(super) fn of_limiter(rule: Rule) -> Cell<Rule> {
-        let cell = Cell::new(rule);
+    pub(super) fn of_limiter(rule: Rule, classes: Classes) -> Cell<Rule> {
+        let cell = Cell { classes, ..Cell::new(rule) };
         let end = match rule.pair() {
             Some(pair) => pair.one_end(),
             None => rule.plain().map_or(0, Plain::end),
@@ -278,8 +283,22 @@ impl Cell<Rule> {
     /// [`Limiter::check_leaving_at`](super::Limiter::check_leaving_at).
     pub(super) fn check_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
         let (verdict, state) = self.watched(now, |state| step_leaving(&self.algorithm, state, now, cost, reserve));
-        let needed = if cost == 0 { 0 } else { cost.saturating_add(reserve) };
-        self.algorithm.describe(verdict, state, now, needed)
+        describe_leaving(&self.algorithm, verdict, state, now, cost, reserve)
+    }
+
+    /// [`Shared::check_class_at`].
+    pub(super) fn check_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        let reserve = self.classes.reserve(class).ok_or(PolicyError::NoSuchClass)?;
+        Ok(self.check_leaving_at(now, cost, reserve))
+    }
+
+    /// [`Shared::peek_class_at`].
+    pub(super) fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        let reserve = self.classes.reserve(class).ok_or(PolicyError::NoSuchClass)?;
+        let state = self.line.word.load(Ordering::Relaxed);
+        let step = step_leaving(&self.algorithm, state, now, cost, reserve);
+        let described = self.algorithm.described(step, state);
+        Ok(describe_leaving(&self.algorithm, step.verdict, described, now, cost, reserve))
     }
 
     /// Closes the quick way.

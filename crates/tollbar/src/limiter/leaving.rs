@@ -1,6 +1,6 @@
-//! Requests that leave a reserve.
+//! Requests that leave a reserve: that of their class, or the caller's.
 
-use super::{Limiter, State};
+use super::{Limiter, Shared, State};
 use crate::clock::Clock;
 use crate::decision::Decision;
 use crate::policy::PolicyError;
@@ -41,6 +41,41 @@ impl<C: Clock> Limiter<State, C> {
             return Err(PolicyError::OptionMismatch);
         }
         let decision = cell.check_leaving_at(now, cost, reserve);
+        self.count_decided(decision.verdict);
+        Ok(decision)
+    }
+}
+
+impl<S: Shared, C: Clock> Limiter<S, C> {
+    /// [`Limiter::check`] of a request of a class of the policy, given by its name, or by its number: "1" for the first one. The request
+    /// passes only if the class's reserve is left after it. A refusal for the reserve has [`Reason::Reserve`](crate::Reason::Reserve), and
+    /// its `retry_after` is the earliest time at which the cost and the reserve are there.
+    ///
+    /// ```
+    /// use tollbar::{Limiter, Reason};
+    ///
+    /// let limiter = Limiter::new(&"100/h reserve standard 20 urgent 0".parse()?)?;
+    /// for _ in 0..80 {
+    ///     assert!(limiter.check_class(1, "standard")?.is_allowed());
+    /// }
+    /// assert_eq!(limiter.check_class(1, "standard")?.reason, Reason::Reserve);
+    /// assert!(limiter.check_class(1, "urgent")?.is_allowed());
+    /// assert!(limiter.check_class(1, "urgnet").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`PolicyError::NoSuchClass`]. Nothing has been charged.
+    pub fn check_class(&self, cost: u64, class: &str) -> Result<Decision, PolicyError> {
+        self.check_class_at(self.clock().now(), cost, class.as_bytes())
+    }
+
+    /// [`Limiter::check_class`] at the caller's time, for a class as bytes.
+    ///
+    /// # Errors
+    /// Those of [`Limiter::check_class`].
+    pub fn check_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        let decision = self.shared().check_class_at(now, cost, class)?;
         self.count_decided(decision.verdict);
         Ok(decision)
     }

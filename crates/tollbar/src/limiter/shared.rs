@@ -4,6 +4,7 @@ use super::cell::Quick;
 use super::watch::Watch;
 use crate::algorithm::Charge;
 use crate::decision::{Decision, Verdict};
+use crate::policy::PolicyError;
 
 /// A state that threads share. All calls are lock-free, and none allocates or blocks.
 pub trait Shared: Sync {
@@ -69,6 +70,24 @@ pub trait Shared: Sync {
     /// Returns what [`Shared::check_at`] would return, and charges nothing. It may write one thing: in a log, an entry that its owner has
     /// not written yet.
     fn peek_at(&self, now: u64, cost: u64) -> Decision;
+
+    /// [`Shared::check_at`] of a request of a class of the policy, given by its name or number.
+    ///
+    /// # Errors
+    /// [`PolicyError::NoSuchClass`]. Nothing has been charged.
+    fn check_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        let _ = (now, cost, class);
+        Err(PolicyError::NoSuchClass)
+    }
+
+    /// [`Shared::peek_at`] of a request of a class.
+    ///
+    /// # Errors
+    /// Those of [`Shared::check_class_at`].
+    fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        let _ = (now, cost, class);
+        Err(PolicyError::NoSuchClass)
+    }
 
     /// Takes all permits that are left, but at most `most`. Returns how many it took.
     fn take_up_to_at(&self, now: u64, most: u64) -> u64;

@@ -61,9 +61,12 @@ impl State {
     ///
     /// # Errors
     /// As [`State::new`], and [`PolicyError::OptionMismatch`] unless the policy is of kind [`crate::Kind::Gcra`], without `borrow` and with a
-    /// limit above 0.
+    /// limit above 0. [`PolicyError::Classes`] for a policy with classes: a thread's credit would pay for any of them.
     #[cfg(unix)]
     pub fn with_credit(policy: &Policy) -> Result<State, PolicyError> {
+        if !policy.classes.is_empty() {
+            return Err(PolicyError::Classes);
+        }
         let striped = Striped::new(policy)?;
         Ok(match striped.credit() {
             // No thread would ever have credit.
@@ -79,10 +82,10 @@ impl State {
     pub fn new(policy: &Policy) -> Result<State, PolicyError> {
         policy.validate()?;
         Ok(match policy.kind.words() {
-            _ if policy.limit == 0 => State::Cell(Cell::of_limiter(Rule::Closed)),
+            _ if policy.limit == 0 => State::Cell(Cell::of_limiter(Rule::Closed, policy.classes)),
             Words::Ring => State::Ring(Ring::new(policy)?),
             Words::Log => State::Log(Log::new(policy)?),
-            Words::One => State::Cell(Cell::of_limiter(Rule::new(policy)?)),
+            Words::One => State::Cell(Cell::of_limiter(Rule::new(policy)?, policy.classes)),
         })
     }
 }
@@ -196,6 +199,18 @@ impl Shared for State {
     }
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
         each!(self, s => s.peek_at(now, cost))
+    }
+    fn check_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        match self {
+            State::Cell(cell) => cell.check_class_at(now, cost, class),
+            _ => Err(PolicyError::NoSuchClass),
+        }
+    }
+    fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        match self {
+            State::Cell(cell) => cell.peek_class_at(now, cost, class),
+            _ => Err(PolicyError::NoSuchClass),
+        }
     }
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
         each!(self, s => s.take_up_to_at(now, most))

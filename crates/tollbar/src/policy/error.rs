@@ -30,6 +30,11 @@ pub enum PolicyError {
     LogTooLarge,
     /// The algorithm needs more than one state word.
     NotOneWord,
+    /// Classes that are more than four, have one name, or have a name that is not a letter followed by letters, digits, `-` and `_`, 15 bytes
+    /// at most; a reserve that is the burst or more; or classes of a policy that lends, or of a limiter whose threads have credit.
+    Classes,
+    /// The policy has no class of that name.
+    NoSuchClass,
     /// The policies of a list do not fit one state word together: two of gcra without `init`, `borrow` and `ban` do, unless one is much
     /// faster than the other.
     List,
@@ -57,6 +62,10 @@ impl PolicyError {
                 "a sliding log may have 16777216 entries at most, fewer in a table if its period is short"
             }
             PolicyError::NotOneWord => "this algorithm needs more than one state word",
+            PolicyError::Classes => {
+                "a policy without borrow and credit has up to four classes, each with its own name and a reserve below the burst"
+            }
+            PolicyError::NoSuchClass => "the policy has no class of that name",
             PolicyError::List => {
                 "this list does not fit one state word: make a limit of each policy, and charge them by take_many"
             }

@@ -119,7 +119,7 @@ kinds! {
         words: Words::One,
         lends: false,
         forever: false,
-        options: &[Opt::Burst, Opt::Init, Opt::Borrow, Opt::Ban, Opt::After],
+        options: &[Opt::Burst, Opt::Init, Opt::Borrow, Opt::Ban, Opt::After, Opt::Reserve],
         forms: &[
             Form {
                 with: "",
@@ -151,7 +151,7 @@ kinds! {
         words: Words::One,
         lends: false,
         forever: false,
-        options: &[Opt::Burst, Opt::Anchor],
+        options: &[Opt::Burst, Opt::Anchor, Opt::Reserve],
         forms: &[Form {
             with: "",
             most: "burst + limit",
@@ -167,7 +167,7 @@ kinds! {
         words: Words::One,
         lends: false,
         forever: false,
-        options: &[Opt::Anchor, Opt::Count],
+        options: &[Opt::Anchor, Opt::Count, Opt::Reserve],
         forms: &[Form {
             with: "",
             most: "2 * limit",
@@ -183,7 +183,7 @@ kinds! {
         words: Words::One,
         lends: false,
         forever: false,
-        options: &[],
+        options: &[Opt::Reserve],
         forms: &[Form {
             with: "",
             most: "below 2 * limit",
@@ -272,7 +272,7 @@ kinds! {
         words: Words::One,
         lends: false,
         forever: true,
-        options: &[],
+        options: &[Opt::Reserve],
         forms: &[Form {
             with: "",
             most: "limit, and no more until a reset",

@@ -1,10 +1,12 @@
 //! A policy: what is allowed, as plain data. [`text`] reads and writes the one-line form.
 
+mod classes;
 mod error;
 mod kinds;
 mod options;
 pub mod text;
 
+pub use classes::{Classes, CLASSES_MOST, CLASS_NAME_MOST};
 pub use error::{Fault, PolicyError, SyntaxError};
 pub use kinds::{Form, Kind, Row, Words};
 pub use options::Opt;
@@ -128,6 +130,9 @@ pub struct Policy {
     pub count_rejected: bool,
     /// What a permit is.
     pub unit: Unit,
+    /// gcra without `borrow`, interval, fixed-window, weighted-window, quota: classes of requests, and the permits that each leaves to the
+    /// others. A take names its class ([`Limiter::check_class`](crate::Limiter::check_class)).
+    pub classes: Classes,
     /// gcra, without `init`, `borrow` and `ban`: a second rate, as in "10/s; 1000/day". A request passes if both buckets have its cost, and
     /// then both are charged. Both share one state word.
     pub second: Option<Rate>,
@@ -153,6 +158,7 @@ impl Policy {
             ban_after: 0,
             count_rejected: false,
             unit: Unit::Permits,
+            classes: Classes::NONE,
             second: None,
         }
     }
@@ -179,6 +185,12 @@ impl Policy {
     pub const fn with_ban(mut self, time: u64, after: u32) -> Policy {
         self.ban = time;
         self.ban_after = after;
+        self
+    }
+
+    /// This policy with these classes.
+    pub const fn with_classes(mut self, classes: Classes) -> Policy {
+        self.classes = classes;
         self
     }
 
@@ -238,6 +250,9 @@ impl Policy {
         if (self.ban == 0) != (self.ban_after == 0) || self.ban_after > BAN_AFTER_MOST {
             return Err(PolicyError::Ban);
         }
+        if !self.classes.is_empty() && (self.borrow || self.class_without_room().is_some()) {
+            return Err(PolicyError::Classes);
+        }
         if kind.is_forever() && self.period != FOREVER {
             return Err(PolicyError::Quota);
         }
@@ -245,5 +260,17 @@ impl Policy {
             return Err(PolicyError::LogTooLarge);
         }
         Ok(())
+    }
+
+    /// The index of the first class of which no request could pass: its reserve is the burst or more. A limit of 0 denies all classes alike.
+    const fn class_without_room(&self) -> Option<usize> {
+        let burst = match self.second {
+            Some(second) if second.burst < self.burst => second.burst,
+            _ => self.burst,
+        };
+        match self.limit {
+            0 => None,
+            _ => self.classes.first_without_room(burst),
+        }
     }
 }

@@ -61,6 +61,8 @@ options! {
     Count: "count rejected", "refused requests count too";
     /// What a permit is.
     Unit: "unit bytes|permits", "with bytes, sizes may carry kb mb gb kib mib gib";
+    /// The permits that each class of requests leaves to the others.
+    Reserve: "reserve CLASS N ...", "permits that a class of requests leaves to others, up to four classes; not with borrow";
 }
 
 impl Policy {
@@ -79,6 +81,7 @@ impl Policy {
             Opt::Ban => self.ban != 0,
             Opt::After => self.ban_after != 0,
             Opt::Count => self.count_rejected,
+            Opt::Reserve => !self.classes.is_empty(),
             // Every algorithm has these two.
             Opt::Algo | Opt::Unit => false,
         }

@@ -31,6 +31,7 @@
 //! | `after N` | gcra | with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full |
 //! | `count rejected` | fixed-window, sliding-log | refused requests count too |
 //! | `unit bytes\|permits` | all | with bytes, sizes may carry kb mb gb kib mib gib |
+//! | `reserve CLASS N ...` | gcra, interval, fixed-window, weighted-window, quota | permits that a class of requests leaves to others, up to four classes; not with borrow |
 //! <!-- [lists: end] -->
 
 mod names;
@@ -38,14 +39,18 @@ mod print;
 
 pub use print::print;
 
-use super::{Fault, Kind, Opt, Policy, PolicyError, Rate, SyntaxError, Unit, COLD_DEFAULT, FOREVER, SEGMENTS_DEFAULT};
+use super::classes::is_name_byte;
+use super::{
+    Classes, Fault, Kind, Opt, Policy, PolicyError, Rate, SyntaxError, Unit, CLASSES_MOST, CLASS_NAME_MOST,
+    COLD_DEFAULT, FOREVER, SEGMENTS_DEFAULT,
+};
 use core::ffi::CStr;
 use names::{
     find, name, same, Name, ALGORITHMS, ANCHORS, ANY_ALGORITHM, ANY_OPTION, MODES, OPTIONS, SIZES, TIMES, UNITS,
 };
 
 /// The longest text, in bytes, that [`print`] writes for a valid policy. [`parse`] reads longer ones.
-pub const TEXT_MOST: usize = 256;
+pub const TEXT_MOST: usize = 384;
 
 /// Reads one policy. The whole text must be that policy.
 ///
@@ -118,6 +123,8 @@ const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 #[derive(Default)]
 struct Seen {
     options: [usize; Opt::ALL.len()],
+    /// The column of each class's reserve.
+    reserves: [usize; CLASSES_MOST],
     size: usize,
 }
 
@@ -137,6 +144,10 @@ impl Seen {
             PolicyError::WarmUp => self.column(Opt::Warm).max(self.column(Opt::Algo)),
             PolicyError::Ban if policy.ban != 0 && self.column(Opt::After) != 0 => self.column(Opt::After),
             PolicyError::Ban => self.column(Opt::Ban).max(self.column(Opt::After)),
+            PolicyError::Classes => match policy.class_without_room() {
+                Some(class) if !policy.borrow => self.reserves.get(class).copied().unwrap_or(0),
+                _ => self.column(Opt::Reserve),
+            },
             PolicyError::NotOneWord => self.column(Opt::Algo),
             PolicyError::OptionMismatch => self.stranger(policy.kind).unwrap_or(self.column(Opt::Ban)),
             _ => 1,
@@ -211,6 +222,7 @@ impl<'a> Reader<'a> {
                 Opt::Ban => policy.ban = self.time(SPAN, false)?,
                 Opt::After => after = Some(self.small(c"a number of refusals")?),
                 Opt::Count => policy.count_rejected = self.choice(c"`rejected`", &[(name("rejected"), true)])?,
+                Opt::Reserve => policy.classes = self.classes(&mut seen)?,
                 Opt::Unit => policy.unit = self.choice(c"`bytes` or `permits`", &UNITS)?,
             }
         }
@@ -310,6 +322,51 @@ impl<'a> Reader<'a> {
             seen.size = suffix + 1;
         }
         number.checked_mul(size).ok_or(SyntaxError { column: start + 1, expected, fault: Fault::Overflow })
+    }
+
+    /// The classes of a policy: names and reserves, up to the next option.
+    fn classes(&mut self, seen: &mut Seen) -> Result<Classes, SyntaxError> {
+        let mut classes = Classes::NONE;
+        for n in 0.. {
+            self.blanks();
+            let start = self.at;
+            let name = self.class_name();
+            if name.is_empty() || OPTIONS.iter().any(|option| same(option, name)) {
+                self.at = start;
+                break;
+            }
+            let column = start + 1;
+            if classes.reserve(name).is_some() {
+                return Err(SyntaxError { column, expected: c"each class once", fault: Fault::Duplicate });
+            }
+            if n == CLASSES_MOST || name.len() > CLASS_NAME_MOST {
+                self.at = start;
+                let most = c"at most four classes, with names of at most 15 bytes";
+                return Err(self.wrong(most));
+            }
+            self.blanks();
+            if let Some(reserve) = seen.reserves.get_mut(n) {
+                *reserve = self.at + 1;
+            }
+            let reserve = self.amount(c"the permits that the class leaves: a whole number", seen)?;
+            let with = classes.and_bytes(name, reserve);
+            classes = with.map_err(|why| SyntaxError { column, expected: c"", fault: Fault::Policy(why) })?;
+        }
+        match classes.is_empty() {
+            true => Err(self.wrong(c"a class and the permits that it leaves, such as `low 20`")),
+            false => Ok(classes),
+        }
+    }
+
+    /// A letter, then letters, digits, `-` and `_`.
+    fn class_name(&mut self) -> &'a [u8] {
+        let start = self.at;
+        if self.peek().is_some_and(|byte| byte.is_ascii_alphabetic()) {
+            while self.peek().is_some_and(is_name_byte) {
+                self.at += 1;
+            }
+        }
+        self.text.get(start..self.at).unwrap_or_default()
     }
 
     fn small(&mut self, expected: &'static CStr) -> Result<u32, SyntaxError> {

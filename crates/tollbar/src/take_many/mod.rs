@@ -40,6 +40,7 @@ use crate::decision::{Decision, Verdict};
 use crate::in_flight::InFlight;
 use crate::in_flight::{Refusal, Ticket};
 use crate::limiter::{Limiter, Shared};
+use crate::policy::PolicyError;
 #[cfg(not(loom))]
 use crate::table::{PolicyId, Table, TableError};
 use core::cell::Cell;
@@ -51,6 +52,22 @@ pub const LIMITS_MOST: usize = 16;
 pub trait AnyLimiter: Sync {
     /// [`Limiter::now`].
     fn now(&self) -> u64;
+    /// Returns what a check at `now` would return, of a request of that class.
+    ///
+    /// # Errors
+    /// [`PolicyError::NoSuchClass`].
+    fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        let _ = (now, cost, class);
+        Err(PolicyError::NoSuchClass)
+    }
+    /// Charges a request of that class, and leaves the counts to the caller.
+    ///
+    /// # Errors
+    /// [`PolicyError::NoSuchClass`].
+    fn charge_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        let _ = (now, cost, class);
+        Err(PolicyError::NoSuchClass)
+    }
     /// Returns what a check at `now` would return.
     fn peek_at(&self, now: u64, cost: u64) -> Decision;
     /// Charges, and leaves the counts to the caller.
@@ -70,6 +87,14 @@ impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
 
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
         self.shared().peek_at(now, cost)
+    }
+
+    fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        self.shared().peek_class_at(now, cost, class)
+    }
+
+    fn charge_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+        self.shared().check_class_at(now, cost, class)
     }
 
     fn charge_at(&self, now: u64, cost: u64) -> Decision {
@@ -133,6 +158,8 @@ pub enum Limit<'a> {
     /// A key under a policy of a table.
     #[cfg(not(loom))]
     Key(&'a Table, PolicyId, &'a [u8], u64),
+    /// A [`Limit::Limiter`] or a [`Limit::Key`], with the class of the request: `Limit::Class("low", &Limit::Limiter(&all, 1))`.
+    Class(&'a str, &'a Limit<'a>),
     /// One permit of a key of an in-flight table: the table, the key, the most permits of the key in flight, and a cell. If the call admits the request,
     /// it stores the permit's ticket in the cell, and the caller releases it. Otherwise the cell does not change. A key that is named twice takes two
     /// permits.
@@ -156,6 +183,8 @@ pub struct Taken {
 pub enum ManyError {
     /// There are no limits, or more than [`LIMITS_MOST`].
     Count,
+    /// The policy of the limiter with this index has no such class, or the limit can have no class.
+    Class(usize),
     /// The table of the limit with this index cannot decide.
     #[cfg(not(loom))]
     Table(usize, TableError),
@@ -167,6 +196,7 @@ impl core::fmt::Display for ManyError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             ManyError::Count => write!(f, "a request has 1 to {LIMITS_MOST} limits"),
+            ManyError::Class(n) => write!(f, "limit {n}: {}", PolicyError::NoSuchClass),
             #[cfg(not(loom))]
             ManyError::Table(n, error) => write!(f, "limit {n}: {error}"),
             ManyError::InFlight(n, refusal) => write!(f, "limit {n}: {refusal}"),

@@ -17,6 +17,8 @@ pub(super) struct Part<'a> {
     /// The index of the first of them.
     pub(super) index: usize,
     pub(super) cost: u64,
+    /// The request's class, if it names one. Requests of several classes at one limit are several parts.
+    class: Option<&'a [u8]>,
     now: u64,
     /// Whether `now` is the caller's time.
     given: bool,
@@ -42,7 +44,8 @@ impl<'a> Target<'a> {
     #[inline]
     pub(super) fn of(limit: &Limit<'a>) -> (Target<'a>, u64) {
         match *limit {
-            Limit::Unlimited => (Target::None, 0),
+            // A class of a class is refused as a class of no limit.
+            Limit::Unlimited | Limit::Class(..) => (Target::None, 0),
             Limit::Limiter(limiter, cost) => (Target::Limiter(limiter), cost),
             #[cfg(not(loom))]
             Limit::Key(table, policy, key, cost) => (Target::Key(KeyLimit { table, policy, key }), cost),
@@ -99,12 +102,19 @@ fn address(limiter: &dyn AnyLimiter) -> usize {
 
 impl<'a> Part<'a> {
     #[inline]
-    pub(super) fn new(target: Target<'a>, index: usize, cost: u64, now: u64, given: bool) -> Part<'a> {
+    pub(super) fn new(
+        (target, class): (Target<'a>, Option<&'a [u8]>),
+        index: usize,
+        cost: u64,
+        now: u64,
+        given: bool,
+    ) -> Part<'a> {
         Part {
             target,
             limits: 1 << index,
             index,
             cost,
+            class,
             now,
             given,
             refill: u64::MAX,
@@ -115,6 +125,12 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// Whether the part also stands for a request of `class` at `target`.
+    #[inline]
+    pub(super) fn is(&self, target: &Target<'_>, class: Option<&[u8]>) -> bool {
+        self.target.is(target) && self.class == class
+    }
+
     /// Peeks at the limit. Returns whether it admits the cost.
     #[inline]
     pub(super) fn prepare(&mut self) -> Result<bool, ManyError> {
@@ -122,7 +138,15 @@ impl<'a> Part<'a> {
             Target::None => true,
             Target::Limiter(limiter) => {
                 self.refill = limiter.refill();
-                limiter.peek_at(self.now, self.cost).is_allowed()
+                match self.class {
+                    None => limiter.peek_at(self.now, self.cost).is_allowed(),
+                    Some(_) => self.peek_class()?.is_allowed(),
+                }
+            }
+            #[cfg(not(loom))]
+            Target::Key(key) if self.class.is_some() => {
+                self.refill = key.refill();
+                self.peek_class()?.is_allowed()
             }
             #[cfg(not(loom))]
             Target::Key(key) => {
@@ -154,6 +178,7 @@ impl<'a> Part<'a> {
     pub(super) fn charge(&mut self) -> Result<bool, ManyError> {
         let decision = match &self.target {
             Target::None => return Ok(true),
+            _ if self.class.is_some() => self.charge_class()?,
             Target::Limiter(limiter) => limiter.charge_at(self.now, self.cost),
             #[cfg(not(loom))]
             Target::Key(key) => {
@@ -174,6 +199,38 @@ impl<'a> Part<'a> {
         };
         self.decision = Some(decision);
         Ok(decision.is_allowed())
+    }
+
+    /// The decision that the limit would make on a request of the part's class. It charges nothing.
+    #[inline(never)]
+    fn peek_class(&self) -> Result<Decision, ManyError> {
+        let class = self.class.unwrap_or_default();
+        match &self.target {
+            Target::Limiter(limiter) => {
+                limiter.peek_class_at(self.now, self.cost, class).map_err(|_| ManyError::Class(self.index))
+            }
+            #[cfg(not(loom))]
+            Target::Key(key) => {
+                key.peek_class(self.now, self.cost, class).map_err(|error| ManyError::Table(self.index, error))
+            }
+            Target::None | Target::InFlight(_) => Err(ManyError::Class(self.index)),
+        }
+    }
+
+    /// Charges a request of the part's class.
+    #[inline(never)]
+    fn charge_class(&self) -> Result<Decision, ManyError> {
+        let class = self.class.unwrap_or_default();
+        match &self.target {
+            Target::Limiter(limiter) => {
+                limiter.charge_class_at(self.now, self.cost, class).map_err(|_| ManyError::Class(self.index))
+            }
+            #[cfg(not(loom))]
+            Target::Key(key) => {
+                key.charge_class(self.now, self.cost, class).map_err(|error| ManyError::Table(self.index, error))
+            }
+            Target::None | Target::InFlight(_) => Err(ManyError::Class(self.index)),
+        }
     }
 
     pub(super) fn undo(&self) {
@@ -212,6 +269,7 @@ impl<'a> Part<'a> {
     pub(super) fn peek(&self) -> Option<Decision> {
         match &self.target {
             Target::None => None,
+            _ if self.class.is_some() => self.peek_class().ok(),
             Target::Limiter(limiter) => Some(limiter.peek_at(self.now, self.cost)),
             #[cfg(not(loom))]
             Target::Key(key) => key.peek(self.now, self.cost).ok(),

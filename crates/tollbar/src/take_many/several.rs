@@ -26,23 +26,39 @@ impl<'a> Several<'a> {
     /// Adds a limit. [`ManyError::Count`] if there are [`LIMITS_MOST`].
     #[inline(never)]
     pub fn add(&mut self, limit: &Limit<'a>) -> Result<(), ManyError> {
+        match *limit {
+            Limit::Class(class, limit) => self.add_class(limit, class.as_bytes()),
+            _ => self.add_part(limit, None),
+        }
+    }
+
+    /// Adds a limit for a request of a class.
+    pub fn add_class(&mut self, limit: &Limit<'a>, class: &'a [u8]) -> Result<(), ManyError> {
+        self.add_part(limit, Some(class))
+    }
+
+    #[inline]
+    fn add_part(&mut self, limit: &Limit<'a>, class: Option<&'a [u8]>) -> Result<(), ManyError> {
         let index = self.limits;
         if index >= LIMITS_MOST {
             return Err(ManyError::Count);
         }
         self.limits += 1;
         let (target, cost) = Target::of(limit);
+        if class.is_some() && matches!(target, Target::None | Target::InFlight(_)) {
+            return Err(ManyError::Class(index));
+        }
         if matches!(target, Target::None) {
             return Ok(());
         }
-        match self.parts.all_mut().iter_mut().find(|part| part.target.is(&target)) {
+        match self.parts.all_mut().iter_mut().find(|part| part.is(&target, class)) {
             Some(part) => {
                 part.cost = part.cost.saturating_add(cost);
                 part.limits |= 1 << index;
             }
             None => {
                 let now = self.now.unwrap_or_else(|| target.now());
-                self.parts.push(Part::new(target, index, cost, now, self.now.is_some()));
+                self.parts.push(Part::new((target, class), index, cost, now, self.now.is_some()));
             }
         }
         Ok(())

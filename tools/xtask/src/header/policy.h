@@ -5,7 +5,7 @@
  *     100/s        3/min burst 3 algo interval anchor first       250000000/s burst 1mb unit bytes
  *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
  *
- *     10 per 2 minutes        10/s; 1000/day        500/forever
+ *     10 per 2 minutes        10/s; 1000/day        500/forever        100/s reserve low 20 high 0
  *
  * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minutes` mean the same, and so does `per`
  * for the `/`. `forever` makes a quota, which refills no permit. Without `algo` the algorithm is gcra.
@@ -32,7 +32,7 @@
  */
 
 /* A buffer of this size takes any policy's text. */
-#define TOLLBAR_POLICY_TEXT_MAX 256
+#define TOLLBAR_POLICY_TEXT_MAX 384
 
 @ALGORITHM_NUMBERS@
 

@@ -44,7 +44,8 @@
  * nobody knows when a holder releases its permit. A permit in flight adds nothing to `reset_after_ns`. A key that is named twice takes two
  * permits, each with its own ticket.
  *
- * A limiter or a table's key that is named twice is charged once, for both costs together. Every limit counts an admission in its
+ * A limiter or a table's key that is named twice is charged once, for both costs together, unless the two requests are of different
+ * classes. Every limit counts an admission in its
  * statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
  */
 

@@ -59,6 +59,10 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     if policy.count_rejected {
         w.text(" count rejected");
     }
+    if !policy.classes.is_empty() {
+        w.text(" reserve");
+        policy.classes.iter().for_each(|(class, reserve)| w.option(class, reserve));
+    }
     let unit = if policy.unit == Unit::Bytes { " unit bytes" } else { "" };
     w.text(unit);
     if let Some(second) = policy.second {

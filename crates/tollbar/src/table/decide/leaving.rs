@@ -1,12 +1,21 @@
-//! Requests that leave a reserve.
+//! Requests that leave a reserve: that of their class, or the caller's.
 
 use super::Table;
-use crate::algorithm::step_leaving;
-use crate::decision::Decision;
+use crate::algorithm::{needed, step_leaving};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::PolicyError;
 use crate::table::memory::error::TableError;
+use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
+
+/// How many permits a request leaves.
+#[derive(Clone, Copy)]
+enum Leave<'a> {
+    Permits(u64),
+    /// The reserve of this class, given by its name or number.
+    Class(&'a [u8]),
+}
 
 impl Table {
     /// [`Table::check`] of a request that passes only if the key has at least `reserve` permits left after it
@@ -30,19 +39,119 @@ impl Table {
         cost: u64,
         reserve: u64,
     ) -> Result<Decision, TableError> {
+        self.counted(policy, self.take_leaving(policy, key, now, cost, Leave::Permits(reserve)))
+    }
+
+    /// [`Table::check`] of a request of a class of the policy, given by its name, or by its number: "1" for the first one
+    /// ([`Limiter::check_class`](crate::Limiter::check_class)). A key with an override has the override's classes. Credit that threads have
+    /// of a hot key counts as taken, except for a class without a reserve, which spends it.
+    ///
+    /// # Errors
+    /// Those of [`Table::try_check`], and [`PolicyError::NoSuchClass`] as the [`TableError::Policy`]. Nothing has been charged.
+    pub fn check_class(&self, policy: PolicyId, key: &[u8], cost: u64, class: &str) -> Result<Decision, TableError> {
+        self.check_class_at(policy, key, self.now(), cost, class.as_bytes())
+    }
+
+    /// [`Table::check_class`] at the caller's time, for a class as bytes.
+    ///
+    /// # Errors
+    /// Those of [`Table::check_class`].
+    pub fn check_class_at(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        class: &[u8],
+    ) -> Result<Decision, TableError> {
+        self.counted(policy, self.take_class(policy, key, now, cost, class))
+    }
+
+    /// [`Table::check_class_at`] without counting the decision.
+    pub(super) fn take_class(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        class: &[u8],
+    ) -> Result<Decision, TableError> {
+        self.take_leaving(policy, key, now, cost, Leave::Class(class))
+    }
+
+    /// The decision that [`Table::check_class_at`] would make. It changes nothing.
+    pub(super) fn peek_class(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        class: &[u8],
+    ) -> Result<Decision, TableError> {
+        let mut scratch = Scratch::new();
+        let reserve = match self.prepare(policy, key, &mut scratch) {
+            Ok((version, _)) => Leave::Class(class).of(version)?,
+            Err(decided) => return decided,
+        };
+        let decision = self.try_peek(policy, key, Some(now), needed(cost, reserve))?;
+        let without = || self.try_peek(policy, key, Some(now), cost).is_ok_and(|plain| plain.is_allowed());
+        Ok(if_reserved(decision, !decision.is_allowed() && without()))
+    }
+
+    #[inline(never)]
+    fn take_leaving(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        leave: Leave<'_>,
+    ) -> Result<Decision, TableError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
-            Err(decided) => return self.count_unprobed(policy, decided),
+            Err(decided) => return decided,
         };
-        if version.multi_word.is_some() || !version.rule.keeps_reserves() {
-            return Err(TableError::Policy(PolicyError::OptionMismatch));
-        }
+        let reserve = leave.of(version)?;
         self.policies.memory.note_time(now);
-        let needed = if cost == 0 { 0 } else { cost.saturating_add(reserve) };
-        let decision = self
-            .decide_by(version, hash, now, needed, &mut |rule, state| step_leaving(rule, state, now, cost, reserve))?;
-        self.policies.memory.count_decision(version.number, decision.verdict);
-        Ok(decision)
+        if reserve == 0 {
+            if let Some(decision) = self.decide_by_credit(version, hash, now, cost) {
+                return Ok(decision);
+            }
+        }
+        let mut reserved = false;
+        let decision = self.decide_by(version, hash, now, needed(cost, reserve), &mut |rule, state| {
+            let step = step_leaving(rule, state, now, cost, reserve);
+            // Out of line: the plain request's step is compiled once for all slow paths.
+            reserved = step.verdict != Verdict::Allowed
+                && rule.step_out_of_line(step.next.unwrap_or(state), now, cost).verdict == Verdict::Allowed;
+            step
+        })?;
+        Ok(if_reserved(decision, reserved))
+    }
+}
+
+impl Leave<'_> {
+    /// The permits to leave under `version`.
+    fn of(self, version: &Version) -> Result<u64, TableError> {
+        let refused = match self {
+            Leave::Class(class) => match version.policy.classes.reserve(class) {
+                Some(reserve) => return Ok(reserve),
+                None => PolicyError::NoSuchClass,
+            },
+            Leave::Permits(reserve) if version.multi_word.is_none() && version.rule.keeps_reserves() => {
+                return Ok(reserve)
+            }
+            Leave::Permits(_) => PolicyError::OptionMismatch,
+        };
+        Err(TableError::Policy(refused))
+    }
+}
+
+/// The decision, with the reason that the reserve refused if the plain limit did not.
+fn if_reserved(decision: Decision, reserved: bool) -> Decision {
+    match decision.reason {
+        Reason::Rate | Reason::Burst if reserved => decision.because(Reason::Reserve),
+        _ => decision,
     }
 }

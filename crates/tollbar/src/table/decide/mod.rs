@@ -226,7 +226,7 @@ impl Table {
             Ok((version, hash)) => self.decide_hashed(version, hash, now, cost),
             Err(decided) => {
                 self.policies.memory.note_time(now.unwrap_or_else(|| self.now()));
-                A::of(self.count_unprobed(policy, decided))
+                A::of(self.counted(policy, decided))
             }
         }
     }
@@ -409,8 +409,8 @@ impl Table {
         }
     }
 
-    /// Counts a decision on an empty or an exempt key.
-    fn count_unprobed(&self, policy: PolicyId, decided: Result<Decision, TableError>) -> Result<Decision, TableError> {
+    /// Counts a decision that no other call has counted, such as that on an empty or an exempt key.
+    fn counted(&self, policy: PolicyId, decided: Result<Decision, TableError>) -> Result<Decision, TableError> {
         if let Ok(decision) = &decided {
             self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
         }

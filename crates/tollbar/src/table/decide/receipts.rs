@@ -105,7 +105,7 @@ impl Table {
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
             Err(decided) => {
-                let decision = self.count_unprobed(policy, decided)?;
+                let decision = self.counted(policy, decided)?;
                 // No key was charged, so there is nothing to settle.
                 return Ok((decision, decision.is_allowed().then(|| self.receipt(0, policy, now, 0, 0))));
             }

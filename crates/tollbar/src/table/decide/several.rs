@@ -188,10 +188,7 @@ impl<'a> KeyLimit<'a> {
 
     #[inline(never)]
     fn prepare_slow(&self, now: u64, cost: u64) -> Result<Prepared<'a>, TableError> {
-        let mut scratch = Scratch::new();
-        let hash = self.table.hash_out_of_line(self.key) ^ salt(self.policy.number());
-        let version = self.table.policies.current(self.policy, hash, &mut scratch);
-        let refill = version.map_or(u64::MAX, |version| self.table.refill(version));
+        let refill = self.refill();
         Ok(Prepared { verdict: self.peek(now, cost)?.verdict, refill, known: None })
     }
 
@@ -228,6 +225,24 @@ impl<'a> KeyLimit<'a> {
             }
             Err(decided) => decided,
         }
+    }
+
+    /// [`KeyLimit::charge`] of a request of a class.
+    pub(crate) fn charge_class(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, TableError> {
+        self.table.take_class(self.policy, self.key, now, cost, class)
+    }
+
+    /// [`KeyLimit::peek`] of a request of a class.
+    pub(crate) fn peek_class(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, TableError> {
+        self.table.peek_class(self.policy, self.key, now, cost, class)
+    }
+
+    /// The nanoseconds of one permit's refill, or `u64::MAX` if the key takes no permits back.
+    pub(crate) fn refill(&self) -> u64 {
+        let mut scratch = Scratch::new();
+        let hash = self.table.hash_out_of_line(self.key) ^ salt(self.policy.number());
+        let version = self.table.policies.current(self.policy, hash, &mut scratch);
+        version.map_or(u64::MAX, |version| self.table.refill(version))
     }
 
     /// Gives `charge` back.

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!      0  header     the table's fixed parameters, its times, the stamps of the current policies
-//!   4 Ki  versions   256 records of 128 bytes: the versions of policies that slots may name
-//!  36 Ki  counters   64 shards of 128 bytes: counters of rare events
-//!  44 Ki  exempt     2,048 hashes of keys that are never charged
-//!  60 Ki  decisions  4 sets of 128 policies' counters, for threads that own no line
-//!  76 Ki  lines      512 lines of 64 bytes: counters, each line of one thread
-//! 108 Ki  receipts   which of the last 8,184 receipts are not settled yet
-//! 172 Ki  buckets    64 bytes each
+//!   4 Ki  versions   256 records of 256 bytes: the versions of policies that slots may name
+//!  68 Ki  counters   64 shards of 128 bytes: counters of rare events
+//!  76 Ki  exempt     2,048 hashes of keys that are never charged
+//!  92 Ki  decisions  4 sets of 128 policies' counters, for threads that own no line
+//! 108 Ki  lines      512 lines of 64 bytes: counters, each line of one thread
+//! 140 Ki  receipts   which of the last 8,184 receipts are not settled yet
+//! 204 Ki  buckets    64 bytes each
 //!         side       words of rings and logs, a fixed number for each slot; mostly none
 //!         overrides  32 bytes for each key that may have a policy of its own
 //! ```
@@ -31,13 +31,13 @@ pub const POLICIES_MOST: usize = 128;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Every change of the layout, of the hash or of the meaning of a state word needs a higher number.
-pub(crate) const VERSION: u64 = 9;
+pub(crate) const VERSION: u64 = 10;
 
 pub(crate) const VERSIONS: usize = 256;
 pub(crate) const SHARDS: usize = 64;
 pub(crate) const COUNTERS: usize = 16;
 pub(crate) const EXEMPT: usize = 2048;
-pub(crate) const RECORD_WORDS: usize = 14;
+pub(crate) const RECORD_WORDS: usize = 30;
 /// Words of [`Fixed`].
 pub(crate) const FIXED_WORDS: usize = 10;
 /// The number of lines. Each pair of a thread and a policy that counts decisions owns one.
@@ -46,12 +46,12 @@ pub(crate) const LINES: usize = 512;
 pub(crate) const PARTS: usize = 4;
 
 pub(crate) const VERSIONS_AT: usize = 4 << 10;
-pub(crate) const COUNTERS_AT: usize = 36 << 10;
-pub(crate) const EXEMPT_AT: usize = 44 << 10;
-pub(crate) const DECISIONS_AT: usize = 60 << 10;
-pub(crate) const LINES_AT: usize = 76 << 10;
-pub(crate) const RECEIPTS_AT: usize = 108 << 10;
-pub(crate) const BUCKETS_AT: usize = 172 << 10;
+pub(crate) const COUNTERS_AT: usize = 68 << 10;
+pub(crate) const EXEMPT_AT: usize = 76 << 10;
+pub(crate) const DECISIONS_AT: usize = 92 << 10;
+pub(crate) const LINES_AT: usize = 108 << 10;
+pub(crate) const RECEIPTS_AT: usize = 140 << 10;
+pub(crate) const BUCKETS_AT: usize = 204 << 10;
 
 /// A fingerprint of everything that two builds must agree on beside [`VERSION`].
 pub(crate) const LAYOUT: u64 = fold(&[

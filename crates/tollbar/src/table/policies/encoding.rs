@@ -1,7 +1,7 @@
 //! The encoding of a policy and its [`Keep`] as the words of a version's record.
 
 use super::Keep;
-use crate::policy::{Anchor, Kind, Mode, Policy, Rate, Unit};
+use crate::policy::{Anchor, Classes, Kind, Mode, Policy, Rate, Unit, CLASSES_MOST, CLASS_NAME_MOST};
 use crate::table::memory::layout::RECORD_WORDS;
 
 /// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is in the words of `slack`, `warm_up` and
@@ -34,9 +34,15 @@ impl Terms {
     }
 }
 
+/// Words before those of the classes.
+const FIRST_WORDS: usize = 14;
+/// Words of a class: two of its name, and its reserve.
+const CLASS_WORDS: usize = 3;
+const _: () = assert!(CLASS_NAME_MOST + 1 == 16 && FIRST_WORDS + CLASSES_MOST * CLASS_WORDS <= RECORD_WORDS);
+
 /// The words of a policy. Word 6 holds the anchor in its lowest bit and the mode above. Word 7 holds `segments` in its lower half and `cold` in
-/// its upper half. The last word holds the unit in its lowest bit, [`Keep`] in the next two and above them whether the version is
-/// an override's.
+/// its upper half. Word 13 holds the unit in its lowest bit, [`Keep`] in the next two and above them whether the version is
+/// an override's. The classes follow, and then words that are 0.
 pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
     let Policy {
         limit,
@@ -55,6 +61,7 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
         ban_after,
         count_rejected,
         unit,
+        classes,
         second,
     } = *policy;
     // A second rate excludes the options whose words it uses.
@@ -62,7 +69,7 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
         Some(rate) => (rate.limit, rate.period, rate.burst, SECOND),
         None => (slack, warm_up, ban, u64::from(count_rejected)),
     };
-    [
+    let first: [u64; FIRST_WORDS] = [
         limit,
         period,
         burst,
@@ -77,12 +84,22 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
         u64::from(ban_after),
         flags,
         unit as u64 | (terms.keep as u64) << 1 | u64::from(terms.is_override) << 3,
-    ]
+    ];
+    let mut words = [0; RECORD_WORDS];
+    let (head, tail) = words.split_at_mut(FIRST_WORDS);
+    head.iter_mut().zip(first).for_each(|(to, word)| *to = word);
+    if !classes.is_empty() {
+        for (to, (name, reserve)) in tail.chunks_exact_mut(CLASS_WORDS).zip(classes.to_raw()) {
+            let name = u128::from_ne_bytes(name);
+            to.iter_mut().zip([name as u64, (name >> 64) as u64, reserve]).for_each(|(to, word)| *to = word);
+        }
+    }
+    words
 }
 
 /// The policy and [`Keep`] of these words; `None` if no policy has such words.
 pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
-    let [limit, period, burst, kind, init, borrow, choices, counts, mut slack, mut warm_up, mut ban, ban_after, flags, last] =
+    let [limit, period, burst, kind, init, borrow, choices, counts, mut slack, mut warm_up, mut ban, ban_after, flags, last, classes @ ..] =
         *words;
     let mut second = None;
     if flags == SECOND {
@@ -117,7 +134,21 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
         ban_after: u32::try_from(ban_after).ok()?,
         count_rejected: second.is_none() && flag(flags)?,
         unit: if flag(last & 1)? { Unit::Bytes } else { Unit::Permits },
+        classes: classes_of(&classes)?,
         second,
     };
     Some((policy, Terms { keep, is_override: flag(last >> 3)? }))
+}
+
+/// The classes of the words that follow those of the other options.
+fn classes_of(words: &[u64; RECORD_WORDS - FIRST_WORDS]) -> Option<Classes> {
+    let mut raw = Classes::NONE.to_raw();
+    if words.iter().all(|word| *word == 0) {
+        return Some(Classes::NONE);
+    }
+    for ((name, reserve), from) in raw.iter_mut().zip(words.chunks_exact(CLASS_WORDS)) {
+        let [low, high, kept] = *from else { return None };
+        (*name, *reserve) = ((u128::from(low) | u128::from(high) << 64).to_ne_bytes(), kept);
+    }
+    Classes::of_raw(&raw).ok()
 }
