@@ -91,6 +91,8 @@ pub(super) struct Local {
     own: AtomicU64,
     /// The number of the 1,024 ms in which this process last freed slots because a window was full.
     cleaned: AtomicU64,
+    /// The millisecond in which this process last freed slots in order to become an owner, plus 1.
+    tried: AtomicU64,
     /// For each owner: the time, plus 1 ms, at which this process last asked the system whether the owner has ended. A process asks at most once a
     /// millisecond.
     asked: [AtomicU64; OWNERS_MOST],
@@ -218,7 +220,11 @@ impl<'a, S: System> View<'a, S> {
         if process.number > PROCESS_MOST {
             return Err(Refusal::OwnersFull);
         }
-        self.clean();
+        // Once a millisecond: if no place is free, each acquisition comes here, and asks the system about all owners.
+        let now = self.system.now() + 1;
+        if self.local.tried.swap(now, Ordering::Relaxed) != now {
+            self.clean();
+        }
         let generation = self.joined.fetch_add(1, Ordering::Relaxed) as u16;
         let live = Record::new(process, generation, State::Live);
         for (place, record) in self.records.iter().enumerate() {
@@ -406,6 +412,7 @@ impl Local {
     pub(super) fn wipe(&self) {
         self.own.store(0, Ordering::Relaxed);
         self.cleaned.store(0, Ordering::Relaxed);
+        self.tried.store(0, Ordering::Relaxed);
         self.asked.iter().for_each(|asked| asked.store(0, Ordering::Relaxed));
     }
 }
@@ -414,6 +421,10 @@ impl Local {
 impl Local {
     /// A `Local` whose words are all 0. Loom's atomics cannot be made from zero bytes.
     pub(super) fn new() -> Local {
-        Local { own: AtomicU64::new(0), cleaned: AtomicU64::new(0), asked: core::array::from_fn(|_| AtomicU64::new(0)) }
+        let zero = || AtomicU64::new(0);
+        Local { own: zero(), cleaned: zero(), tried: zero(), asked: core::array::from_fn(|_| zero()) }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

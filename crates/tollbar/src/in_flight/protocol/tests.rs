@@ -1,0 +1,56 @@
+//! The questions that the protocol asks the system, counted.
+
+use super::*;
+use core::cell::Cell;
+
+/// A system on which all processes live, unless the test ends one.
+struct Counting {
+    now: Cell<u64>,
+    asked: Cell<usize>,
+    ended: Cell<u32>,
+}
+
+impl System for Counting {
+    fn this_process(&self) -> Process {
+        Process { number: 7, start: 0 }
+    }
+    fn has_ended(&self, process: Process, _thorough: bool) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        process.number == self.ended.get()
+    }
+    fn now(&self) -> u64 {
+        self.now.get()
+    }
+    fn pause(&self, _attempt: u32) {}
+}
+
+fn words<const N: usize>(word: impl Fn(usize) -> u64) -> [AtomicU64; N] {
+    core::array::from_fn(|n| AtomicU64::new(word(n)))
+}
+
+/// While all owners' places are taken, a process that is no owner asks once a millisecond whether they live, however often it tries. It
+/// becomes an owner in the millisecond after one of them has ended.
+#[test]
+fn a_process_without_a_place_asks_once_a_millisecond() {
+    const TRIES: usize = 50;
+    let live = |n: usize| Record::new(Process { number: 100 + n as u32, start: 0 }, 0, State::Live).0;
+    let records: [AtomicU64; OWNERS_MOST] = words(live);
+    let slots: [AtomicU64; 64] = words(|_| 0);
+    let (joined, zero) = (AtomicU64::new(0), || AtomicU64::new(0));
+    let local = Local { own: zero(), cleaned: zero(), tried: zero(), asked: words(|_| 0) };
+    let system = Counting { now: Cell::new(5), asked: Cell::new(0), ended: Cell::new(0) };
+    let view = View { records: &records, slots: &slots, window: 32, joined: &joined, local: &local, system: &system };
+    for millisecond in 5..8 {
+        system.now.set(millisecond);
+        for _ in 0..TRIES {
+            assert_eq!(view.acquire(3, 1).err(), Some(Refusal::OwnersFull));
+        }
+    }
+    assert_eq!(system.asked.get(), 3 * OWNERS_MOST);
+
+    system.ended.set(100 + 17);
+    assert_eq!(view.acquire(3, 1).err(), Some(Refusal::OwnersFull), "in the same millisecond");
+    system.now.set(8);
+    assert!(view.acquire(3, 1).is_ok());
+    assert_eq!(system.asked.get(), 4 * OWNERS_MOST);
+}
