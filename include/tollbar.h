@@ -693,7 +693,7 @@ int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
  * at most the sum of the bounds of all policies that were in force in that interval. Reserved permits keep their departures.
  *
  * The call allocates a state for each policy that is new to the limiter. tollbar_limiter_free and tollbar_limiter_close free all of them.
- * Returns TOLLBAR_E_POLICY_VERSIONS after 4,096 policies, and TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the
+ * Returns TOLLBAR_E_POLICY_CHANGES after 4,096 policies, and TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the
  * policy stays as it was. */
 int32_t tollbar_limiter_set_policy(const tollbar_limiter *limiter,
                                    const tollbar_policy_spec *spec,
@@ -2889,6 +2889,9 @@ const char *tollbar_version_string(void);
 /* The buffer is too small. */
 #define TOLLBAR_E_BUFFER_TOO_SMALL (-41)
 
+/* The limiter has been changed to 4,096 different policies, as many as it keeps. Change it to one of those, or make another limiter. */
+#define TOLLBAR_E_POLICY_CHANGES (-42)
+
 /* The capacity is 0, or more keys than a table can hold. */
 #define TOLLBAR_E_CAPACITY (-50)
 
@@ -2901,7 +2904,8 @@ const char *tollbar_version_string(void);
 /* A sliding window or a sliding log must be its table's only policy. */
 #define TOLLBAR_E_MIXED_POLICIES (-53)
 
-/* No version of a policy is free. A table has 255 and frees those that have been replaced; a limiter has 4,096 in its life. */
+/* All 255 versions of the table's policies are in use: each policy has one, and so has each override that differs from the others. Give
+ * several keys the same override, end some, or let tollbar_table_repair free those that killed processes left unfinished. */
 #define TOLLBAR_E_POLICY_VERSIONS (-54)
 
 /* The set of exempt keys is full. */

@@ -97,6 +97,9 @@ const (
 	ErrNoMemory Code = -40
 	// ErrBufferTooSmall: the buffer is too small.
 	ErrBufferTooSmall Code = -41
+	// ErrPolicyChanges: the limiter has been changed to 4,096 different policies, as many as it keeps. Change it to
+	// one of those, or make another limiter.
+	ErrPolicyChanges Code = -42
 )
 
 // Errors of tables.
@@ -109,8 +112,9 @@ const (
 	ErrNoSuchPolicy Code = -52
 	// ErrMixedPolicies: a sliding window or a sliding log must be its table's only policy.
 	ErrMixedPolicies Code = -53
-	// ErrPolicyVersions: no version of a policy is free. A table has 255 and frees those that have been replaced; a
-	// limiter has 4,096 in its life.
+	// ErrPolicyVersions: all 255 versions of the table's policies are in use: each policy has one, and so has each
+	// override that differs from the others. Give several keys the same override, end some, or let
+	// tollbar_table_repair free those that killed processes left unfinished.
 	ErrPolicyVersions Code = -54
 	// ErrExemptionsFull: the set of exempt keys is full.
 	ErrExemptionsFull Code = -55

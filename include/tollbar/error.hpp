@@ -56,6 +56,7 @@ enum class errc : std::int32_t {
     no_such_class = TOLLBAR_E_NO_SUCH_CLASS,
     no_memory = TOLLBAR_E_NO_MEMORY,
     buffer_too_small = TOLLBAR_E_BUFFER_TOO_SMALL,
+    policy_changes = TOLLBAR_E_POLICY_CHANGES,
     capacity = TOLLBAR_E_CAPACITY,
     policy_count = TOLLBAR_E_POLICY_COUNT,
     no_such_policy = TOLLBAR_E_NO_SUCH_POLICY,

@@ -218,7 +218,7 @@ public:
     }
 
     /// Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what it keeps: its permits, the
-    /// time until its debt is paid, or nothing. errc::policy_versions after 4,096 policies, and errc::option_mismatch for a limiter
+    /// time until its debt is paid, or nothing. errc::policy_changes after 4,096 policies, and errc::option_mismatch for a limiter
     /// with credit; then the policy stays as it was.
     void set_policy(const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const { try_set_policy(to, keep).value(); }
     result<void> try_set_policy(const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const noexcept {

@@ -407,7 +407,8 @@ static void changes_are_bounded(void **state) {
     assert_int_equal(tollbar_limiter_set_policy(credited, &to, TOLLBAR_KEEP_COUNT), TOLLBAR_E_OPTION_MISMATCH);
     for (to.limit = 2; to.limit <= 4097; to.limit++)
         assert_int_equal(tollbar_limiter_set_policy(limiter, &to, TOLLBAR_KEEP_COUNT), 0);
-    assert_int_equal(tollbar_limiter_set_policy(limiter, &to, TOLLBAR_KEEP_COUNT), TOLLBAR_E_POLICY_VERSIONS);
+    assert_int_equal(tollbar_limiter_set_policy(limiter, &to, TOLLBAR_KEEP_COUNT), TOLLBAR_E_POLICY_CHANGES);
+    assert_non_null(strstr(tollbar_strerror(TOLLBAR_E_POLICY_CHANGES), "4096"));
     to.limit = 7;
     assert_int_equal(tollbar_limiter_set_policy(limiter, &to, TOLLBAR_KEEP_COUNT), 0);
     tollbar_limiter_free(limiter);

@@ -299,7 +299,7 @@ pub fn policy_code(error: PolicyError) -> i32 {
         PolicyError::Classes => TOLLBAR_E_CLASSES,
         PolicyError::NoSuchClass => TOLLBAR_E_NO_SUCH_CLASS,
         PolicyError::NoMemory => TOLLBAR_E_NO_MEMORY,
-        PolicyError::Changes => TOLLBAR_E_POLICY_VERSIONS,
+        PolicyError::Changes => TOLLBAR_E_POLICY_CHANGES,
     }
 }
 

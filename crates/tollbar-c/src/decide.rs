@@ -246,7 +246,7 @@ pub unsafe extern "C" fn tollbar_limiter_get_state(
 /// at most the sum of the bounds of all policies that were in force in that interval. Reserved permits keep their departures.
 ///
 /// The call allocates a state for each policy that is new to the limiter. tollbar_limiter_free and tollbar_limiter_close free all of them.
-/// Returns TOLLBAR_E_POLICY_VERSIONS after 4,096 policies, and TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the
+/// Returns TOLLBAR_E_POLICY_CHANGES after 4,096 policies, and TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the
 /// policy stays as it was.
 ///
 /// # Safety

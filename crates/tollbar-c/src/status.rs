@@ -84,6 +84,8 @@ pub const TOLLBAR_E_NO_SUCH_CLASS: i32 = -34;
 pub const TOLLBAR_E_NO_MEMORY: i32 = -40;
 /// The buffer is too small.
 pub const TOLLBAR_E_BUFFER_TOO_SMALL: i32 = -41;
+/// The limiter has been changed to 4,096 different policies, as many as it keeps. Change it to one of those, or make another limiter.
+pub const TOLLBAR_E_POLICY_CHANGES: i32 = -42;
 
 // Errors of tables.
 
@@ -95,7 +97,8 @@ pub const TOLLBAR_E_POLICY_COUNT: i32 = -51;
 pub const TOLLBAR_E_NO_SUCH_POLICY: i32 = -52;
 /// A sliding window or a sliding log must be its table's only policy.
 pub const TOLLBAR_E_MIXED_POLICIES: i32 = -53;
-/// No version of a policy is free. A table has 255 and frees those that have been replaced; a limiter has 4,096 in its life.
+/// All 255 versions of the table's policies are in use: each policy has one, and so has each override that differs from the others. Give
+/// several keys the same override, end some, or let tollbar_table_repair free those that killed processes left unfinished.
 pub const TOLLBAR_E_POLICY_VERSIONS: i32 = -54;
 /// The set of exempt keys is full.
 pub const TOLLBAR_E_EXEMPTIONS_FULL: i32 = -55;
@@ -266,7 +269,11 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         }
         TOLLBAR_E_POLICY_VERSIONS => (
             c"TOLLBAR_E_POLICY_VERSIONS",
-            c"no version of a policy is free: a table has 255, a limiter has 4096 in its life",
+            c"all 255 versions of the table's policies are in use: end overrides, or give several keys the same",
+        ),
+        TOLLBAR_E_POLICY_CHANGES => (
+            c"TOLLBAR_E_POLICY_CHANGES",
+            c"the limiter has been changed to 4096 policies: change it to one of those, or make another",
         ),
         TOLLBAR_E_EXEMPTIONS_FULL => (c"TOLLBAR_E_EXEMPTIONS_FULL", c"the set of exempt keys is full"),
         TOLLBAR_E_OVERRIDES_FULL => (c"TOLLBAR_E_OVERRIDES_FULL", c"the table has no room for another override"),

@@ -70,7 +70,9 @@ impl PolicyError {
                 "this list does not fit one state word: make a limit of each policy, and charge them by take_many"
             }
             PolicyError::NoMemory => "out of memory",
-            PolicyError::Changes => "the limiter has had the 4096 policies that it can be changed to",
+            PolicyError::Changes => {
+                "the limiter has been changed to 4096 policies: change it to one of those, or make another"
+            }
         }
     }
 }

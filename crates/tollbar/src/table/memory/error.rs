@@ -94,7 +94,9 @@ impl TableError {
             TableError::NoSuchPolicy => "the table has no policy of that number",
             TableError::Policy(_) => "the policy is invalid",
             TableError::Mixed => "a sliding window or log must be its table's only policy",
-            TableError::Versions => "none of the 255 versions of policies is free",
+            TableError::Versions => {
+                "all 255 versions of the table's policies are in use: end overrides, or give several keys the same"
+            }
             TableError::Exempt => "the set of exempt keys is full",
             TableError::Overrides => "the table has no room for another override",
             TableError::MissingKey => "the request has no key",
