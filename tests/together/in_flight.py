@@ -26,12 +26,12 @@ def start(name, place):
 
 
 def storm(place, children):
-    """Kills and starts again. The processes that ended by themselves, with their codes."""
+    """Kills a random process KILLS times, and each time starts another. Returns the processes that failed, with their exit codes."""
     chance, bad = random.Random(SEED), []
     for _ in range(KILLS):
         name = chance.choice(sorted(children))
         child = children[name]
-        # It has had a permit, or has ended.
+        # Waits until the process has had a permit, or has ended.
         said = child.stdout.readline()
         time.sleep(chance.random() * 0.005)
         child.kill()
@@ -54,7 +54,7 @@ def main():
             for child in children.values():
                 child.kill()
                 child.wait()
-        # All that the dead had is back, and nothing more.
+        # All permits of killed processes are free again within a second, and there are no more than the limit.
         begin, tickets = time.monotonic(), []
         while len(tickets) < LIMIT and time.monotonic() - begin < 1:
             tickets.extend(filter(None, [table.acquire("k", LIMIT)]))

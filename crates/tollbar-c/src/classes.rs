@@ -157,7 +157,7 @@ pub unsafe extern "C" fn tollbar_table_check_class_at(
     guard(|| code(unsafe { Leave::class(class_name) }.and_then(decide)))
 }
 
-/// What a request leaves.
+/// The reserve of a request: how many permits must be left after it.
 #[derive(Clone, Copy)]
 enum Leave<'a> {
     Permits(u64),

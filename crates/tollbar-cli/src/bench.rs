@@ -77,7 +77,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     (0..args.keys).for_each(|key| {
         black_box(table.check(PolicyId::FIRST, &key.to_le_bytes(), 1));
     });
-    // Multiples of 2^64 / phi: every key comes about as often as another, in an order that a prefetcher cannot guess.
+    // Multiples of 2^64 / phi use all keys about equally often, in an order that a prefetcher cannot guess.
     let key = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24) % args.keys;
     print_figure(
         &format!("{} keys of a table", grouped(args.keys)),

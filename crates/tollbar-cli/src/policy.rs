@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// The chart is the library's: a bucket gives its burst at once and a tenth of its rate each time after it.
+    /// The chart shows the library's decisions: a bucket gives its burst in the first part, and a tenth of its rate in each later part.
     #[test]
     fn the_chart_adds_up() {
         let out = explained("100/s burst 20");

@@ -87,7 +87,7 @@ fn wrong(file: &str, error: impl std::fmt::Display) -> Problem {
 }
 
 fn open(file: &str) -> Result<Table> {
-    // A file that is no table is mapped by nobody; one that is missing must not be made.
+    // `Table::open` refuses a file that is no table, and does not make a missing one.
     Table::open(file).map_err(|error| wrong(file, error))
 }
 
@@ -110,7 +110,7 @@ fn metrics(files: &[String], openmetrics: bool) -> Result<()> {
     let sources: Vec<_> = tables.iter().map(|(name, table)| Source::table(name, table)).collect();
     let format = if openmetrics { Format::OpenMetrics } else { Format::Prometheus };
     let mut text = vec![0; 1 << 16];
-    // Numbers may grow between two calls.
+    // A number may have more digits at the next call, and then the text may not fit again.
     loop {
         let length = tollbar::metrics::write(&sources, format, &mut text);
         if length <= text.len() {
@@ -204,7 +204,7 @@ fn top(table: &Table, count: usize, watch: bool) -> Result<()> {
 
 fn top_once(table: &Table, count: usize) -> String {
     let now = table.now();
-    // The one that owes least of those kept is on top, and leaves for one that owes more.
+    // The heap holds the `count` keys that owe longest so far. The one of them that owes for the shortest time is on top, and is removed first.
     let mut heap: BinaryHeap<(std::cmp::Reverse<u64>, u64, u32, u64)> = BinaryHeap::new();
     let mut owing = 0u64;
     let row =

@@ -20,7 +20,7 @@ pub struct Fullest {
     window: VecDeque<Admitted>,
     sums: Vec<u64>,
     best: Option<(u64, u32)>,
-    /// Keys that have the best sum, too: the summary names the first in the order of their bytes.
+    /// Other keys with the same best sum. The summary names the one of all that comes first in the order of bytes.
     ties: Vec<u32>,
     ties_room: usize,
     given_up: bool,

@@ -94,7 +94,7 @@ const COMPARED: [&str; 6] = [
 ];
 
 impl Options {
-    /// Whether the caller wants JSON or a page, which have more than the summary.
+    /// Whether the caller wants JSON or a page. Both need figures that the summary does not show.
     pub fn wants_data(&self) -> bool {
         self.json || self.html.is_some()
     }

@@ -1,4 +1,4 @@
-//! What `--json` and `--html` have beyond the summary.
+//! The figures that `--json` and `--html` have and the summary has not.
 //!
 //! | file | |
 //! |---|---|

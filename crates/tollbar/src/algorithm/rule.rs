@@ -118,7 +118,8 @@ impl Rule {
         }
     }
 
-    /// Whether a request may ask that permits are left after it. A rule that lends may admit a cost and refuse a smaller one's reserve.
+    /// Whether a request may ask that permits are left after it ([`step_leaving`](super::step_leaving)). Rules that lend are left out: they may admit a
+    /// cost and refuse a smaller one.
     pub(crate) fn keeps_reserves(&self) -> bool {
         match self {
             Rule::Closed

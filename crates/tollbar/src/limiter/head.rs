@@ -8,11 +8,11 @@
 //!
 //! No code clears the words of a former key. **The ring, or the log, lives on, and the key is a label on it.** A new key that takes an
 //! expired slot makes an ordinary admission in the ring or log that it finds, by the swap (old key, word) → (own key, next word), and the
-//! running count goes on. So the protocol needs no second proof: it sees one history of admissions under changing labels, and a thread of
-//! the old key is one of the threads that sleep while others are admitted. Three properties have to be shown.
+//! running count goes on. So the proof of a limiter's ring or log holds here, too: the words have one history of admissions under changing
+//! labels, and a thread of the old key is like a thread that sleeps while others are admitted. Three properties have to be shown.
 //!
 //! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was. That holds for a caller, too, that read
-//!   its key before the change and the word after it. A caller whose swap fails for that reason learns it, and has taken nothing.
+//!   its key before the change and the word after it. Such a caller's swap returns that the slot is another key's, and has taken nothing.
 //! - *A new key finds a fresh state.* The word alone says when its state has expired (`expires_at` of
 //!   [`crate::algorithm::sliding_window::SlidingWindow`] and of [`crate::algorithm::sliding_log::KeyedLog`]).
 //!   That time covers all permits in the word, those of a killed thread included. From then on the answers are
@@ -126,7 +126,7 @@ impl<'a, S: Slot> Owner<'a, S> {
         self.labelled.get()
     }
 
-    /// Puts a new key's key in the slot and leaves the state. `None` if the slot is no longer as found.
+    /// Puts the caller's new key in the slot and leaves the state. `None` if the slot no longer holds the pair that the caller found.
     pub(crate) fn relabel(&self) -> Option<()> {
         let (_, state) = self.found?;
         self.swap(state, state).ok()

@@ -45,7 +45,7 @@
 //! - *A straggler's entry is written only while it is the newest of its place.* A head that is known modulo a number cannot show that
 //!   alone. So the straggler also reads the time in the word: within a period fewer permits are admitted than `head` tells apart. After a
 //!   period the straggler gives up, and a thread that needs its entry settles it, as if the straggler had been killed. It also gives up if
-//!   the slot is another key's, because that key's new key has settled the entry.
+//!   the slot is another key's, because the first request of that key has settled the entry.
 //! - *A word that has not moved is still the one that was read*, because within a grain fewer permits are
 //!   admitted than `head` tells apart.
 //!

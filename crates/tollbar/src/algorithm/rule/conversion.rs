@@ -52,7 +52,7 @@ impl Rule {
             }
             Rule::Quota(new) => {
                 if let Rule::Closed = old {
-                    // A debt that time pays is no count.
+                    // A closed rule's word holds a quota's count or a time. A time says no number of permits, so it counts as none.
                     return Some(new.used(closed_count(state).unwrap_or(0)));
                 }
                 let Rule::Quota(old) = old else { return None };
@@ -62,7 +62,7 @@ impl Rule {
                 let Rule::Quota(old) = old else { return None };
                 Some((LAST + 1).saturating_add(old.used_of(state)))
             }
-            // `adopt` has handled equal rules before.
+            // The callers have handled equal rules before.
             Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
         }
     }
@@ -74,9 +74,9 @@ impl Rule {
     /// this rule's burst. So no wait is longer than this rule takes to refill (a token bucket: twice), and the change admits no request
     /// that was refused before it.
     ///
-    /// If the two rules count alike ([`Rule::adopt`]), the permits used are kept. If one of them is closed,
-    /// which counts nothing, the time is kept; the count of a quota is kept through it. The result is 0 for a fresh state. Unlike the result of
-    /// [`Rule::adopt`] it may expire earlier than `state` did.
+    /// If the two rules count alike ([`Rule::adopt`]), the permits used are kept. A closed rule counts nothing, so a change to or from it
+    /// keeps the time; but a quota's count stays in the word while the rule is closed. The result is 0 for a fresh state. Unlike the result
+    /// of [`Rule::adopt`] it may expire earlier than `state` did.
     pub fn convert(&self, old: &Rule, state: u64, now: u64) -> u64 {
         if state == 0 || self == old {
             return state;
@@ -97,9 +97,9 @@ impl Rule {
         }
     }
 
-    /// [`Rule::adopt`] at a known time: a ban ends when it was to end, where [`Rule::adopt`] keeps the time at which the bucket is full again
-    /// after it. To and from a quota, which has no such time, the permits used are kept ([`Rule::carry`]). So the result may expire earlier than
-    /// `state` did.
+    /// [`Rule::adopt`] at a known time, with two differences. The end of a ban stays, whereas [`Rule::adopt`] keeps the time at which the bucket is
+    /// full after the ban. If one of the rules is a quota, which has no time until which it owes, the permits used are kept ([`Rule::carry`]).
+    /// So the result may expire earlier than `state` did.
     pub fn adopt_at(&self, old: &Rule, state: u64, now: u64) -> u64 {
         if let Some(banned) = self.keep_ban(old, state, now) {
             return banned;

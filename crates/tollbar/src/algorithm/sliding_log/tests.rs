@@ -11,13 +11,13 @@ fn policy(text: &str) -> Policy {
 fn run(packing: &impl Packing, mut seen: impl FnMut(u64, u64)) {
     let log = *packing.log();
     let (mut word, mut count, mut now) = (0, 0u64, 5 * log.period);
-    // The number, the number as the log tells it, and the time.
+    // Each permit's number, its number in the log's head (which has fewer bits), and its time.
     let mut entered: Vec<(u64, u64, u64)> = Vec::new();
     for step in 0..3_000 {
         let cost = step % log.limit() + 1;
         // Some permits at once, and some after an idle time.
         now += [0, 0, log.period / 3, 0, 1, 3 * log.period + 1][step as usize % 6];
-        // As many permits as the limit are in the window at most.
+        // Waits until no window holds more permits than the limit.
         if let Some(first) = (count + cost).checked_sub(log.limit() + 1) {
             now = entered
                 .iter()
@@ -59,7 +59,8 @@ fn a_permit_is_the_newest_of_its_place_until_the_limit() {
     }
 }
 
-/// Refused requests that count may be any number in a period, so the head tells them apart for a grain only.
+/// With `count rejected`, any number of refused requests can enter the log in a period. So a straggler gives up in the second grain after its own
+/// (limiter/log.rs).
 #[test]
 fn a_straggler_among_refused_requests_is_late_after_a_grain() {
     let keyed = KeyedLog::new(&policy("9/s algo sliding-log count rejected")).expect("a log of a key");

@@ -18,8 +18,8 @@ pub struct Request<'a> {
     pub cost: u64,
 }
 
-/// An element of a batch, in the caller's layout. A trait and no closure, so that its method is inlined also where a compiler for size makes a
-/// call of each closure.
+/// An element of a batch, in the caller's layout. It is a trait, because a compiler that optimizes for size inlines its method, and does not inline a
+/// closure.
 #[doc(hidden)]
 pub trait AsRequest {
     /// The request.

@@ -9,7 +9,7 @@ use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 
-/// How many permits a request leaves.
+/// The reserve of a request: how many permits must be left after it.
 #[derive(Clone, Copy)]
 enum Leave<'a> {
     Permits(u64),

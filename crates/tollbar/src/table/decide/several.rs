@@ -44,8 +44,8 @@ impl Table {
         Some(Under(version))
     }
 
-    /// Looks for a short key that the policy admits. `None`: the general call must decide. The caller compiles it once, out of line, because
-    /// two of them in one function spill registers.
+    /// Looks for a short key, and returns it if the policy admits its request. `None`: the general call must decide. The caller wraps this function
+    /// in one that is not inlined, because two copies in one function need more registers than there are.
     #[doc(hidden)]
     #[inline(always)]
     pub fn find<'a>(&'a self, under: Under<'a>, key: &[u8], now: u64, cost: u64) -> Option<Found<'a>> {
@@ -94,7 +94,7 @@ impl Table {
         true
     }
 
-    /// Gives back a charge. Always false, which the caller returns.
+    /// Gives back the charge of one key, because the other key's failed. The result is always false, and the caller returns it.
     #[inline(always)]
     fn undo(&self, asked: &Asked<'_>, when: Time) -> bool {
         self.undo_found(asked.under, asked.found, when, *asked.cost)
@@ -137,7 +137,7 @@ pub struct Asked<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
     pub now: u64,
-    /// Whether it is the caller's.
+    /// Whether the caller gave the time. Otherwise it is the table's clock, which a give-back reads again.
     pub given: bool,
 }
 

@@ -232,7 +232,7 @@ impl Version {
 
 impl Policies {
     /// The current version of a policy, if this process has compiled it for all threads and no key of the table is exempt or has a policy of
-    /// its own. And the word that says so.
+    /// its own. The second value is the word that counts those keys.
     #[inline(always)]
     pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, Special)> {
         let stamp = self.memory.current_stamp(policy.0);

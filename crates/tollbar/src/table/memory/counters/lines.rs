@@ -65,7 +65,7 @@ impl LineCounter {
 pub(crate) const WORDS: usize = 6;
 /// Bits of a policy's number in an owner's state.
 const POLICY: u32 = 7;
-/// Bits of an claimant in an owner's state.
+/// Bits of a claimant in an owner's state.
 const ASKER: u32 = if cfg!(loom) { 8 } else { 44 };
 const CLAIMS: u32 = POLICY + ASKER;
 
