@@ -1463,7 +1463,10 @@ int32_t tollbar_table_wait(const tollbar_table *table,
  * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; lifetime
  * quotas; fixed windows and interval with `anchor first`, in the window of the charge; weighted windows, in that window and the next. Of a list
  * each policy gets back the permits that it has not refilled, in a table only the policy that refills faster. The number is that of the policy
- * that got more back. */
+ * that got more back.
+ *
+ * If the policy has become a slower one since the reservation, the call may return permits that the former policy has refilled. The limiter may
+ * then admit so many permits more than the slower policy's bound, and never more than the bounds of both policies together. */
 int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
                                const tollbar_reservation *reservation,
                                uint64_t *back);
@@ -1475,7 +1478,8 @@ int32_t tollbar_limiter_cancel_at(const tollbar_limiter *limiter,
                                   uint64_t *back);
 
 /* tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. A key that was reset or
- * evicted and is in the table again may get back permits of its former state. So cancel before you reset a key. */
+ * evicted and is in the table again may get back permits of its former state. So cancel before you reset a key. A receipt
+ * (tollbar_table_take) knows its policy, and returns none after a change. */
 int32_t tollbar_table_cancel(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,

@@ -160,6 +160,9 @@ pub unsafe extern "C" fn tollbar_table_wait(
 /// each policy gets back the permits that it has not refilled, in a table only the policy that refills faster. The number is that of the policy
 /// that got more back.
 ///
+/// If the policy has become a slower one since the reservation, the call may return permits that the former policy has refilled. The limiter may
+/// then admit so many permits more than the slower policy's bound, and never more than the bounds of both policies together.
+///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
@@ -188,7 +191,8 @@ pub unsafe extern "C" fn tollbar_limiter_cancel_at(
 }
 
 /// tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. A key that was reset or
-/// evicted and is in the table again may get back permits of its former state. So cancel before you reset a key.
+/// evicted and is in the table again may get back permits of its former state. So cancel before you reset a key. A receipt
+/// (tollbar_table_take) knows its policy, and returns none after a change.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

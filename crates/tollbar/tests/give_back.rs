@@ -5,6 +5,7 @@ mod common;
 use common::Rng;
 use tollbar::algorithm::Charge;
 use tollbar::clock::Manual;
+use tollbar::policy::Keep;
 use tollbar::table::{OnFull, Options, PolicyId, Table};
 use tollbar::{Limiter, Policy, State, Verdict};
 
@@ -217,4 +218,89 @@ fn keys_of_a_full_table_keep_their_bounds() {
     assert!(back > 1000 && refused > 1000, "{back} {refused}");
     let stats = table.stats();
     assert_eq!(stats.evicted, 0, "{stats:?}");
+}
+
+/// What happens after a change to a slower policy.
+#[derive(Default)]
+struct AfterAChange {
+    /// Admissions after the change: time and cost.
+    admitted: Vec<(u64, u64)>,
+    /// The permits that came back although the former policy had refilled them, in the time that the slower policy takes to refill them.
+    refilled: u64,
+    /// The permits kept under both policies.
+    kept: u64,
+}
+
+impl AfterAChange {
+    /// The most permits above the bound of `burst` and a permit each `permit` nanoseconds, in any interval after the change, in the same time.
+    fn excess(&self, burst: u64, permit: u64) -> u64 {
+        let mut most = 0;
+        for (first, (start, _)) in self.admitted.iter().enumerate() {
+            let mut sum = 0;
+            for (at, cost) in &self.admitted[first..] {
+                sum += cost;
+                most = most.max((sum * permit).saturating_sub(burst * permit + (at - start)));
+            }
+        }
+        most
+    }
+}
+
+/// If a policy changes to a slower one between a charge and its return, a limiter or key may be admitted more than the slower policy's bound:
+/// by at most the permits of the charge that the former policy had refilled. Both policies together still bound what is kept.
+#[test]
+fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
+    let (old, new) = ((10, SECOND / 10), (10, 2 * SECOND));
+    let to: Policy = "30/min burst 10".parse().unwrap();
+    let mut rng = Rng(3);
+    let (mut above, mut most) = ([0; 2], 0);
+    for round in 0..2_000 {
+        let in_table = round % 2 == 1;
+        let (limiter, table) = (limiter("10/s"), table(100, &["10/s"]));
+        let admit = |now, cost| match in_table {
+            true => table.admit_at(PolicyId::FIRST, KEY, now, cost),
+            false => limiter.admit_at(now, cost),
+        };
+        let (mut now, mut charges, mut seen) = (NOW, Vec::new(), AfterAChange::default());
+        for _ in 0..rng.within(1, 6) {
+            let cost = rng.within(1, 8);
+            if admit(now, cost) == Verdict::Allowed {
+                charges.push(Charge { at: now, cost });
+                seen.kept += cost;
+            }
+            now += rng.below(SECOND);
+        }
+        let changed = now;
+        limiter.set_policy_at(now, &to, Keep::Count).unwrap();
+        table.set_policy(PolicyId::FIRST, &to).unwrap();
+        for _ in 0..40 {
+            let cost = rng.within(1, 8);
+            if let (true, false) = (rng.below(3) == 0, charges.is_empty()) {
+                let charge = charges.swap_remove(rng.below(charges.len() as u64) as usize);
+                let back = match in_table {
+                    true => table.give_back_at(PolicyId::FIRST, KEY, now, charge, charge.cost).unwrap(),
+                    false => limiter.give_back_at(now, charge, charge.cost),
+                };
+                seen.kept -= back;
+                // What may come back under the slower policy, and of that what the former one had refilled.
+                let returned = (charge.cost * new.1).saturating_sub(now - charge.at);
+                seen.refilled += returned.min((changed - charge.at).div_ceil(old.1) * new.1);
+            } else if admit(now, cost) == Verdict::Allowed {
+                seen.admitted.push((now, cost));
+                seen.kept += cost;
+            }
+            now += rng.below(SECOND / 2);
+        }
+        let excess = seen.excess(new.0, new.1);
+        assert!(excess <= seen.refilled, "{excess} ns above the bound, {} ns refilled", seen.refilled);
+        let both = old.0 + (changed - NOW) / old.1 + new.0 + (now - changed) / new.1;
+        assert!(seen.kept <= both, "{} kept of {both}", seen.kept);
+        above[usize::from(in_table)] += u32::from(excess != 0);
+        most = most.max(excess);
+    }
+    println!(
+        "above the slower policy's bound: {above:?} of 1,000 limiters and 1,000 keys, by {:.2} permits at most",
+        most as f64 / new.1 as f64
+    );
+    assert!(above.iter().all(|n| *n > 10), "{above:?}");
 }

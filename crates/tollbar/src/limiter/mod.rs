@@ -354,6 +354,9 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// windows, in that window and the next. Of a list each policy takes back the permits that it has not refilled, and the number is that of the
     /// policy that took more.
     ///
+    /// If the policy has become a slower one since the charge, the call may return permits that the former policy has refilled. The limiter may
+    /// then admit so many permits more than the slower policy's bound, and never more than the bounds of both policies together.
+    ///
     /// ```
     /// use tollbar::algorithm::Charge;
     /// use tollbar::clock::Manual;
