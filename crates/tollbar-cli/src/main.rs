@@ -6,6 +6,7 @@ mod policy;
 mod problem;
 mod replay;
 mod report;
+mod rules;
 mod table;
 mod text;
 
@@ -28,6 +29,8 @@ enum Command {
     Replay(Box<replay::options::ReplayArgs>),
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
     #[command(subcommand)]
     Table(table::TableCommand),
     Bench(bench::BenchArgs),
@@ -80,6 +83,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Replay(args) => replay::replay(&replay::options::Options::new(*args)?),
         Command::Policy(command) => policy::run(command),
+        Command::Rules(command) => rules::run(command),
         Command::Table(command) => table::run(command),
         Command::Bench(args) => bench::run(&args),
         Command::Completions { shell } => {

@@ -5,7 +5,7 @@ use crate::text::{grouped, span};
 use std::fmt::Write;
 use tollbar::limiter::Shared;
 use tollbar::policy::text::parse_checked;
-use tollbar::{Kind, Mode, Policy, State, Unit};
+use tollbar::{Kind, Policy, State, Unit};
 
 /// Explains and checks policies
 #[derive(clap::Subcommand)]
@@ -139,25 +139,9 @@ fn ordinal(n: u32) -> String {
     format!("{n}{end}")
 }
 
-/// The most permits in any window of one period. docs/algorithms.md has the bounds.
+/// The most permits in some window of one period.
 fn worst(policy: &Policy) -> String {
-    let limit = policy.limit;
-    let mut most = match policy.kind {
-        Kind::Gcra | Kind::Interval => policy.burst.saturating_add(limit),
-        Kind::FixedWindow => limit.saturating_mul(2),
-        Kind::WeightedWindow => limit.saturating_mul(2).saturating_sub(1),
-        Kind::SlidingWindow if policy.mode == Mode::Strict => limit,
-        Kind::SlidingWindow => limit.saturating_mul(2),
-        Kind::SlidingLog => limit,
-        Kind::Pacer => policy.slack.saturating_add(limit).saturating_add(1),
-        Kind::WarmUp => limit.saturating_add(1),
-        Kind::Quota => limit,
-    };
-    if let Some(second) = policy.second {
-        let refill = u128::from(second.limit) * u128::from(policy.period) / u128::from(second.period);
-        let other = u128::from(second.burst) + refill + 1;
-        most = most.min(u64::try_from(other).unwrap_or(u64::MAX));
-    }
+    let most = tollbar_rules::worst_case(policy);
     let most = format!("at most {}", permits(policy, most));
     match (policy.borrow, policy.kind) {
         (true, _) => format!("{most} and the largest request besides"),
@@ -206,17 +190,17 @@ mod tests {
                 "100/s burst 20",
                 [
                     "bucket of 20 permits that gains 100 permits per 1 s: one every 10 ms",
-                    "at most 120 permits in some window of 1 s",
+                    "at most 119 permits in some window of 1 s",
                 ],
             ),
             ("10/min algo fixed-window", ["10 permits in each window", "at most 20 permits"]),
             ("10/min algo weighted-window", ["weighted", "at most 19 permits"]),
             ("10/min algo sliding-window mode strict", ["slides on by 6 s at a time", "at most 10 permits"]),
             ("10/min algo sliding-log", ["in any window", "at most 10 permits"]),
-            ("10/s algo pacer slack 2", ["3 permits may go at once", "at most 13 permits"]),
-            ("100/s algo warm-up warm 2s", ["3 times slower", "at most 101 permits"]),
-            ("5/min ban 1h after 3", ["The 3rd refusal shuts a key out for 1 h", "at most 10 permits"]),
-            ("10/s; 100/min", ["second bucket of 100 permits", "at most 20 permits in some window of 1 s"]),
+            ("10/s algo pacer slack 2", ["3 permits may go at once", "at most 12 permits"]),
+            ("100/s algo warm-up warm 2s", ["3 times slower", "at most 100 permits"]),
+            ("5/min ban 1h after 3", ["The 3rd refusal shuts a key out for 1 h", "at most 9 permits"]),
+            ("10/s; 100/min", ["second bucket of 100 permits", "at most 19 permits in some window of 1 s"]),
             ("500/forever", ["500 permits, once.", "at most 500 permits until the key is reset"]),
             ("0/s", ["Refuses every request", ""]),
         ] {

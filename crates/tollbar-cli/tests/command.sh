@@ -14,8 +14,33 @@ check 'policies in their shortest form' '120/min
 5/min burst 2' "$("$tollbar" policy check '120/60s' '5/min  burst 2 algo gcra')"
 "$tollbar" policy check 10/min '10/fortnight' >"$work/out" 2>"$work/errors"
 check 'a wrong one' '2||tollbar: policy, column 4' "$?|$(cat "$work/out")|$(head -n 1 "$work/errors" | cut -d: -f1,2)"
-has 'explained' 'at most 120 permits in some window of 1 s' "$("$tollbar" policy explain '100/s burst 20')"
+has 'explained' 'at most 119 permits in some window of 1 s' "$("$tollbar" policy explain '100/s burst 20')"
 check 'a chart of twenty bars' 20 "$("$tollbar" policy explain '100/s burst 20' | grep -c '#$')"
+
+# --- rules -----------------------------------------------------------------------------------------
+
+site=$(dirname "$0")/../../../examples/rules/site.toml
+has 'rules check: the worst case' ':6:9: note: site: "30/min burst 15" admits 44 in some minute' "$("$tollbar" rules check "$site")"
+printf "version = 1\n[group.a]\nlimit = '5r/y'\nlimti = 1\n" >"$work/bad.toml"
+"$tollbar" rules check "$work/bad.toml" >"$work/out" 2>"$work/errors"
+check 'rules check: faults' "2||$work/bad.toml:3:11: $work/bad.toml:4:1: " \
+    "$?|$(cat "$work/out")|$(sed 's/^tollbar: //' "$work/errors" | grep -o '^[^ ]* ' | tr -d '\n')"
+printf "version = 1\n[group.a]\nlimit = '5/s'\nkey = 'header X-Real-IP'\n" >"$work/forged.toml"
+"$tollbar" rules check "$work/forged.toml" >"$work/out" 2>/dev/null
+check 'rules check: warnings' '1|1' "$?|$(grep -c 'warning: a: anybody can choose the key' "$work/out")"
+has 'rules explain' 'takes 1 of "6/min" and "200/day" by address' "$("$tollbar" rules explain "$site" GET /blog/x :address:192.0.3.1)"
+has 'rules explain: a header' "(the key's own)" "$("$tollbar" rules explain "$site" GET /api/x X-Api-Key:gold)"
+
+# A log by rules: one client, eight requests of the blog and one of an image in a second.
+line() { printf '198.51.100.1 - - [17/May/2015:10:05:0%s +0000] "GET %s HTTP/1.1" 200 1 "-" "x"\n' "$1" "$2"; }
+for n in 1 2 3 4 5 6 7 8; do line 3 /blog/$n; done >"$work/log"
+line 2 /images/a >>"$work/log"
+out=$("$tollbar" replay --rules "$site" --decisions "$work/decisions" "$work/log")
+has 'replay --rules' 'blog                              6          2          0          0' "$out"
+check 'replay --rules: decisions in the order of the file' 'A 200 blog|D 429 blog|A 200 -' "$(sed -n '6p;8p;9p' "$work/decisions" | paste -sd '|')"
+check 'replay --rules: json' '2 7' "$("$tollbar" replay --rules "$site" --json "$work/log" | python3 -c 'import json, sys; all = json.load(sys.stdin); print(all["refused"], all["statuses"]["200"])')"
+"$tollbar" replay --rules "$site" --policy 10/s "$work/log" 2>/dev/null
+check 'replay: rules or policies' 2 $?
 
 # --- tables ----------------------------------------------------------------------------------------
 

@@ -278,6 +278,16 @@ impl Rules {
         Ok(reloaded)
     }
 
+    /// How many keys the tables of the rules in force have forgotten, because they had no slot for another one.
+    pub fn evicted(&self) -> u64 {
+        let set = self.set.load();
+        let own = set.homes.iter().flatten().map(|home| match home {
+            Home::Own(table) => table.stats().evicted,
+            Home::Shared(_) => 0,
+        });
+        self.table.stats().evicted + own.sum::<u64>()
+    }
+
     /// What each rule has decided since it was added.
     pub fn counts(&self) -> Vec<RuleCounts> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);

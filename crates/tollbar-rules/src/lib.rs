@@ -12,8 +12,10 @@
 //! The core, `tollbar`, knows nothing of rules: all limits of a request are charged by its `take_many`, together or not at all.
 
 mod engine;
+mod explain;
 mod file;
 mod key;
+mod lint;
 mod load;
 mod network;
 mod path;
@@ -22,10 +24,13 @@ mod request;
 mod rule;
 mod set;
 mod store;
+mod worst;
 
 pub use engine::{Answer, Options, RuleCounts, Rules};
+pub use explain::explain;
 pub use file::{Format, Place, Problem};
 pub use key::{Key, Source};
+pub use lint::{lint, Finding, Level};
 pub use load::LoadError;
 pub use network::Network;
 pub use path::Pattern;
@@ -34,3 +39,4 @@ pub use request::Field;
 pub use rule::{Limit, Missing, Refusal, Role, Rule, RuleFile};
 pub use set::Set;
 pub use store::Reloaded;
+pub use worst::{strict, worst_case};

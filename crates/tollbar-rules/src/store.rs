@@ -243,10 +243,8 @@ impl Store {
                     undo.push(Undo::Override(*id, key.clone(), before));
                     if old.is_none() {
                         // Under a policy that served another rule the key may have a debt, and an override that equals a former one
-                        // would keep it. At time 0 every debt is still owed, also one of a caller's own earlier time.
-                        if !self.table.reset_at(*id, key, 0)? {
-                            self.table.reset(*id, key)?;
-                        }
+                        // would keep it.
+                        self.table.reset(*id, key)?;
                     }
                 }
             }

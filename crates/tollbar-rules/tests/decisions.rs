@@ -132,3 +132,13 @@ fn yaml_and_toml_are_the_same_rules() {
     }
     assert!((200..3800).contains(&refused), "{refused}");
 }
+
+#[test]
+fn the_guide_has_the_example() {
+    let guide = include_str!("../../../docs/rules.md");
+    let site = include_str!("../../../examples/rules/site.toml");
+    assert!(
+        guide.contains(&format!("```toml\n{site}```")),
+        "docs/rules.md has another text than examples/rules/site.toml"
+    );
+}

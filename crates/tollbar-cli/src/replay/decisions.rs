@@ -52,6 +52,11 @@ impl Decisions {
                 None => writeln!(text, "{letter} {} -", decision.remaining),
             };
         }
+        self.write_text(sequence, text)
+    }
+
+    /// The line for request `sequence` of the log.
+    pub fn write_text(&mut self, sequence: u64, text: Vec<u8>) -> Result<()> {
         if sequence == self.next && self.waiting.is_empty() {
             self.next += 1;
             return self.file.write_all(&text).map_err(|error| Problem::system(&self.path, &error));

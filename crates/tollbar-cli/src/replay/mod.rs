@@ -7,6 +7,7 @@
 //! source ──bytes──▶ lines ──line──▶ parse ──request──▶ keys, order ──event──▶ run (one per policy) ──▶ summary, JSON, HTML
 //! ```
 
+pub mod by_rules;
 pub mod decisions;
 pub mod engine;
 pub mod fullest;
@@ -16,6 +17,7 @@ pub mod options;
 pub mod order;
 pub mod parse;
 pub mod progress;
+pub mod reading;
 pub mod run;
 pub mod source;
 pub mod summary;
@@ -26,11 +28,9 @@ use crate::report::Collector;
 use decisions::Decisions;
 use engine::{Ask, Engine};
 use keys::Keys;
-use lines::Lines;
 use options::Options;
 use order::{Event, Order, Seen};
-use parse::{Format, Parser};
-use progress::Progress;
+use parse::Format;
 use run::Run;
 use source::Source;
 use std::io::Write;
@@ -78,11 +78,11 @@ pub struct Replay {
     pub collector: Option<Collector>,
 }
 
-/// Bad lines that are printed one by one.
-const BAD_PRINTED: u64 = 5;
-
 /// All of `tollbar replay`.
 pub fn replay(options: &Options) -> Result<()> {
+    if let Some(rules) = &options.rules {
+        return by_rules::replay(rules, options);
+    }
     Tables::check_room(&options.room, &options.policies)?;
     let first = Source::open(&options.logs[0])?;
     let mut decisions = match &options.decisions {
@@ -172,70 +172,26 @@ impl Replay {
         order: &mut Order,
         decisions: &mut Option<Decisions>,
     ) -> Result<()> {
-        let name = source.name;
-        let progress = Progress::new(&name, source.size, source.read);
-        let mut parser = Parser::new(options.format, options.fields.clone(), options.wants_data());
-        let mut lines = Lines::new(source.bytes);
-        let (bad_before, requests_before) = (self.input.bad, self.input.requests);
-        self.input.names.push(name.clone());
-        loop {
-            let number = lines.number + 1;
-            let line = match lines.next() {
-                Ok(Some(line)) => line,
-                Ok(None) => break,
-                Err(error) => {
-                    return Err(Problem::io(format!(
-                        "{name}: after line {}: {}",
-                        number - 1,
-                        crate::text::system(&error)
-                    )));
-                }
-            };
-            progress.lines(number);
-            self.input.lines += 1;
-            // The mark that some editors put before UTF-8.
-            let text =
-                if number == 1 { line.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.text) } else { line.text };
-            if parse::is_blank(text) {
-                self.input.blank += 1;
-                continue;
+        let mut input = std::mem::take(&mut self.input);
+        let result = reading::read(&mut input, options, source, options.wants_data(), |place, request| {
+            let event = self.event(place, request, options.one_key)?;
+            if let Some(run) = &mut self.in_file_order {
+                let key = self.keys.bytes(event.key);
+                run.admit(&self.tables, Ask { number: event.key, key, now: event.time, cost: event.cost })?;
             }
-            parser.settle(text);
-            match parser.request(text, line.cut) {
-                Ok(Some(request)) => {
-                    let event = self.event(&request, options.one_key)?;
-                    if let Some(run) = &mut self.in_file_order {
-                        let key = self.keys.bytes(event.key);
-                        run.admit(&self.tables, Ask { number: event.key, key, now: event.time, cost: event.cost })?;
-                    }
-                    order.push(event);
-                    while let Some(event) = order.next(false) {
-                        self.decide(event, decisions)?;
-                    }
-                }
-                Ok(None) => {}
-                Err(why) => {
-                    self.input.bad += 1;
-                    if self.input.bad - bad_before <= BAD_PRINTED {
-                        progress.complain(&format!("{name}:{number}: {why}"));
-                    }
-                }
+            order.push(event);
+            while let Some(event) = order.next(false) {
+                self.decide(event, decisions)?;
             }
-        }
-        let bad = self.input.bad - bad_before;
-        if bad > BAD_PRINTED {
-            progress.complain(&format!("{name}: {bad} bad lines in all"));
-        }
-        if bad > 0 && self.input.requests == requests_before {
-            progress.complain(&format!("{name}: no line is of --format {}", parser.format().name()));
-        }
-        self.input.format = Some(parser.format());
-        Ok(())
+            Ok(())
+        });
+        self.input = input;
+        result
     }
 
     /// The request with its place in the log, its key and its path as numbers.
     #[inline]
-    fn event(&mut self, request: &parse::Request<'_>, one_key: bool) -> Result<Event> {
+    fn event(&mut self, sequence: u64, request: &parse::Request<'_>, one_key: bool) -> Result<Event> {
         let key = if one_key { b"(all)" } else { &*request.key };
         let known = self.keys.len();
         let key = self.keys.number(key).ok_or_else(|| Problem::io("more than 2^32 keys"))?;
@@ -243,13 +199,6 @@ impl Replay {
             Some(collector) => collector.path(key, key as usize == known, &request.path, &request.agent),
             None => 0,
         };
-        let sequence = self.input.requests;
-        self.input.requests += 1;
-        if sequence == 0 {
-            (self.input.first, self.input.last) = (request.time, request.time);
-        }
-        self.input.first = self.input.first.min(request.time);
-        self.input.last = self.input.last.max(request.time);
         Ok(Event { time: request.time, sequence, key, path, cost: request.cost })
     }
 

@@ -16,13 +16,16 @@ pub struct ReplayArgs {
     /// A policy to try, such as "100/min burst 20"; may be repeated. Without it, six algorithms at 10/min are compared
     #[arg(long, value_name = "POLICY")]
     policy: Vec<String>,
+    /// Decide by a rules file instead of policies, with the methods, paths and client addresses of the log
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policy", "key", "table", "on_full", "html"])]
+    rules: Option<String>,
     /// Whose requests share a limit
     #[arg(long, value_enum, default_value_t = KeyName::Address)]
     key: KeyName,
     /// The log's format
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
-    /// A JSON field or CSV column, time=NAME, key=NAME, cost=NAME, path=NAME or agent=NAME; may be repeated
+    /// A JSON field or CSV column, time=NAME, key=NAME, cost=NAME, path=NAME, agent=NAME or method=NAME; may be repeated
     #[arg(long, value_name = "WHAT=NAME")]
     field: Vec<String>,
     /// How long a line waits for older ones, so that requests are decided in order of time; 0 is the order of the file
@@ -65,6 +68,8 @@ pub struct Options {
     pub policies: Vec<Policy>,
     /// Whether the caller named no policy, and six algorithms are compared.
     pub compares: bool,
+    /// The rules file that decides in place of the policies.
+    pub rules: Option<String>,
     /// All requests share one limit.
     pub one_key: bool,
     /// The format.
@@ -119,6 +124,7 @@ impl Options {
             logs: args.logs,
             policies,
             compares,
+            rules: args.rules,
             one_key: args.key == KeyName::None,
             format: args.format,
             fields,

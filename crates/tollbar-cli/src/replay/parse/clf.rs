@@ -1,6 +1,6 @@
 //! Common and Combined Log Format.
 
-use super::{address, path_of, Request};
+use super::{address, method_of, path_of, Request};
 use crate::civil;
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ impl Clf {
                 Ok((time, after)) => {
                     let mut request = Request { time, key: Cow::Borrowed(key), cost: 1, ..Request::default() };
                     if self.details {
-                        (request.path, request.agent) = details(after);
+                        [request.method, request.path, request.agent] = details(after);
                     }
                     return Ok(request);
                 }
@@ -94,10 +94,10 @@ fn without_blanks(line: &[u8]) -> &[u8] {
     &line[begin..]
 }
 
-/// The path, and the client's own name: the first quoted text and the last.
-fn details(after: &[u8]) -> (Cow<'_, [u8]>, Cow<'_, [u8]>) {
+/// The method and the path, and the client's own name: the first quoted text and the last.
+fn details(after: &[u8]) -> [Cow<'_, [u8]>; 3] {
     let Some(begin) = memchr::memchr(b'"', after) else {
-        return (Cow::Borrowed(b""), Cow::Borrowed(b""));
+        return [const { Cow::Borrowed(&[]) }; 3];
     };
     let request = &after[begin + 1..];
     let end = memchr::memchr(b'"', request).unwrap_or(request.len());
@@ -106,7 +106,8 @@ fn details(after: &[u8]) -> (Cow<'_, [u8]>, Cow<'_, [u8]>) {
         Some(inner) => memchr::memrchr(b'"', inner).map_or(&b""[..], |at| &inner[at + 1..]),
         None => b"",
     };
-    (Cow::Borrowed(path_of(&request[..end])), Cow::Borrowed(agent))
+    let request = &request[..end];
+    [method_of(request), path_of(request), agent].map(Cow::Borrowed)
 }
 
 #[cfg(test)]

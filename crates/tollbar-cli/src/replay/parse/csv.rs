@@ -46,7 +46,7 @@ impl Csv {
                 values[role] = field.to_vec();
             }
         });
-        let [time, key, cost, path, agent] = values;
+        let [time, key, cost, path, agent, method] = values;
         if wanted.iter().flatten().any(|&column| column >= count) {
             return Err(Cow::Owned(format!(
                 "{count} columns, expected {} or more",
@@ -67,7 +67,8 @@ impl Csv {
             )
             .map_err(Cow::Borrowed)?,
         };
-        Ok(Some(Request { time, key: Cow::Owned(key), cost, path: Cow::Owned(path), agent: Cow::Owned(agent) }))
+        let own = Cow::Owned;
+        Ok(Some(Request { time, key: own(key), cost, path: own(path), agent: own(agent), method: own(method) }))
     }
 }
 

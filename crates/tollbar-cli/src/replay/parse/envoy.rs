@@ -2,7 +2,7 @@
 //! `[START_TIME] "METHOD PATH PROTOCOL" CODE FLAGS … "X-FORWARDED-FOR" "USER-AGENT" "REQUEST-ID" "AUTHORITY" "UPSTREAM"`.
 
 use super::fields::{last_hop, without_port};
-use super::{address, path_of, Request};
+use super::{address, method_of, path_of, Request};
 use crate::civil;
 use std::borrow::Cow;
 
@@ -27,6 +27,7 @@ pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, &'static str> {
         cost: 1,
         path: Cow::Borrowed(path_of(request)),
         agent: Cow::Borrowed(agent),
+        method: Cow::Borrowed(method_of(request)),
     })
 }
 

@@ -10,13 +10,14 @@ pub enum Role {
     Cost,
     Path,
     Agent,
+    Method,
 }
 
 /// All of them, for arrays by role.
-pub const ROLES: usize = 5;
+pub const ROLES: usize = 6;
 
 /// Names that servers give, the best of a role first. A name with points is a path into nested objects.
-const USUAL: [(Role, &[&str]); 4] = [
+const USUAL: [(Role, &[&str]); 5] = [
     (
         Role::Time,
         &[
@@ -53,6 +54,7 @@ const USUAL: [(Role, &[&str]); 4] = [
     ),
     (Role::Path, &["request_uri", "request.uri", "uri", "path", "url", "x_envoy_origin_path", "request"]),
     (Role::Agent, &["http_user_agent", "user_agent", "request.headers.User-Agent", "agent"]),
+    (Role::Method, &["request_method", "request.method", "method", "verb"]),
 ];
 
 /// The names that the caller gave in place of the usual ones.
@@ -62,9 +64,10 @@ pub struct Named {
 }
 
 impl Named {
-    /// `time=NAME`, `key=NAME`, `cost=NAME`, `path=NAME` or `agent=NAME`.
+    /// `time=NAME`, `key=NAME`, `cost=NAME`, `path=NAME`, `agent=NAME` or `method=NAME`.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
-        let wrong = || format!("--field is time=NAME, key=NAME, cost=NAME, path=NAME or agent=NAME, not '{text}'");
+        let wrong =
+            || format!("--field is time=NAME, key=NAME, cost=NAME, path=NAME, agent=NAME or method=NAME, not '{text}'");
         let (role, name) = text.split_once('=').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
         let role = match role {
             "time" => Role::Time,
@@ -72,6 +75,7 @@ impl Named {
             "cost" => Role::Cost,
             "path" => Role::Path,
             "agent" => Role::Agent,
+            "method" => Role::Method,
             _ => return Err(wrong()),
         };
         self.given.push((role, name.to_owned()));

@@ -1,7 +1,7 @@
 //! A JSON object a line: nginx with `escape=json`, Caddy, Envoy and whatever names its fields as they do.
 
 use super::fields::{last_hop, without_port, Named, Role, ROLES};
-use super::{address, path_of, Request, Wrong};
+use super::{address, method_of, path_of, Request, Wrong};
 use crate::civil;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -60,11 +60,17 @@ impl Json {
                     .map_err(Cow::Borrowed)?
             }
         };
-        let path = found.take(Role::Path).map_or(Cow::Borrowed(&b""[..]), |(_, path)| {
-            cut(path.bytes(), |path| if path.contains(&b' ') { path_of(path) } else { path })
-        });
+        let path = found.take(Role::Path).map_or(Cow::Borrowed(&b""[..]), |(_, path)| path.bytes());
+        // The field may be the request's whole line.
+        let is_line = path.contains(&b' ');
+        let method = match found.take(Role::Method) {
+            Some((_, method)) => method.bytes(),
+            None if is_line => cut(path.clone(), method_of),
+            None => Cow::Borrowed(&b""[..]),
+        };
+        let path = if is_line { cut(path, path_of) } else { path };
         let agent = found.take(Role::Agent).map_or(Cow::Borrowed(&b""[..]), |(_, agent)| agent.bytes());
-        Ok(Request { time, key, cost, path, agent })
+        Ok(Request { time, key, cost, path, agent, method })
     }
 }
 

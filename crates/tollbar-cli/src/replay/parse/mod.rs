@@ -25,6 +25,8 @@ pub struct Request<'a> {
     pub path: Cow<'a, [u8]>,
     /// The user agent; empty likewise.
     pub agent: Cow<'a, [u8]>,
+    /// The method; empty likewise.
+    pub method: Cow<'a, [u8]>,
 }
 
 /// Why a line is no request.
@@ -159,6 +161,11 @@ fn address(key: &[u8]) -> Result<&[u8], &'static str> {
         true => Err("a control byte in the client's address"),
         false => Ok(key),
     }
+}
+
+/// `GET /path HTTP/1.1` as its method; empty if the line has one word.
+fn method_of(request: &[u8]) -> &[u8] {
+    request.iter().position(|&byte| byte == b' ').map_or(b"", |end| &request[..end])
 }
 
 /// `GET /path HTTP/1.1` as its path.

@@ -1,0 +1,85 @@
+//! `tollbar rules`: checks and explains rules files.
+
+use crate::problem::{Problem, Result};
+use std::fmt::Write;
+use std::path::Path;
+use tollbar_rules::{explain, lint, read, Field, Format, Level, LoadError, RuleFile};
+
+/// Checks and explains rules files
+#[derive(clap::Subcommand)]
+pub enum RulesCommand {
+    /// Reads a rules file, and says what its writer may not mean; faults end it with status 2, and warnings with status 1
+    Check {
+        /// The rules file: TOML, or YAML by its name
+        file: String,
+    },
+    /// Says which rules a request matches and why
+    Explain {
+        /// The rules file
+        file: String,
+        /// The request's method
+        method: String,
+        /// The request's path
+        path: String,
+        /// Headers as NAME:VALUE. Names that begin with a colon are the server's own words, such as :address:192.0.2.1
+        #[arg(value_name = "HEADER")]
+        headers: Vec<String>,
+    },
+}
+
+/// Runs the command.
+pub fn run(command: RulesCommand) -> Result<()> {
+    match command {
+        RulesCommand::Check { file } => check(&file),
+        RulesCommand::Explain { file, method, path, headers } => {
+            let rules = load(&file)?;
+            let mut fields = vec![Field::new(b":method", method.as_bytes()), Field::new(b":path", path.as_bytes())];
+            for header in &headers {
+                fields.push(field(header)?);
+            }
+            crate::print(explain(&rules, &fields).as_bytes())
+        }
+    }
+}
+
+fn field(text: &str) -> Result<Field<'_>> {
+    // The colon that ends the name; the first one may begin it.
+    let end = text.char_indices().skip(1).find(|(_, c)| *c == ':').map(|(at, _)| at);
+    let wrong = || Problem::usage(format!("a header is NAME:VALUE, not {text:?}"));
+    let (name, value) = end.map(|end| (&text[..end], text[end + 1..].trim())).ok_or_else(wrong)?;
+    Ok(Field::new(name.as_bytes(), value.as_bytes()))
+}
+
+fn check(file: &str) -> Result<()> {
+    let rules = load(file)?;
+    let findings = lint(&rules);
+    let mut out = String::new();
+    for finding in &findings {
+        let _ = writeln!(out, "{file}:{finding}");
+    }
+    let limits: usize = rules.rules.iter().map(|rule| rule.limits.len()).sum();
+    let warnings = findings.iter().filter(|finding| finding.level == Level::Warning).count();
+    let (rules, limits) =
+        (crate::text::count(rules.rules.len() as u64, "rule"), crate::text::count(limits as u64, "limit"));
+    let _ = writeln!(out, "{file}: {rules} with {limits}, {}", crate::text::count(warnings as u64, "warning"));
+    crate::print(out.as_bytes())?;
+    match warnings {
+        0 => Ok(()),
+        _ => Err(Problem::io(format!("{file}: {}", crate::text::count(warnings as u64, "warning")))),
+    }
+}
+
+fn load(file: &str) -> Result<RuleFile> {
+    let path = Path::new(file);
+    let text = std::fs::read_to_string(path).map_err(|error| Problem::system(file, &error))?;
+    read(&text, Format::of(path)).map_err(|problems| problem(&LoadError::Problems(path.to_owned(), problems)))
+}
+
+/// Why rules cannot be loaded, for the command's user.
+pub fn problem(error: &LoadError) -> Problem {
+    match error {
+        LoadError::Problems(..) => Problem::usage(error.to_string()),
+        LoadError::Read(path, error) => Problem::system(&path.display().to_string(), error),
+        _ => Problem::io(error.to_string()),
+    }
+}

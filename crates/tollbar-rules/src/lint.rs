@@ -1,0 +1,306 @@
+//! What a rules file says that its writer may not mean.
+
+use crate::file::Place;
+use crate::key::Source;
+use crate::rule::{Limit, Role, Rule, RuleFile};
+use crate::set::routes_by_nearness;
+use crate::worst::{strict, worst_case};
+use std::fmt;
+use tollbar::{Kind, Policy};
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something to know.
+    Note,
+    /// Something that is probably wrong.
+    Warning,
+}
+
+/// Something about a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub level: Level,
+    /// Where the rule or the limit stands.
+    pub place: Place,
+    /// The rule; empty for the whole file.
+    pub rule: String,
+    /// What was found.
+    pub text: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = if self.level == Level::Warning { "warning" } else { "note" };
+        write!(f, "{}: {level}: ", self.place)?;
+        if !self.rule.is_empty() {
+            write!(f, "{}: ", self.rule)?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
+/// All findings, in the order of the file.
+pub fn lint(file: &RuleFile) -> Vec<Finding> {
+    let mut lint = Lint { file, routes: routes_by_nearness(&file.rules), findings: Vec::new() };
+    lint.proxies();
+    for rule in &file.rules {
+        lint.limits(rule);
+        lint.key(rule);
+        lint.reach(rule);
+        lint.replaces(rule);
+    }
+    lint.findings.sort_by_key(|finding| finding.place);
+    lint.findings
+}
+
+struct Lint<'a> {
+    file: &'a RuleFile,
+    /// The nearest first.
+    routes: Vec<usize>,
+    findings: Vec<Finding>,
+}
+
+/// Headers that tell an address, which any client can send.
+const ADDRESS_HEADERS: [&str; 8] = [
+    "x-forwarded-for",
+    "x-real-ip",
+    "forwarded",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "x-client-ip",
+    "client-ip",
+    "x-cluster-client-ip",
+];
+
+impl Lint<'_> {
+    fn add(&mut self, level: Level, place: Place, rule: &str, text: String) {
+        self.findings.push(Finding { level, place, rule: rule.to_owned(), text });
+    }
+
+    fn proxies(&mut self) {
+        if self.file.trusted.iter().any(|network| network.is_everything()) {
+            let place = self.file.trusted_place.unwrap_or_default();
+            let text = "trusted-proxies has every address, so anybody can choose an address in X-Forwarded-For: name the proxies";
+            self.add(Level::Warning, place, "", text.to_owned());
+        }
+    }
+
+    fn limits(&mut self, rule: &Rule) {
+        let of_route = |route: &Rule| (route.cost, format!("route {}", route.name));
+        // The costs that requests of this rule may have.
+        let mut costs = vec![(rule.cost, "a request".to_owned())];
+        if rule.role == Role::Group {
+            costs.extend(self.routes_of(rule).map(of_route).filter(|(cost, _)| cost.is_some()));
+        }
+        for (n, limit) in rule.limits.iter().enumerate() {
+            let policy = &limit.policy;
+            let worst = worst_case(policy);
+            if worst > policy.limit && !policy.kind.is_forever() {
+                let period = period(policy);
+                let more = if policy.borrow { ", and the largest request besides" } else { "" };
+                let strict = strict(policy);
+                let text = format!(
+                    "\"{policy}\" admits {worst} in some {period}{more}; \"{strict}\" never more than {}",
+                    policy.limit
+                );
+                self.add(Level::Note, limit.place, &rule.name, text);
+            }
+            for (cost, whose) in &costs {
+                if cost.unwrap_or(1) > most_at_once(policy) {
+                    let text = format!(
+                        "{whose} costs {}, and \"{policy}\" never has more than {}",
+                        cost.unwrap_or(1),
+                        most_at_once(policy)
+                    );
+                    self.add(Level::Warning, limit.place, &rule.name, text);
+                }
+            }
+            if let Some((other, stricter)) = self.stricter(rule, n) {
+                let text = format!(
+                    "\"{policy}\" never refuses: \"{}\" of {} in line {} refuses before",
+                    stricter.policy, other.name, stricter.place.line
+                );
+                self.add(Level::Warning, limit.place, &rule.name, text);
+            }
+        }
+    }
+
+    /// The routes that share requests with a group.
+    fn routes_of<'a>(&'a self, group: &'a Rule) -> impl Iterator<Item = &'a Rule> {
+        let rules = &self.file.rules;
+        self.routes
+            .iter()
+            .map(|&n| &rules[n])
+            .filter(move |route| route.overlaps(group) && !route.replaces.iter().any(|&n| rules[n].name == group.name))
+    }
+
+    /// A limit that has refused whenever limit `n` of the rule would.
+    fn stricter<'a>(&'a self, rule: &'a Rule, n: usize) -> Option<(&'a Rule, &'a Limit)> {
+        if matches!(rule.role, Role::Shadow(_)) || rule.keys.iter().any(|(_, own)| !own.is_empty()) {
+            return None;
+        }
+        let always = |other: &&Rule| {
+            if std::ptr::eq(*other, rule) {
+                return true;
+            }
+            let replaced = self.file.rules.iter().any(|route| {
+                route.overlaps(rule) && route.replaces.iter().any(|&n| self.file.rules[n].name == other.name)
+            });
+            let counts_all = other.exempt.is_empty() && other.exempt_networks.is_empty() && other.keys.is_empty();
+            other.role == Role::Group
+                && other.covers(rule)
+                && other.key == rule.key
+                && counts_all
+                && !replaced
+                && other.cost == rule.cost
+        };
+        let own = &rule.limits.get(n)?.policy;
+        self.file.rules.iter().filter(always).find_map(|other| {
+            let stricter = other.limits.iter().enumerate().find(|(m, limit)| {
+                let is_other = !std::ptr::eq(other, rule) || *m != n;
+                // Of two equal limits of different rules only the later one is told.
+                is_other
+                    && is_stricter(&limit.policy, own)
+                    && (limit.policy != *own || limit.place < rule.limits[n].place)
+            });
+            stricter.map(|(_, limit)| (other, limit))
+        })
+    }
+
+    fn key(&mut self, rule: &Rule) {
+        if rule.limits.is_empty() || matches!(rule.role, Role::Shadow(_)) {
+            return;
+        }
+        let forged = rule.key.sources().find_map(|source| match source {
+            Source::Header(name) if ADDRESS_HEADERS.contains(&name.as_str()) => Some(name.clone()),
+            _ => None,
+        });
+        if let Some(name) = forged {
+            let text = format!(
+                "anybody can choose the key: every client can send the header {name}; key = \"address\" with trusted-proxies reads X-Forwarded-For from the right"
+            );
+            return self.add(Level::Warning, rule.place, &rule.name, text);
+        }
+        let is_bounded = |other: &Rule| {
+            other.role == Role::Group
+                && !other.limits.is_empty()
+                && !other.key.is_chosen_by_client()
+                && other.covers(rule)
+        };
+        if rule.key.is_chosen_by_client() && !self.file.rules.iter().any(is_bounded) {
+            let text = format!(
+                "a client that sends another key ({}) with each request is not limited, unless the server refuses unknown keys before; a group with key = \"address\" for the same paths limits it",
+                rule.key
+            );
+            self.add(Level::Note, rule.place, &rule.name, text);
+        }
+        let by_address = rule.key.sources().any(|source| matches!(source, Source::Address(..)));
+        if by_address && self.file.trusted.is_empty() && self.first_by_address(rule) {
+            let text = "without trusted-proxies the address is that of the connection: behind a proxy all clients share its limit";
+            self.add(Level::Note, rule.place, &rule.name, text.to_owned());
+        }
+    }
+
+    /// One note about addresses is enough.
+    fn first_by_address(&self, rule: &Rule) -> bool {
+        let mut rules =
+            self.file.rules.iter().filter(|rule| !rule.limits.is_empty() && !matches!(rule.role, Role::Shadow(_)));
+        rules
+            .find(|rule| rule.key.sources().any(|source| matches!(source, Source::Address(..))))
+            .is_some_and(|first| first.name == rule.name)
+    }
+
+    /// Routes that are never the nearest.
+    fn reach(&mut self, rule: &Rule) {
+        if rule.role != Role::Route {
+            return;
+        }
+        let rules = &self.file.rules;
+        let nearer: Vec<&Rule> =
+            self.routes.iter().map(|&n| &rules[n]).take_while(|route| route.name != rule.name).collect();
+        let covers_for = |method: Option<&str>| {
+            nearer.iter().find(|route| {
+                route.path.covers(&rule.path)
+                    && method.map_or(route.methods.is_empty(), |method| route.has_method(method.as_bytes()))
+            })
+        };
+        let covering: Option<Vec<&&Rule>> = match &rule.methods[..] {
+            [] => covers_for(None).map(|route| vec![route]),
+            methods => methods.iter().map(|method| covers_for(Some(method))).collect(),
+        };
+        if let Some(first) = covering.as_ref().and_then(|all| all.first()) {
+            let text = format!(
+                "no request reaches it: route {} in line {} is nearer for all of them",
+                first.name, first.place.line
+            );
+            self.add(Level::Warning, rule.place, &rule.name, text);
+        }
+    }
+
+    /// Groups that are replaced where they do not count anyway, and groups that are replaced everywhere.
+    fn replaces(&mut self, rule: &Rule) {
+        let rules = &self.file.rules;
+        let mut found = Vec::new();
+        for &group in &rule.replaces {
+            if !rules[group].overlaps(rule) {
+                found.push((
+                    rule.place,
+                    rule.name.clone(),
+                    format!("it replaces {}, which is for other requests", rules[group].name),
+                ));
+            }
+        }
+        if rule.role == Role::Group {
+            let replaces = |route: &Rule| route.replaces.iter().any(|&n| rules[n].name == rule.name);
+            let routes: Vec<&Rule> =
+                self.routes.iter().map(|&n| &rules[n]).filter(|route| route.overlaps(rule)).collect();
+            let end = routes.iter().position(|route| route.covers(rule));
+            if end.is_some_and(|end| routes[..=end].iter().all(|route| replaces(route))) {
+                let text = "no request reaches it: routes replace it for all of them".to_owned();
+                found.push((rule.place, rule.name.clone(), text));
+            }
+        }
+        for (place, name, text) in found {
+            self.add(Level::Warning, place, &name, text);
+        }
+    }
+}
+
+/// Whether a bucket is empty whenever the other is: two plain token buckets.
+fn is_stricter(one: &Policy, other: &Policy) -> bool {
+    let is_plain = |policy: &Policy| {
+        policy.kind == Kind::Gcra
+            && policy.second.is_none()
+            && policy.ban == 0
+            && !policy.borrow
+            && policy.init == policy.burst
+            && policy.limit > 0
+    };
+    is_plain(one)
+        && is_plain(other)
+        && one.burst <= other.burst
+        && u128::from(one.limit) * u128::from(other.period) <= u128::from(other.limit) * u128::from(one.period)
+}
+
+/// The greatest cost that the policy can pay.
+fn most_at_once(policy: &Policy) -> u64 {
+    match policy.kind {
+        _ if policy.borrow || policy.kind.lends() => u64::MAX,
+        Kind::Gcra => policy.second.map_or(policy.burst, |second| second.burst.min(policy.burst)),
+        Kind::Interval => policy.burst,
+        _ => policy.limit,
+    }
+}
+
+/// The policy's period in words: `minute`, `10 min`.
+fn period(policy: &Policy) -> String {
+    let text = Policy::new(1, policy.period).to_string();
+    match text.strip_prefix("1/").unwrap_or(&text) {
+        "s" => "second".to_owned(),
+        "min" => "minute".to_owned(),
+        "h" => "hour".to_owned(),
+        other => other.split(' ').next().unwrap_or(other).to_owned(),
+    }
+}

@@ -1,0 +1,63 @@
+//! The most that a policy admits of one key in some window of one period.
+
+use tollbar::policy::Anchor;
+use tollbar::{Kind, Mode, Policy};
+
+/// The most permits of one key that `policy` admits in some half-open window `[t, t + period)`, by requests of cost 1 at the worst times. The
+/// window is that of the policy; of a list, that of its first policy. With `borrow` the largest request comes on top.
+///
+/// ```
+/// use tollbar_rules::worst_case;
+///
+/// assert_eq!(worst_case(&"120/min".parse()?), 239); // 120 at once, and one each half second after that
+/// assert_eq!(worst_case(&"120/min algo sliding-window mode strict".parse()?), 120);
+/// # Ok::<(), tollbar::SyntaxError>(())
+/// ```
+pub fn worst_case(policy: &Policy) -> u64 {
+    let (limit, period) = (policy.limit, policy.period);
+    if limit == 0 {
+        return 0;
+    }
+    // What comes back after the window's first instant and within the window.
+    let refill = |limit: u64, of: u64| {
+        u64::try_from(u128::from(limit) * u128::from(period - 1) / u128::from(of)).unwrap_or(u64::MAX)
+    };
+    match policy.kind {
+        Kind::Gcra => {
+            let most = policy.burst.saturating_add(refill(limit, period));
+            let second = policy.second.map(|second| second.burst.saturating_add(refill(second.limit, second.period)));
+            most.min(second.unwrap_or(u64::MAX))
+        }
+        // The whole bucket before a tick, and what the tick brings.
+        Kind::Interval if policy.anchor == Anchor::First => {
+            (policy.burst - 1).saturating_add(limit.min(policy.burst)).max(policy.burst)
+        }
+        Kind::Interval => policy.burst.saturating_add(limit.min(policy.burst)),
+        // A whole window before its end, and the whole next one. The first request of an idle key begins its window, so one permit goes
+        // earlier.
+        Kind::FixedWindow if policy.anchor == Anchor::First => limit.saturating_mul(2) - 1,
+        Kind::FixedWindow => limit.saturating_mul(2),
+        Kind::WeightedWindow => weighted(limit, period),
+        Kind::SlidingWindow => match policy.mode {
+            Mode::Strict => limit,
+            Mode::N => limit.saturating_mul(2),
+            Mode::Interpolated => weighted(limit, period / u64::from(policy.segments)),
+        },
+        Kind::SlidingLog | Kind::Quota => limit,
+        Kind::Pacer => policy.slack.saturating_add(1).saturating_add(refill(limit, period)),
+        Kind::WarmUp => refill(limit, period).saturating_add(1),
+    }
+}
+
+/// The whole limit in the last nanosecond of a part of the window, and at the end of the window what that part counts no more. The window ends
+/// one nanosecond before a period has passed, so two nanoseconds of the part still count.
+fn weighted(limit: u64, part: u64) -> u64 {
+    let counted = (u128::from(limit) * 2).div_ceil(u128::from(part)).min(u128::from(limit));
+    limit.saturating_mul(2) - u64::try_from(counted).unwrap_or(limit)
+}
+
+/// The policy's own limit in a window that never admits more, as a suggestion: the same limit and period by `sliding-window mode strict`.
+pub fn strict(policy: &Policy) -> String {
+    let text = Policy::new(policy.limit, policy.period).to_string();
+    format!("{text} algo sliding-window mode strict")
+}
