@@ -30,7 +30,7 @@ pub fn resident() -> Resident {
 /// Makes a value. Returns it with the resident memory that making it added.
 pub fn weighed<T>(make: impl FnOnce() -> T) -> (T, Resident) {
     let settled = || {
-        // malloc may keep freed memory. Reused, it would hide the new value's; returned, it would be subtracted from it.
+        // malloc may keep freed memory. If the new value reuses it, the measurement is too low; so it is if malloc returns it to the system meanwhile.
         // SAFETY: a call of libc without conditions.
         unsafe { libc::malloc_trim(0) };
         resident()

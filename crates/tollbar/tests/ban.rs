@@ -310,7 +310,7 @@ fn a_ban_ends_on_time_after_a_change() {
                 table.check_at(PolicyId::FIRST, b"a", START, 1);
                 limiter.check(1);
             }
-            // The ban of a minute ends with the first permit, after an hour.
+            // A wait is the ban, or an hour under `1/h` with its ban of a minute, because the next permit comes only after an hour.
             let lasts = table.check_at(PolicyId::FIRST, b"a", START, 1).retry_after;
             assert_eq!(lasts, policy(old).ban.max(HOUR));
             table.set_policy_keeping(PolicyId::FIRST, &policy(new), keep).expect("a change");

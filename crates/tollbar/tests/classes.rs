@@ -34,7 +34,7 @@ fn summary(decision: Decision) -> (Verdict, Reason, u64) {
     (decision.verdict, decision.reason, decision.remaining)
 }
 
-/// FEATURES M5: 100/s, standard requests may use 80: they stop exactly at 20 left.
+/// Of 100 permits the class `standard` may use 80: its requests are refused from the moment at which 20 permits are left.
 #[test]
 fn m5_a_class_stops_exactly_at_its_reserve() {
     for text in [
@@ -176,7 +176,7 @@ fn credit_of_a_hot_key_respects_the_reserve() {
     for reserve in [1, 20, 150, 500, 999] {
         let text = format!("1000/h reserve low {reserve} high 0");
         let (memory, descriptor) = Table::sealed(&Options::new(100), &[policy(&text)]).unwrap();
-        // Each view has its own credit, so one thread plays four.
+        // Each view has its own credit, so four views in one thread stand for four threads.
         let views: Vec<Table> =
             (0..4).map(|_| Table::open_descriptor(descriptor).unwrap().with_hot_keys(16).unwrap()).collect();
         let (mut admitted, mut low, mut by_credit) = (0, 0, 0);

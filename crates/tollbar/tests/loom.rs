@@ -293,13 +293,13 @@ fn cell_gives_back_what_time_has_not() {
     gives_back("cell give back", "1/10ns burst 2", false);
 }
 
-/// The second bucket is the one of the test above. The first has a permit more.
+/// The second policy of the list is that of `cell_gives_back_what_time_has_not`. The first has a burst of one permit more.
 #[test]
 fn a_list_gives_back_what_time_has_not() {
     gives_back("list give back", "1/10ns burst 3; 1/10ns burst 2", false);
 }
 
-/// As above.
+/// The same list, with a clock that is read before the word: the model finds the fault.
 #[test]
 #[should_panic(expected = "were taken at one instant")]
 fn a_list_gives_back_too_much_by_an_older_time() {

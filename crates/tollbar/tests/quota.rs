@@ -114,7 +114,7 @@ fn a_quota_goes_on_after_a_stop() {
     }
 }
 
-/// The same with an override that stops a key.
+/// An override of `0/s` stops a key. When it is cleared, the quota goes on with the same count.
 #[test]
 fn a_quota_goes_on_after_an_override_of_0() {
     let table = table("100/forever", OnFull::EvictNearest);

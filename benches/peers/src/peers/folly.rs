@@ -37,7 +37,7 @@ impl Bucket {
 
     fn of(says: Says) -> Bucket {
         match says {
-            // A rate whose steps a double still resolves after a long uptime.
+            // folly's times are doubles. After a long uptime a double still resolves the time of one permit at this rate.
             Says::Yes => Bucket::new(1e8, 1e12),
             Says::No => Bucket::new(1.0 / 86_400.0, 1.0),
         }
