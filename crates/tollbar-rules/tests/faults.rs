@@ -75,7 +75,7 @@ fn each_fault_has_a_place_and_says_what_is_expected() {
 }
 
 #[test]
-fn all_faults_are_told_in_one_run() {
+fn one_run_reports_all_faults() {
     let text = "version = 2\nfoo = 1\n[group.a]\nlimit = '5/y'\nstatus = 1\n[route.b]\npath = 'x'\n";
     let lines: Vec<usize> =
         read(text, Format::Toml).err().unwrap_or_default().iter().map(|problem| problem.place.line).collect();
@@ -110,8 +110,8 @@ fn faults_of_yaml_have_places_too() {
 #[test]
 fn limits_of_one_request_are_counted_as_far_as_rules_overlap() {
     let group = |n: usize, path: &str| format!("[group.g{n}]\npath = '{path}'\nlimit = ['1/s', '2/min']\n");
-    let apart: String = (0..20).map(|n| group(n, &format!("/p{n}/**"))).collect();
-    assert_eq!(problems(&format!("version = 1\n{apart}"), Format::Toml), [""; 0]);
+    let separate: String = (0..20).map(|n| group(n, &format!("/p{n}/**"))).collect();
+    assert_eq!(problems(&format!("version = 1\n{separate}"), Format::Toml), [""; 0]);
     let together: String = (0..9).map(|n| group(n, "/**")).collect();
     let found = problems(&format!("version = 1\n{together}"), Format::Toml);
     assert!(found.len() == 9 && found[0].contains("18 limits"), "{found:#?}");

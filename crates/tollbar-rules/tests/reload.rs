@@ -97,7 +97,7 @@ fn reloads_under_load_are_never_torn_and_lose_no_state() {
 }
 
 #[test]
-fn what_a_reload_changed_is_told_and_kept() {
+fn a_reload_reports_and_keeps_its_changes() {
     let rules = rules("version = 1\n[group.a]\nlimit = '5/h'\n[group.b]\nlimit = '9/h algo sliding-log'\n[group.c]\npath='/c'\nlimit = '1/h'");
     assert_eq!(admitted(&rules, 3, 0, &get("/", "1.1.1.1")), 3);
     let reloaded = rules
