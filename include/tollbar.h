@@ -1466,7 +1466,7 @@ int32_t tollbar_table_wait(const tollbar_table *table,
  * that got more back.
  *
  * If the policy has become a slower one since the reservation, the call may return permits that the former policy has refilled. The limiter may
- * then admit so many permits more than the slower policy's bound, and never more than the bounds of both policies together. */
+ * then admit that many permits more than the slower policy's bound, and never more than the bounds of both policies together. */
 int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
                                const tollbar_reservation *reservation,
                                uint64_t *back);

@@ -161,7 +161,7 @@ pub unsafe extern "C" fn tollbar_table_wait(
 /// that got more back.
 ///
 /// If the policy has become a slower one since the reservation, the call may return permits that the former policy has refilled. The limiter may
-/// then admit so many permits more than the slower policy's bound, and never more than the bounds of both policies together.
+/// then admit that many permits more than the slower policy's bound, and never more than the bounds of both policies together.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -355,7 +355,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// policy that took more.
     ///
     /// If the policy has become a slower one since the charge, the call may return permits that the former policy has refilled. The limiter may
-    /// then admit so many permits more than the slower policy's bound, and never more than the bounds of both policies together.
+    /// then admit that many permits more than the slower policy's bound, and never more than the bounds of both policies together.
     ///
     /// ```
     /// use tollbar::algorithm::Charge;

@@ -23,7 +23,7 @@ impl Table {
     /// Once a thread has had credit under a policy ([`Options::hot_keys`](crate::table::Options)), that policy gives nothing back. A key that is not in
     /// the table gets nothing back. If a key is reset or evicted between the charge and this call, the call may lower a debt that the key has made
     /// since. If the key has come under a policy that refills more slowly since the charge, the call may return permits that the former policy has
-    /// refilled. It is then admitted so many permits more than the slower policy's bound, and never more than the bounds of both policies together. A
+    /// refilled. It is then admitted that many permits more than the slower policy's bound, and never more than the bounds of both policies together. A
     /// receipt ([`Table::take`]) has its policy and returns none then.
     ///
     /// A key that got permits back may keep its slot for up to one more refill of the burst.
