@@ -120,15 +120,16 @@ extern "C" {
  *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
  *
  *     10 per 2 minutes        10/s; 1000/day        500/forever        100/s reserve low 20 high 0
+ *     100/min curve ln        100/min curve 0:0 50%:80% 100%:100%        100/s burst 200 refill 0:50% 50%:100%
  *
  * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minutes` mean the same, and so does `per`
  * for the `/`. `forever` makes a quota, which refills no permit. Without `algo` the algorithm is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
- * sliding-window, sliding-log, pacer, warm-up, quota.
+ * sliding-window, sliding-log, pacer, warm-up, quota, curve, level-refill.
  *
  * Options, in any order, each with the algorithms that have it:
  *
- *     burst N                      gcra, interval, pacer, warm-up; LIMIT if not given
+ *     burst N                      gcra, interval, pacer, warm-up, level-refill; LIMIT if not given
  *     algo NAME                    all; gcra if not given
  *     init N                       gcra; permits of a fresh state; the burst if not given, 0 with borrow
  *     borrow                       gcra; a bucket without debt lets any cost pass; later requests wait until that cost is refilled
@@ -140,6 +141,8 @@ extern "C" {
  *     cold N                       warm-up; 3 if not given
  *     ban TIME                     gcra; a key that is refused too often is denied everything for that time; not with init or borrow
  *     after N                      gcra; with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full
+ *     curve SHAPE                  curve; `linear`, `ln`, `log2`, `front` or `step`, or knots TIME:SHARE such as 0:0 50%:80% 100%:100%; makes the policy one of curve
+ *     refill BANDS                 level-refill; 1 to 4 bands LEVEL:RATE such as 0:50% 50%:100%; makes the policy one of level-refill
  *     count rejected               fixed-window, sliding-log; refused requests count too
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
  *     reserve CLASS N ...          gcra, interval, fixed-window, weighted-window, quota; permits that a class of requests leaves to others, up to four classes; not with borrow
@@ -151,6 +154,11 @@ extern "C" {
  * that one of its policies would refuse. A bucket that has been full counts from the end of the running step, so a permit may come back up to a
  * step later than under the policy alone. A word with too few bits for steps of half a permit's time, as for "100/s; 1000000/day", makes the list
  * an error, TOLLBAR_E_LIST. Then make a limiter or a table's policy of each of the two, and use tollbar_take_many.
+ *
+ * A curve says how early in each slice of one period its permits come, and exactly `limit` come in a slice. Slices are aligned to time 0. `ln`
+ * and `log2` follow ln(1 + (e - 1)t) and log2(1 + t), `front` gives half at the beginning and the rest evenly, `step` a quarter at the beginning
+ * of each quarter. Up to 16 knots make another curve: TIME:SHARE in whole percents of the slice and of the limit. Permits of level-refill come
+ * back at a rate that depends on the level: up to 4 bands LEVEL:RATE, in whole percents of the burst and of the policy's rate.
  *
  * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
  * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
@@ -169,6 +177,8 @@ extern "C" {
  *     pacer                        slack + limit + 1, if every cost is 1
  *     warm-up                      limit + 1, if every cost is 1
  *     quota                        limit, and no more until a reset
+ *     curve                        2 * limit; exactly limit in a slice
+ *     level-refill                 burst + limit
  */
 
 /* A buffer of this size takes any policy's text. */
@@ -192,6 +202,10 @@ extern "C" {
 #define TOLLBAR_ALGORITHM_WARM_UP 7u
 /* A lifetime quota: LIMIT/forever, which no time refills. One word. */
 #define TOLLBAR_ALGORITHM_QUOTA 8u
+/* Permits come along a curve within each slice of one period. One word. */
+#define TOLLBAR_ALGORITHM_CURVE 9u
+/* A token bucket whose refill depends on how empty it is. One word. */
+#define TOLLBAR_ALGORITHM_LEVEL_REFILL 10u
 /* The algorithms that lend without TOLLBAR_POLICY_BORROW (pacer, warm-up), each as the bit
  * 1u << TOLLBAR_ALGORITHM_NAME: a request may cost more permits than are left, and later
  * requests wait until that debt is paid. */
@@ -305,6 +319,10 @@ typedef struct tollbar_policy_spec {
     uint64_t second_burst;
     /* gcra without borrow, interval, fixed window, weighted window, quota: the classes of requests, the used ones first. */
     tollbar_class classes[4];
+    /* curve: up to 16 knots of two bytes, {time in the period, share of `limit`} in whole percents, without {0, 0}, where each curve begins;
+     * none is a straight line. level-refill: up to 4 bands of two bytes, {level in percents of `burst`, rate in percents of the
+     * policy's}; none is one rate at all levels. Unused bytes are 0. tollbar_policy_spec_parse knows the curves' names. */
+    uint8_t knots[32];
 } tollbar_policy_spec;
 
 /* Why a policy's text was refused. */
@@ -381,7 +399,8 @@ int32_t tollbar_policy_init_in(void *memory,
 /* A spec to start from: gcra, all options unset; set limit, period_ns and burst. */
 #define TOLLBAR_POLICY_SPEC_INIT                                                                     \
     { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-      { { "", 0 }, { "", 0 }, { "", 0 }, { "", 0 } } }
+      { { "", 0 }, { "", 0 }, { "", 0 }, { "", 0 } }, \
+      { 0 } }
 
 /* An error report to start from. */
 #define TOLLBAR_POLICY_ERROR_INIT { (uint32_t)sizeof(tollbar_policy_error), 0, 0, NULL }
@@ -2886,6 +2905,10 @@ const char *tollbar_version_string(void);
 
 /* The policy has no class of that name or number. */
 #define TOLLBAR_E_NO_SUCH_CLASS (-34)
+
+/* Knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill that are more than 4, whose levels do not
+ * rise from 0, or whose rates are not 1 % to 100 %. */
+#define TOLLBAR_E_KNOTS (-35)
 
 /* Out of memory. */
 #define TOLLBAR_E_NO_MEMORY (-40)

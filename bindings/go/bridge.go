@@ -164,10 +164,17 @@ func (p *Policy) spec() C.tollbar_policy_spec {
 	spec.second_limit, spec.second_period_ns = C.uint64_t(p.SecondLimit), whole(p.SecondPeriod)
 	spec.second_burst = C.uint64_t(p.SecondBurst)
 	setClasses(&spec, &p.Classes)
+	for i, knot := range p.Knots {
+		spec.knots[2*i], spec.knots[2*i+1] = C.uint8_t(knot[0]), C.uint8_t(knot[1])
+	}
 	return spec
 }
 
 func policyOf(spec *C.tollbar_policy_spec) Policy {
+	var knots Knots
+	for i := range knots {
+		knots[i] = Knot{uint8(spec.knots[2*i]), uint8(spec.knots[2*i+1])}
+	}
 	return Policy{
 		Algorithm: Algorithm(spec.algorithm), Limit: uint64(spec.limit), Period: duration(uint64(spec.period_ns)),
 		Burst: uint64(spec.burst), Init: uint64(spec.init), HasInit: spec.flags&C.TOLLBAR_POLICY_HAS_INIT != 0,
@@ -179,6 +186,7 @@ func policyOf(spec *C.tollbar_policy_spec) Policy {
 		SecondLimit: uint64(spec.second_limit), SecondPeriod: duration(uint64(spec.second_period_ns)),
 		SecondBurst: uint64(spec.second_burst),
 		Classes:     classesOf(spec),
+		Knots:       knots,
 	}
 }
 

@@ -89,6 +89,9 @@ const (
 	ErrClasses Code = -33
 	// ErrNoSuchClass: the policy has no class of that name or number.
 	ErrNoSuchClass Code = -34
+	// ErrKnots: knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill that are
+	// more than 4, whose levels do not rise from 0, or whose rates are not 1 % to 100 %.
+	ErrKnots Code = -35
 )
 
 // Errors of memory.

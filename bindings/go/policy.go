@@ -34,6 +34,10 @@ const (
 	WarmUp Algorithm = 7
 	// Quota: a lifetime quota: LIMIT/forever, which no time refills.
 	Quota Algorithm = 8
+	// Curve: permits come along a curve within each slice of one period.
+	Curve Algorithm = 9
+	// LevelRefill: a token bucket whose refill depends on how empty it is.
+	LevelRefill Algorithm = 10
 )
 
 var algorithmNames = [...]string{
@@ -46,6 +50,8 @@ var algorithmNames = [...]string{
 	"pacer",
 	"warm-up",
 	"quota",
+	"curve",
+	"level-refill",
 }
 
 // Of each algorithm that lends the bit of its number.
@@ -115,7 +121,17 @@ type Policy struct {
 	SecondBurst  uint64
 	// Classes of requests, the used ones first. Only for GCRA without Borrow, Interval, FixedWindow, WeightedWindow and Quota.
 	Classes [ClassesMost]Class
+	// Knots of a Curve, or bands of a LevelRefill.
+	Knots Knots
 }
+
+// Knots are up to 16 pairs of whole percents. A pair of zeros ends a shorter list. For a Curve each is a time in the slice and a share of
+// Limit, without the first one of 0 and 0; no pair is a straight line. For a LevelRefill each of up to 4 is a level in percents of Burst
+// and a rate in percents of the policy's; no pair is one rate at all levels.
+type Knots [16]Knot
+
+// Knot is a pair of [Knots].
+type Knot [2]uint8
 
 // ParsePolicy reads one line:
 //

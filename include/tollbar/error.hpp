@@ -54,6 +54,7 @@ enum class errc : std::int32_t {
     quota = TOLLBAR_E_QUOTA,
     classes = TOLLBAR_E_CLASSES,
     no_such_class = TOLLBAR_E_NO_SUCH_CLASS,
+    knots = TOLLBAR_E_KNOTS,
     no_memory = TOLLBAR_E_NO_MEMORY,
     buffer_too_small = TOLLBAR_E_BUFFER_TOO_SMALL,
     policy_changes = TOLLBAR_E_POLICY_CHANGES,

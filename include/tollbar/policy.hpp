@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ enum class algorithm : std::uint32_t {
     pacer = TOLLBAR_ALGORITHM_PACER,
     warm_up = TOLLBAR_ALGORITHM_WARM_UP,
     quota = TOLLBAR_ALGORITHM_QUOTA,
+    curve = TOLLBAR_ALGORITHM_CURVE,
+    level_refill = TOLLBAR_ALGORITHM_LEVEL_REFILL,
     // [lists: end]
 };
 
@@ -45,6 +48,11 @@ enum class window_mode : std::uint32_t {
 
 /// The unit of permits. It changes the text form only.
 enum class unit : std::uint32_t { permits = TOLLBAR_UNIT_PERMITS, bytes = TOLLBAR_UNIT_BYTES };
+
+/// A knot of a curve, or a band of a level-dependent refill: two whole percents.
+struct knot {
+    std::uint8_t first, second;
+};
 
 /// A policy as plain data, from which limiters, tables and compiled policies are made. It comes from a text,
 ///
@@ -164,6 +172,15 @@ public:
             raw.second_period_ns = detail::saturated(period);
         });
     }
+    /// The algorithm `curve` with up to 16 knots, {time in the slice, share of the limit} in whole percents, without {0, 0}. An empty list is a
+    /// straight line. The named curves come from a text. Further knots are ignored.
+    [[nodiscard]] spec with_curve(std::initializer_list<knot> knots) const noexcept {
+        return with_algorithm(tollbar::algorithm::curve).with_knots(knots);
+    }
+    /// The algorithm `level_refill` with up to 4 bands, {level in percents of the burst, rate in percents of the policy's}.
+    [[nodiscard]] spec with_bands(std::initializer_list<knot> bands) const noexcept {
+        return with_algorithm(tollbar::algorithm::level_refill).with_knots(bands);
+    }
     /// Fixed window, sliding log: refused requests count too.
     [[nodiscard]] spec with_count_rejected() const noexcept {
         return with([](auto &raw) { raw.flags |= TOLLBAR_POLICY_COUNT_REJECTED; });
@@ -215,6 +232,19 @@ public:
     friend bool operator!=(const spec &a, const spec &b) noexcept { return !(a == b); }
 
 private:
+    spec with_knots(std::initializer_list<knot> knots) const noexcept {
+        return with([&](auto &raw) {
+            std::memset(raw.knots, 0, sizeof raw.knots);
+            std::size_t n = 0;
+            for (const knot &pair : knots) {
+                if (n == sizeof raw.knots)
+                    break;
+                raw.knots[n++] = pair.first;
+                raw.knots[n++] = pair.second;
+            }
+        });
+    }
+
     template <class Change> spec with(const Change &change) const noexcept {
         spec copy = *this;
         change(copy.raw_);

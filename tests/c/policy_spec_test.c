@@ -1,6 +1,8 @@
 /* Policies as structs: every reason to refuse one, and structs of other versions. */
 #include "test.h"
 
+#include <stdio.h>
+
 static tollbar_policy_spec plain(uint64_t limit, uint64_t period_ns, uint64_t burst) {
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
     spec.limit = limit;
@@ -109,7 +111,7 @@ static void what_no_word_can_hold_is_refused(void **state) {
     assert_int_equal(tollbar_policy_from_text(text, &policy, &error), TOLLBAR_E_RATE_TOO_HIGH);
     assert_null(limiter);
     assert_null(policy);
-    for (algorithm = 0; algorithm < 9; algorithm++) {
+    for (algorithm = 0; algorithm < 11; algorithm++) {
         spec = of_algorithm(algorithm);
         spec.limit = spec.burst = UINT64_MAX;
         if (algorithm != TOLLBAR_ALGORITHM_QUOTA)
@@ -126,13 +128,18 @@ static void what_no_word_can_hold_is_refused(void **state) {
 static void options_of_other_algorithms_are_refused(void **state) {
     uint32_t algorithm;
     (void)state;
-    for (algorithm = 0; algorithm < 9; algorithm++) {
+    for (algorithm = 0; algorithm < 11; algorithm++) {
         const int gcra = algorithm == TOLLBAR_ALGORITHM_GCRA;
         const int windows = algorithm >= TOLLBAR_ALGORITHM_FIXED_WINDOW && algorithm <= TOLLBAR_ALGORITHM_SLIDING_LOG;
         tollbar_policy_spec spec = of_algorithm(algorithm);
         assert_taken(&spec);
-        if (windows || algorithm == TOLLBAR_ALGORITHM_QUOTA) {
+        if (windows || algorithm == TOLLBAR_ALGORITHM_QUOTA || algorithm == TOLLBAR_ALGORITHM_CURVE) {
             spec.burst = 9;
+            assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+        }
+        if (algorithm != TOLLBAR_ALGORITHM_CURVE && algorithm != TOLLBAR_ALGORITHM_LEVEL_REFILL) {
+            spec = of_algorithm(algorithm);
+            spec.knots[1] = 100;
             assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
         }
         if (!gcra) {
@@ -193,10 +200,76 @@ static void a_quota_lasts_for_ever(void **state) {
     assert_refused(&spec, TOLLBAR_E_QUOTA);
 }
 
+/* S12 in C: the permits that have come at half a slice, and exactly the limit at its end. */
+static void curves_by_numbers_and_by_name(void **state) {
+    static const struct {
+        const char *name;
+        uint64_t half;
+        uint8_t knots[8];
+    } curves[] = {
+        {"linear", 50, {0}},
+        {"ln", 62, {0}},
+        {"log2", 58, {0}},
+        {"front", 75, {0, 50, 100, 100}},
+        {"0:0 50%:80% 100%:100%", 80, {50, 80, 100, 100}},
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof curves / sizeof *curves; i++) {
+        tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT, made = of_algorithm(TOLLBAR_ALGORITHM_CURVE);
+        tollbar_limiter *limiter = NULL;
+        uint64_t taken = 0;
+        char text[TOLLBAR_POLICY_TEXT_MAX], printed[TOLLBAR_POLICY_TEXT_MAX];
+        const int length = snprintf(text, sizeof text, "100/min curve %s", curves[i].name);
+        assert_int_equal(tollbar_policy_spec_parse(text, (size_t)length, &spec, NULL), 0);
+        assert_int_equal(spec.algorithm, TOLLBAR_ALGORITHM_CURVE);
+        assert_int_equal(tollbar_policy_spec_print(&spec, printed, sizeof printed, NULL), 0);
+        assert_string_equal(printed, text);
+        if (i == 0 || curves[i].knots[2] != 0) {
+            made.limit = made.burst = 100;
+            made.period_ns = 60 * SEC;
+            memcpy(made.knots, curves[i].knots, sizeof curves[i].knots);
+            assert_memory_equal(&made, &spec, sizeof spec);
+        }
+        assert_int_equal(tollbar_limiter_new(&spec, NULL, &limiter), 0);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, HOUR + 30 * SEC, &taken), 0);
+        assert_true(taken == curves[i].half);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, HOUR + 60 * SEC - 1, &taken), 0);
+        assert_true(taken == 100 - curves[i].half);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+/* S39 in C: the lower half of a bucket fills at half of the rate. */
+static void bands_by_numbers(void **state) {
+    tollbar_policy_spec spec = plain(100, SEC, 200);
+    tollbar_policy *policy = NULL;
+    tollbar_cell cell = {0};
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    char text[TOLLBAR_POLICY_TEXT_MAX];
+    (void)state;
+    spec.algorithm = TOLLBAR_ALGORITHM_LEVEL_REFILL;
+    spec.knots[1] = 50;
+    spec.knots[2] = 50;
+    spec.knots[3] = 100;
+    assert_int_equal(tollbar_policy_spec_print(&spec, text, sizeof text, NULL), 0);
+    assert_string_equal(text, "100/s burst 200 refill 0:50% 50%:100%");
+    assert_int_equal(tollbar_policy_new(&spec, &policy), 0);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 200, HOUR, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 150, HOUR, &decision), TOLLBAR_DENIED);
+    assert_true(decision.retry_after_ns == 2 * SEC + SEC / 2);
+    tollbar_policy_free(policy);
+    spec.knots[0] = 1;
+    assert_refused(&spec, TOLLBAR_E_KNOTS);
+    spec.knots[0] = 0;
+    spec.knots[3] = 101;
+    assert_refused(&spec, TOLLBAR_E_KNOTS);
+}
+
 static void a_limit_of_0_denies_all(void **state) {
     uint32_t algorithm;
     (void)state;
-    for (algorithm = 0; algorithm < 9; algorithm++) {
+    for (algorithm = 0; algorithm < 11; algorithm++) {
         tollbar_policy_spec spec = of_algorithm(algorithm);
         tollbar_decision decision = TOLLBAR_DECISION_INIT;
         tollbar_limiter *limiter = NULL;
@@ -217,7 +290,7 @@ static void a_limit_of_0_denies_all(void **state) {
 }
 
 static void choices_out_of_range_are_refused(void **state) {
-    static const uint32_t beyond[] = {9, 10, 255, 65536, UINT32_MAX};
+    static const uint32_t beyond[] = {11, 12, 255, 65536, UINT32_MAX};
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
     tollbar_policy_spec spec = plain(10, SEC, 10);
     tollbar_limiter *limiter = NULL;
@@ -366,7 +439,7 @@ static void compiled_policies_may_lie_in_the_callers_memory(void **state) {
 static void only_one_word_algorithms_compile_for_cells(void **state) {
     uint32_t algorithm;
     (void)state;
-    for (algorithm = 0; algorithm < 9; algorithm++) {
+    for (algorithm = 0; algorithm < 11; algorithm++) {
         tollbar_policy_spec spec = of_algorithm(algorithm);
         tollbar_policy *policy = NULL;
         const int more =
@@ -428,6 +501,8 @@ int main(void) {
         cmocka_unit_test(options_of_other_algorithms_are_refused),
         cmocka_unit_test(a_limit_of_0_denies_all),
         cmocka_unit_test(a_quota_lasts_for_ever),
+        cmocka_unit_test(curves_by_numbers_and_by_name),
+        cmocka_unit_test(bands_by_numbers),
         cmocka_unit_test(choices_out_of_range_are_refused),
         cmocka_unit_test(c6_what_is_not_known_is_refused),
         cmocka_unit_test(c6_a_newer_struct_is_read_if_its_tail_is_zero),

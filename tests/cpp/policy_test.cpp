@@ -48,6 +48,16 @@ TEST(a_quota_is_forever) {
     CHECK(tollbar::limiter(quota).check(501).never());
 }
 
+TEST(curves_and_bands_are_made_of_numbers) {
+    using namespace std::chrono_literals;
+    const auto curve = tollbar::spec(100, 60s).with_curve({{50, 80}, {100, 100}});
+    CHECK(curve.text() == "100/min curve 0:0 50%:80% 100%:100%" && curve == tollbar::spec(curve.text()));
+    CHECK(tollbar::spec(100, 60s).with_curve({}).text() == "100/min curve linear");
+    const auto bucket = tollbar::spec(100, 1s).with_burst(200).with_bands({{0, 50}, {50, 100}});
+    CHECK(bucket.text() == "100/s burst 200 refill 0:50% 50%:100%" && bucket == tollbar::spec(bucket.text()));
+    CHECK(bucket.with_bands({{1, 50}}).try_validate().why().code == errc::knots);
+}
+
 TEST(a_version_and_an_abi) {
     CHECK(tollbar::version() == TOLLBAR_VERSION_STRING);
     CHECK(tollbar::version_number() == TOLLBAR_VERSION);

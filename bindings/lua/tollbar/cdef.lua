@@ -15,6 +15,8 @@ enum {
     TOLLBAR_ALGORITHM_PACER = 6,
     TOLLBAR_ALGORITHM_WARM_UP = 7,
     TOLLBAR_ALGORITHM_QUOTA = 8,
+    TOLLBAR_ALGORITHM_CURVE = 9,
+    TOLLBAR_ALGORITHM_LEVEL_REFILL = 10,
     TOLLBAR_ALGORITHMS_LENDING = 192,
     TOLLBAR_ANCHOR_EPOCH = 0,
     TOLLBAR_ANCHOR_FIRST = 1,
@@ -111,6 +113,7 @@ enum {
     TOLLBAR_E_QUOTA = (-32),
     TOLLBAR_E_CLASSES = (-33),
     TOLLBAR_E_NO_SUCH_CLASS = (-34),
+    TOLLBAR_E_KNOTS = (-35),
     TOLLBAR_E_NO_MEMORY = (-40),
     TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
     TOLLBAR_E_POLICY_CHANGES = (-42),
@@ -187,6 +190,7 @@ typedef struct tollbar_policy_spec {
     uint64_t second_period_ns;
     uint64_t second_burst;
     tollbar_class classes[4];
+    uint8_t knots[32];
 } tollbar_policy_spec;
 typedef struct tollbar_policy_error {
     uint32_t struct_size;

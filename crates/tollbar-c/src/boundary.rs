@@ -3,7 +3,7 @@
 use super::status::*;
 use core::ffi::c_char;
 use core::mem::{align_of, size_of, MaybeUninit};
-use tollbar::policy::{Fault, PolicyError};
+use tollbar::policy::{Fault, Keep, PolicyError};
 
 /// Runs a call so that nothing unwinds into C.
 #[inline(always)]
@@ -298,6 +298,7 @@ pub fn policy_code(error: PolicyError) -> i32 {
         PolicyError::Quota => TOLLBAR_E_QUOTA,
         PolicyError::Classes => TOLLBAR_E_CLASSES,
         PolicyError::NoSuchClass => TOLLBAR_E_NO_SUCH_CLASS,
+        PolicyError::Knots => TOLLBAR_E_KNOTS,
         PolicyError::NoMemory => TOLLBAR_E_NO_MEMORY,
         PolicyError::Changes => TOLLBAR_E_POLICY_CHANGES,
     }
@@ -324,4 +325,14 @@ pub fn fault_code(fault: Fault) -> i32 {
         Fault::Duplicate => TOLLBAR_E_DUPLICATE_OPTION,
         Fault::Policy(why) => policy_code(why),
     }
+}
+
+/// What a TOLLBAR_KEEP_ number says.
+pub fn keep_of(keep: u32) -> Result<Keep, i32> {
+    [Keep::Count, Keep::Time, Keep::Reset].into_iter().find(|&k| k as u32 == keep).ok_or(TOLLBAR_E_OUT_OF_RANGE)
+}
+
+/// The value with that number.
+pub fn choose<T: Copy>(number: u32, of: &[T]) -> Result<T, i32> {
+    of.get(number as usize).copied().ok_or(TOLLBAR_E_OUT_OF_RANGE)
 }

@@ -4,7 +4,7 @@ use super::boundary::*;
 use super::check::answer;
 use super::decision::tollbar_decision;
 use super::limiter::tollbar_limiter;
-use super::policy::{describe, keep_of, policy, tollbar_policy_spec};
+use super::policy::{describe, policy, tollbar_policy_spec};
 use super::status::*;
 use core::mem::size_of;
 use tollbar::clock::{Clock, Utc};

@@ -1,7 +1,7 @@
 //! Keys with a policy of their own.
 
 use super::boundary::*;
-use super::policy::{describe, keep_of, policy as policy_of, tollbar_policy_spec};
+use super::policy::{describe, policy as policy_of, tollbar_policy_spec};
 use super::status::*;
 use super::table::{table_code, tollbar_table};
 use core::ffi::c_void;

@@ -8,7 +8,7 @@ use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::clock::Tsc;
 use tollbar::limiter::State;
 use tollbar::policy::{
-    text, Anchor, Classes, Keep, Kind, Mode, Policy, PolicyError, Rate, Unit, CLASSES_MOST, CLASS_NAME_MOST,
+    text, Anchor, Classes, Kind, Knots, Mode, Policy, PolicyError, Rate, Unit, CLASSES_MOST, CLASS_NAME_MOST,
 };
 use tollbar::units::NEVER;
 
@@ -112,6 +112,10 @@ pub struct tollbar_policy_spec {
     pub second_burst: u64,
     /// gcra without borrow, interval, fixed window, weighted window, quota: the classes of requests, the used ones first.
     pub classes: [tollbar_class; 4],
+    /// curve: up to 16 knots of two bytes, {time in the period, share of `limit`} in whole percents, without {0, 0}, where each curve begins;
+    /// none is a straight line. level-refill: up to 4 bands of two bytes, {level in percents of `burst`, rate in percents of the
+    /// policy's}; none is one rate at all levels. Unused bytes are 0. tollbar_policy_spec_parse knows the curves' names.
+    pub knots: [u8; 32],
 }
 
 /// Why a policy's text was refused.
@@ -135,8 +139,8 @@ pub struct tollbar_policy {
 
 // SAFETY: repr(C), u32 first, u32, u64 and byte fields without holes (8-byte fields at multiples of 8).
 unsafe impl Growable for tollbar_policy_spec {
-    // A shorter struct would lose a ban, a second bucket or classes when a policy is written to it.
-    const FIRST_SIZE: usize = 216;
+    // A shorter struct would lose a ban, a second bucket, classes or knots when a policy is written to it.
+    const FIRST_SIZE: usize = 248;
 }
 // SAFETY: repr(C), u32 first, without holes; null is a value of the pointer.
 unsafe impl Growable for tollbar_policy_error {
@@ -145,7 +149,7 @@ unsafe impl Growable for tollbar_policy_error {
 
 const _: () =
     assert!(TOLLBAR_CLASSES_MOST as usize == CLASSES_MOST && TOLLBAR_CLASS_NAME_SIZE as usize == CLASS_NAME_MOST + 1);
-const _: () = assert!(size_of::<tollbar_policy_spec>() == 216);
+const _: () = assert!(size_of::<tollbar_policy_spec>() == 248);
 
 /// Reads one line of text such as "100/s burst 20" into `out`.
 ///
@@ -339,11 +343,6 @@ pub unsafe extern "C" fn tollbar_policy_init_in(
     })
 }
 
-/// What a TOLLBAR_KEEP_ number says.
-pub(super) fn keep_of(keep: u32) -> Result<Keep, i32> {
-    [Keep::Count, Keep::Time, Keep::Reset].into_iter().find(|&k| k as u32 == keep).ok_or(TOLLBAR_E_OUT_OF_RANGE)
-}
-
 /// The policy that a struct from C describes.
 ///
 /// # Safety
@@ -383,6 +382,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
         unit: choose(spec.unit, &[Unit::Permits, Unit::Bytes])?,
         classes: Classes::of_raw(&classes).map_err(policy_code)?,
         second: (second != Rate { limit: 0, period: 0, burst: 0 }).then_some(second),
+        knots: Knots::from_bytes(&spec.knots),
     };
     policy.validate().map_err(policy_code)?;
     Ok(policy)
@@ -421,6 +421,7 @@ pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
             .classes
             .to_raw()
             .map(|(name, reserve)| tollbar_class { name: name.map(|byte| byte as c_char), reserve }),
+        knots: policy.knots.to_bytes(),
     }
 }
 
@@ -472,8 +473,4 @@ fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
     // The clock's first reading opens a file. It happens here, so that the first tollbar_cell_check opens none.
     Tsc.is_counter();
     Ok(tollbar_policy { rule: Rule::new(policy).map_err(policy_code)? })
-}
-
-fn choose<T: Copy>(number: u32, of: &[T]) -> Result<T, i32> {
-    of.get(number as usize).copied().ok_or(TOLLBAR_E_OUT_OF_RANGE)
 }

@@ -77,6 +77,9 @@ pub const TOLLBAR_E_QUOTA: i32 = -32;
 pub const TOLLBAR_E_CLASSES: i32 = -33;
 /// The policy has no class of that name or number.
 pub const TOLLBAR_E_NO_SUCH_CLASS: i32 = -34;
+/// Knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill that are more than 4, whose levels do not
+/// rise from 0, or whose rates are not 1 % to 100 %.
+pub const TOLLBAR_E_KNOTS: i32 = -35;
 
 // Errors of memory.
 
@@ -259,6 +262,10 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             c"a policy without borrow and credit has up to four classes, each with its own name and a reserve below the burst",
         ),
         TOLLBAR_E_NO_SUCH_CLASS => (c"TOLLBAR_E_NO_SUCH_CLASS", c"the policy has no class of that name"),
+        TOLLBAR_E_KNOTS => (
+            c"TOLLBAR_E_KNOTS",
+            c"knots of a curve must rise to 100% of the limit, and bands rise from level 0 at rates of 1% to 100%",
+        ),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),
         TOLLBAR_E_CAPACITY => (c"TOLLBAR_E_CAPACITY", c"the capacity is zero or more than a table can hold"),

@@ -1,7 +1,7 @@
 //! Entries, policies, counters and health of tables.
 
 use super::boundary::*;
-use super::policy::{describe, keep_of, policy, tollbar_policy_spec};
+use super::policy::{describe, policy, tollbar_policy_spec};
 use super::status::*;
 use super::table::{table_code, tollbar_table};
 use core::mem::size_of;

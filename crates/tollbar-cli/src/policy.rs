@@ -53,6 +53,9 @@ fn explain(policy: &Policy) -> Result<String> {
     // A quota has no period that a chart could show.
     if policy.limit > 0 && !policy.kind.is_forever() {
         let _ = write!(out, "\n{}", chart(policy)?);
+        if let Some(picture) = picture(policy)? {
+            let _ = write!(out, "\n{picture}");
+        }
     }
     Ok(out)
 }
@@ -103,6 +106,19 @@ fn sentences(policy: &Policy) -> Vec<String> {
             span(policy.warm_up)
         ),
         Kind::Quota => return Vec::new(),
+        Kind::Curve => {
+            format!(
+                "{} in each slice of {period}. They come along a curve, and what is unused at the slice's end is lost.",
+                of(limit)
+            )
+        }
+        Kind::LevelRefill => {
+            format!(
+                "A bucket of {} that gains at most {} per {period}: {pace}, or slower.",
+                of(policy.burst),
+                of(limit)
+            )
+        }
     }];
     if matches!(policy.kind, Kind::Gcra | Kind::Interval) {
         if policy.init < policy.burst {
@@ -121,6 +137,12 @@ fn sentences(policy: &Policy) -> Vec<String> {
     }
     if policy.borrow {
         all.push("A bucket without debt lets a request of any cost pass; later ones wait until it is paid.".to_owned());
+    }
+    if policy.kind == Kind::LevelRefill {
+        for [level, rate] in policy.knots.pairs() {
+            let from = (u128::from(policy.burst) * u128::from(level) / 100) as u64;
+            all.push(format!("From {} on permits come back at {rate} % of that rate.", of(from)));
+        }
     }
     if policy.ban > 0 {
         all.push(format!("The {} refusal shuts a key out for {}.", ordinal(policy.ban_after), span(policy.ban)));
@@ -175,6 +197,38 @@ fn chart(policy: &Policy) -> Result<String> {
     Ok(out)
 }
 
+/// How the permits of a slice come, or how an empty bucket fills: what a peek finds at [`PARTS`] times. `None` for algorithms whose permits
+/// come evenly or all at once.
+fn picture(policy: &Policy) -> Result<Option<String>> {
+    let state = State::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
+    let begin = policy.period.saturating_mul(4);
+    let (title, length) = match policy.kind {
+        Kind::Curve => {
+            (format!("The permits that have come in a slice of {}:", span(policy.period)), policy.period - 1)
+        }
+        Kind::LevelRefill => {
+            state.take_up_to_at(begin, u64::MAX);
+            let full = state.peek_at(begin, 0).reset_after;
+            (format!("An empty bucket fills in {}:", span(full)), full)
+        }
+        _ => return Ok(None),
+    };
+    let mut out = format!("  {title}\n");
+    for part in 0..=PARTS {
+        let after = (u128::from(length) * u128::from(part)).div_ceil(u128::from(PARTS)) as u64;
+        let has = state.peek_at(begin.saturating_add(after), 0).remaining;
+        let bar = (u128::from(has) * u128::from(WIDTH) / u128::from(policy.burst)) as usize;
+        // The curve ends with the last nanosecond of its slice.
+        let time = if part == PARTS && after < policy.period && policy.kind == Kind::Curve {
+            format!("before {}", span(policy.period))
+        } else {
+            span(after)
+        };
+        let _ = writeln!(out, "  {time:>14} {:>12} {}", grouped(has), "#".repeat(bar));
+    }
+    Ok(Some(out))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,12 +255,37 @@ mod tests {
             ("100/s algo warm-up warm 2s", ["3 times slower", "at most 100 permits"]),
             ("5/min ban 1h after 3", ["The 3rd refusal shuts a key out for 1 h", "at most 9 permits"]),
             ("10/s; 100/min", ["second bucket of 100 permits", "at most 19 permits in some window of 1 s"]),
+            ("100/min curve ln", ["100 permits in each slice of 1 min", "at most 199 permits"]),
+            (
+                "100/s burst 200 refill 0:50% 50%:100%",
+                [
+                    "From 0 permits on permits come back at 50 % of that rate",
+                    "at most 299 permits in some window of 1 s",
+                ],
+            ),
             ("500/forever", ["500 permits, once.", "at most 500 permits until the key is reset"]),
             ("0/s", ["Refuses every request", ""]),
         ] {
             let out = explained(text);
             assert!(words.iter().all(|words| out.contains(words)), "{out}");
         }
+    }
+
+    /// The picture of a curve shows S12's numbers, and that of bands how an empty bucket fills.
+    #[test]
+    fn the_curve_is_drawn() {
+        let numbers = |text: &str| {
+            let out = explained(text);
+            let rows = out.lines().rev().take(PARTS as usize + 1);
+            let rows = rows.map(|line| line.trim_end_matches(['#', ' ']).rsplit(' ').next()?.parse().ok());
+            let mut numbers: Vec<u64> = rows.map(|n: Option<u64>| n.unwrap_or_else(|| panic!("{out}"))).collect();
+            numbers.reverse();
+            numbers
+        };
+        assert_eq!(numbers("100/min curve ln")[5], 62);
+        assert_eq!(numbers("100/min curve linear"), [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
+        assert_eq!(numbers("100/s burst 200 refill 0:50% 50%:100%"), [0, 15, 30, 45, 60, 75, 90, 110, 140, 170, 200]);
+        assert!(!explained("100/s").contains("fills"));
     }
 
     /// The chart shows the library's decisions: a bucket gives its burst in the first part, and a tenth of its rate in each later part.

@@ -289,7 +289,7 @@ fn most_at_once(policy: &Policy) -> u64 {
     match policy.kind {
         _ if policy.borrow || policy.kind.lends() => u64::MAX,
         Kind::Gcra => policy.second.map_or(policy.burst, |second| second.burst.min(policy.burst)),
-        Kind::Interval => policy.burst,
+        Kind::Interval | Kind::LevelRefill => policy.burst,
         _ => policy.limit,
     }
 }

@@ -1,5 +1,6 @@
 //! The most that a policy admits of one key in some window of one period.
 
+use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::policy::Anchor;
 use tollbar::{Kind, Mode, Policy};
 
@@ -46,6 +47,17 @@ pub fn worst_case(policy: &Policy) -> u64 {
         Kind::SlidingLog | Kind::Quota => limit,
         Kind::Pacer => policy.slack.saturating_add(1).saturating_add(refill(limit, period)),
         Kind::WarmUp => refill(limit, period).saturating_add(1),
+        Kind::Curve if period == 1 => limit,
+        // The whole limit in the last nanosecond of a slice, and what comes in the next slice until two nanoseconds before its end.
+        Kind::Curve => {
+            limit.saturating_add(Rule::new(policy).map_or(limit, |rule| rule.available(0, period.saturating_sub(2))))
+        }
+        // The fastest band all the time, and then the whole bucket.
+        Kind::LevelRefill => {
+            let rate = policy.knots.pairs().map(|[_, rate]| rate).max().unwrap_or(100);
+            let fastest = u128::from(limit) * u128::from(rate) * u128::from(period - 1) / (u128::from(period) * 100);
+            policy.burst.saturating_add(u64::try_from(fastest).unwrap_or(u64::MAX))
+        }
     }
 }
 

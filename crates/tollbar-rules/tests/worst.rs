@@ -121,6 +121,13 @@ fn one_word() {
         ("3/12ns algo pacer slack 2", 36),
         ("3/12us algo warm-up warm 24us", 60),
         ("4/12us algo warm-up warm 12us cold 2", 60),
+        ("3/12ns curve linear", 36),
+        ("5/12ns curve front", 36),
+        ("4/10ns curve 0:100%", 30),
+        ("3/1ns curve ln", 4),
+        ("3/12ns burst 4 refill 0:50% 50%:100%", 40),
+        ("3/12ns burst 4 refill 0:100% 50%:50%", 40),
+        ("4/12ns burst 3 refill 0:25% 34%:50%", 40),
         ("5/forever", 8),
     ] {
         let policy = policy(text);

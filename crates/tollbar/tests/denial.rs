@@ -78,7 +78,7 @@ impl<T> Guarded<T> {
 }
 
 /// Every algorithm, but for policies that count rejected requests, which write on a denial.
-const EACH: [&str; 15] = [
+const EACH: [&str; 17] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
     "10/s burst 7 borrow",
@@ -94,6 +94,8 @@ const EACH: [&str; 15] = [
     "10/s burst 4 algo pacer slack 6",
     "10/s burst 4 algo warm-up warm 2s",
     "10/forever",
+    "10/s curve ln",
+    "10/s burst 7 refill 0:50% 50%:100%",
 ];
 
 #[test]

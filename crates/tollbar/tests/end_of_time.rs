@@ -9,7 +9,7 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm and option, from one permit a month to the highest rates that the algorithms can count. All of them admit a first
 /// request for one permit.
-const TEXTS: [&str; 45] = [
+const TEXTS: [&str; 50] = [
     "100/s burst 20",
     "3/min",
     "7/s burst 3",
@@ -55,6 +55,11 @@ const TEXTS: [&str; 45] = [
     "122070/s algo warm-up warm 1s",
     "3/day algo warm-up warm 1day cold 1000",
     "5/forever",
+    "5/min curve 0:20% 100%:100%",
+    "100/s curve step",
+    "15000000000/s curve front",
+    "5/min burst 9 refill 0:50% 50%:100%",
+    "7/s burst 3 refill 0:100% 34%:33%",
 ];
 
 /// Every power of two and its neighbours, the ends of the type, and those of the range.
@@ -100,7 +105,7 @@ fn the_last_time_is_one_for_all_but_the_fastest() {
         assert!(last == LAST || !slow, "{text}: {last}");
         shorter += usize::from(last < LAST);
     }
-    assert_eq!(shorter, 4);
+    assert_eq!(shorter, 5);
     assert_eq!(policy("0/s").last_time(), Ok(LAST));
     assert_eq!(policy("0/s algo sliding-window").last_time(), Ok(LAST));
     // A word can count only few of these windows.
@@ -210,9 +215,9 @@ fn a_wait_may_end_at_the_last_time() {
 
 #[test]
 fn a_bucket_with_credit_admits_nothing_after_the_last_time() {
-    let plain = TEXTS
-        .into_iter()
-        .filter(|text| !["algo", "borrow", "ban", ";", "forever"].iter().any(|word| text.contains(word)));
+    let plain = TEXTS.into_iter().filter(|text| {
+        !["algo", "borrow", "ban", ";", "forever", "curve", "refill"].iter().any(|word| text.contains(word))
+    });
     for text in plain.chain(["1000000000/s burst 1000000", "15900000000/s burst 400000000"]) {
         let (policy, last) = range(text);
         let limiter = Limiter::with_credit(&policy).expect("a bucket with credit");

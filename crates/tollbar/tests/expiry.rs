@@ -10,13 +10,15 @@ use common::*;
 use proptest::prelude::{any, prop_assert, prop_assume, proptest, ProptestConfig, Strategy};
 use tollbar::algorithm::ban::Ban;
 use tollbar::algorithm::gcra::Gcra;
+use tollbar::algorithm::level_refill::LevelRefill;
 use tollbar::algorithm::pacer::Pacer;
 use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::{Algorithm, Rule};
+use tollbar::policy::Knots;
 use tollbar::units::HORIZON;
 use tollbar::{Anchor, Kind, Policy, Verdict, NEVER};
 
-const EACH: [&str; 60] = [
+const EACH: [&str; 68] = [
     "0/s",
     "10/s burst 7",
     "10/s burst 7 init 2",
@@ -77,6 +79,14 @@ const EACH: [&str; 60] = [
     "1/365d algo warm-up warm 1s",
     "10/forever",
     "1000000000000/forever",
+    "10/s curve front",
+    "7/s curve linear",
+    "999983/1234567891ns curve ln",
+    "10/120ns curve 0:0 50%:80% 100%:100%",
+    "10/s burst 7 refill 0:50% 50%:100%",
+    "999983/s burst 9 refill 0:33% 20%:77% 60%:100%",
+    "1/365d burst 30 refill 0:100% 50%:20%",
+    "3/s burst 90000000000 refill 0:1% 99%:100%",
 ];
 
 /// A time that every policy here can hold; the fastest policies have half the clock's range.
@@ -106,6 +116,7 @@ fn slop(policy: &Policy) -> Option<u64> {
         Kind::Gcra if policy.ban != 0 => Ban::new(policy).unwrap().grid().per_permit(),
         Kind::Gcra if !policy.borrow => Gcra::new(policy).unwrap().grid().per_permit(),
         Kind::Gcra | Kind::Pacer => Pacer::new(policy).unwrap().grid().per_permit(),
+        Kind::LevelRefill => LevelRefill::new(policy).unwrap().grid().per_permit(),
         _ => return None,
     };
     let unit = u128::from(policy.period).div_ceil(u128::from(policy.limit) * u128::from(per_permit.get()));
@@ -343,7 +354,8 @@ fn depends_on_the_first(policy: &Policy) -> bool {
 }
 
 /// Asserts that `state` gives no more than a fresh one on a trace from `from` on. Where answers depend on the
-/// first request, it gives no more than it has left until it expires.
+/// first request, it gives no more than it has left until it expires. A level-dependent refill may be faster for the state that took less
+/// before, so it gives no more than its bound.
 fn no_more_than_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: &mut Rng) {
     let mut walk = Walk { now: from, ..Walk::new(policy, rng) };
     let (mut mine, mut fresh, mut lead) = (state, 0, 0i64);
@@ -360,7 +372,12 @@ fn no_more_than_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: 
         }
         let (a, b) = (rule.step(mine, now, 1), rule.step(fresh, now, 1));
         (mine, fresh) = (a.next.unwrap_or(mine), b.next.unwrap_or(fresh));
-        if !depends_on_the_first(policy) {
+        if policy.kind == Kind::LevelRefill {
+            let refill = u128::from(now - from) * u128::from(policy.limit) / u128::from(policy.period);
+            lead += i64::from(a.verdict == Verdict::Allowed);
+            let bound = u128::from(policy.burst) + refill;
+            assert!(lead as u128 <= bound, "{policy}, {state:#x} from {from}: {lead} of {bound} at {now}");
+        } else if !depends_on_the_first(policy) {
             lead += i64::from(b.verdict == Verdict::Allowed) - i64::from(a.verdict == Verdict::Allowed);
             assert!(lead >= 0, "{policy}, {state:#x} from {from}: more than a fresh one at {now}");
         }
@@ -505,8 +522,13 @@ fn a_state_moves_to_another_rule() {
 #[test]
 fn what_has_been_used_stays_used() {
     let limits = [1, 2, 3, 10, 11, 100, 70_000, 1_000_000];
-    let kinds =
-        ["algo fixed-window", "algo fixed-window anchor first", "algo weighted-window", "algo interval anchor first"];
+    let kinds = [
+        "algo fixed-window",
+        "curve 0:100%",
+        "algo fixed-window anchor first",
+        "algo weighted-window",
+        "algo interval anchor first",
+    ];
     let mut rng = Rng(10);
     for kind in kinds {
         for a in limits {
@@ -589,7 +611,7 @@ fn sized(most: u32) -> impl Strategy<Value = u64> {
 /// Any policy with a state of one word; some of them do not compile.
 fn any_policy() -> impl Strategy<Value = Policy> {
     let numbers = (sized(34), sized(55), sized(45), any::<u64>(), sized(40));
-    (numbers, 0..7usize, any::<[bool; 3]>()).prop_map(|((limit, period, burst, part, warm_up), kind, flags)| {
+    (numbers, 0..9usize, any::<[bool; 3]>()).prop_map(|((limit, period, burst, part, warm_up), kind, flags)| {
         let [first, second, own_burst] = flags;
         let kind = [
             Kind::Gcra,
@@ -599,9 +621,11 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             Kind::Pacer,
             Kind::WarmUp,
             Kind::Quota,
+            Kind::Curve,
+            Kind::LevelRefill,
         ][kind];
         let mut policy = Policy::new(limit, period).with_kind(kind);
-        if own_burst && !matches!(kind, Kind::FixedWindow | Kind::WeightedWindow | Kind::Quota) {
+        if own_burst && !matches!(kind, Kind::FixedWindow | Kind::WeightedWindow | Kind::Quota | Kind::Curve) {
             policy = policy.with_burst(burst);
         }
         match kind {
@@ -614,6 +638,11 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             }
             Kind::Pacer => policy.slack = if first { part % 1_000 } else { 0 },
             Kind::WarmUp => policy.warm_up = warm_up,
+            Kind::Curve => policy.knots = [Knots::NONE, Knots::LN, Knots::STEP, Knots::FRONT][part as usize % 4],
+            Kind::LevelRefill => {
+                let [low, middle, high] = [part, part >> 8, part >> 16].map(|n| 1 + (n % 100) as u8);
+                policy.knots = Knots::of(&[[0, low], [high.min(98), middle], [99, high]]);
+            }
             Kind::Interval | Kind::FixedWindow if first => policy.anchor = Anchor::First,
             _ => {}
         }

@@ -12,7 +12,7 @@ use tollbar::units::HORIZON;
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm, in each of its shapes, at 10 permits a second.
-const EACH: [&str; 21] = [
+const EACH: [&str; 24] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
     "10/s burst 7 ban 1min after 1000",
@@ -34,6 +34,9 @@ const EACH: [&str; 21] = [
     "10/s burst 4 algo pacer slack 6",
     "10/s burst 4 algo warm-up warm 2s",
     "10/forever",
+    "10/s curve front",
+    "10/s curve 0:50% 30%:60% 30%:70% 90%:100%",
+    "10/s burst 7 refill 0:50% 50%:100%",
 ];
 
 /// The permits that a fresh state admits in one instant, and those of a state that was idle for long after its
@@ -46,6 +49,8 @@ fn at_once(text: &str) -> (u64, u64) {
         Kind::Pacer => (1, policy.slack + 1),
         Kind::WarmUp => (1, 1),
         Kind::Quota => (policy.limit, 0),
+        // Half of a slice's permits come at its beginning.
+        Kind::Curve => (policy.limit / 2, policy.limit / 2),
         _ => (policy.burst, policy.burst),
     }
 }
@@ -83,6 +88,7 @@ fn invariant_1_a_frozen_clock_loses_no_update() {
         }
         for options in if algorithm == "gcra" { ["", " borrow init 39999"] } else { [""; 2] } {
             let period = if algorithm == "quota" { "forever" } else { "day" };
+            let options = if algorithm == "curve" { " curve 0:100%" } else { options };
             let limiter = state(&format!("{BURST}/{period} algo {algorithm}{options}"));
             let (start, admitted) = (std::sync::Barrier::new(16), AtomicU64::new(0));
             std::thread::scope(|scope| {
@@ -144,6 +150,9 @@ fn invariant_1_no_window_admits_more_than_documented() {
         ("10/120ns burst 15 algo interval", 25),
         ("5/120ns burst 4 algo interval anchor first", 7),
         ("40/4800ns burst 28", 68),
+        ("10/120ns curve front", 20),
+        ("40/4800ns burst 28 refill 0:50% 50%:100%", 68),
+        ("40/4800ns burst 28 refill 0:100% 50%:50%", 68),
     ];
     let mut rng = Rng(1);
     for (text, documented) in rows {
@@ -191,7 +200,7 @@ fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
 
 /// Policies for invariant 3: those above, and rates whose clock is rounded, whose counters are coarse,
 /// or that are near the ends of what is possible.
-const MORE: [&str; 16] = [
+const MORE: [&str; 20] = [
     "7/s",
     "700000000/s burst 100",
     "10000000000/s burst 1000",
@@ -208,6 +217,10 @@ const MORE: [&str; 16] = [
     "1000000/s algo fixed-window anchor first",
     "7/700ns algo sliding-window segments 7 mode interpolated",
     "100/day algo sliding-log",
+    "999983/s curve log2",
+    "3/7ns curve 0:50% 100%:100%",
+    "44100/s burst 9 refill 0:33% 20%:77% 60%:100%",
+    "7/s burst 100 refill 0:100% 50%:10%",
 ];
 
 /// Invariant 3. Admitted at `retry_after`, refused one nanosecond earlier.

@@ -59,6 +59,8 @@ fn each_option_is_read_by_its_name() {
             "TIME" => "1s".to_owned(),
             "CLASS" => "low 9".to_owned(),
             "NAME" => Kind::ALL.map(Kind::name).join("|"),
+            "SHAPE" => "linear|ln|log2|front|step|0:0 50%:80% 100%:100%".to_owned(),
+            "BANDS" => "0:50%|0:50% 50%:100%".to_owned(),
             values => values.to_owned(),
         };
         for kind in Kind::ALL {

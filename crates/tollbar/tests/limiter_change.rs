@@ -66,6 +66,8 @@ fn a_limiter_keeps_what_a_key_keeps() {
         "10/s algo fixed-window",
         "20/s algo weighted-window",
         "8/forever",
+        "10/s curve front",
+        "10/s burst 4 refill 0:50% 50%:100%",
         "0/s",
     ];
     has_each(one_word(), &texts);

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use proptest::prelude::*;
 use tollbar::policy::text::{parse, parse_list, print, TEXT_MOST};
-use tollbar::policy::{Fault, Opt};
+use tollbar::policy::{Fault, Knots, Opt};
 use tollbar::{Anchor, Kind, Mode, Policy, PolicyError, State, SyntaxError, Unit};
 
 #[test]
@@ -365,10 +365,11 @@ fn bears(text: &[u8]) {
 fn every_option_belongs_to_its_algorithms() {
     type Change = fn(&mut Policy);
     use Kind::*;
-    let options: [(&str, Change, &[Kind]); 9] = [
+    let options: [(&str, Change, &[Kind]); 10] = [
         ("borrow", |p| p.borrow = true, &[Gcra]),
         ("init", |p| p.init = 1, &[Gcra]),
-        ("burst", |p| (p.burst, p.init) = (5, 5), &[Gcra, Interval, Pacer, WarmUp]),
+        ("burst", |p| (p.burst, p.init) = (5, 5), &[Gcra, Interval, Pacer, WarmUp, LevelRefill]),
+        ("knots", |p| p.knots = Knots::of(&[[0, 100]]), &[Curve, LevelRefill]),
         ("anchor", |p| p.anchor = Anchor::First, &[Interval, FixedWindow, SlidingWindow]),
         ("segments", |p| p.segments = 4, &[SlidingWindow]),
         ("mode", |p| p.mode = Mode::Strict, &[SlidingWindow]),

@@ -205,7 +205,9 @@ fn step(policy: &Policy, word: u128, now: u64, cost: u64) -> Stepped {
         Kind::FixedWindow => fixed_window(policy, policy.limit, word, now, wide),
         Kind::WeightedWindow => weighted_window(policy, word, now, wide),
         Kind::Quota => quota(policy, word, wide),
-        Kind::WarmUp | Kind::SlidingWindow | Kind::SlidingLog => unreachable!("not promised"),
+        Kind::WarmUp | Kind::SlidingWindow | Kind::SlidingLog | Kind::Curve | Kind::LevelRefill => {
+            unreachable!("not promised")
+        }
     }
 }
 

@@ -53,6 +53,8 @@ fn a_key_books_as_a_limiter_does() {
         "10/s algo sliding-window",
         "10/s algo sliding-log",
         "1000/forever",
+        "10/s curve front",
+        "10/s burst 4 refill 0:50% 50%:100%",
         "0/s",
     ];
     has_each(tollbar::Kind::ALL, &texts);

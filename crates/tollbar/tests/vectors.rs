@@ -11,6 +11,7 @@ mod oracle;
 use common::{has_each, policy, Rng, Shape};
 use oracle::bans::Ban;
 use oracle::buckets::{Bucket, Departures, Refill, Trapezoid};
+use oracle::curves::{Curve, Levels};
 use oracle::pairs::Two;
 use oracle::quotas::Quota;
 use oracle::windows::{Counter, Segments, Times, Weighted};
@@ -24,7 +25,7 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/decisions.json");
 
 /// Policies that limiters and tables take and whose decisions have one right answer to the nanosecond, two or more for each algorithm.
-const POLICIES: [&str; 35] = [
+const POLICIES: [&str; 41] = [
     "10/s",
     "3/s burst 5",
     "7/s burst 1",
@@ -60,6 +61,12 @@ const POLICIES: [&str; 35] = [
     "3/min algo sliding-log count rejected",
     "10/forever",
     "1/forever",
+    "100/min curve linear",
+    "100/min curve ln",
+    "12/min curve step",
+    "7/10s curve 0:0 50%:80% 100%:100%",
+    "10/s burst 8 refill 0:50% 50%:100%",
+    "3/min burst 9 refill 0:25% 33%:50% 66%:100%",
 ];
 
 /// A request and the oracle's answer.
@@ -93,6 +100,8 @@ fn model(policy: &Policy) -> Box<dyn Model> {
         Kind::SlidingWindow => Box::new(Segments::new(policy)),
         Kind::SlidingLog => Box::new(Times::new(policy)),
         Kind::Quota => Box::new(Quota::new(policy)),
+        Kind::Curve => Box::new(Curve::new(policy)),
+        Kind::LevelRefill => Box::new(Levels::new(policy)),
     }
 }
 

@@ -19,6 +19,8 @@ ALGORITHMS = (
     "pacer",
     "warm-up",
     "quota",
+    "curve",
+    "level-refill",
 )
 _LENDING = frozenset((
     "pacer",

@@ -118,7 +118,7 @@ impl Plan {
     pub(super) const fn supports(kind: Kind) -> bool {
         match kind {
             Kind::Gcra | Kind::Interval | Kind::FixedWindow | Kind::WeightedWindow | Kind::SlidingLog => true,
-            Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp | Kind::Quota => false,
+            Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp | Kind::Quota | Kind::Curve | Kind::LevelRefill => false,
         }
     }
 
@@ -228,7 +228,13 @@ impl Plan {
             }
             Kind::SlidingLog => Plan::Log { period: micros, limit, count_rejected },
             // `Plan::new` compiles gcra elsewhere, and no script decides by the other algorithms.
-            Kind::Gcra | Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp | Kind::Quota => return None,
+            Kind::Gcra
+            | Kind::SlidingWindow
+            | Kind::Pacer
+            | Kind::WarmUp
+            | Kind::Quota
+            | Kind::Curve
+            | Kind::LevelRefill => return None,
         };
         exact.then_some(plan)
     }

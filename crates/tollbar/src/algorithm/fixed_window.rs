@@ -79,7 +79,7 @@ impl FixedWindow {
         }
     }
 
-    fn with(limit: u64, period: u64, grain: NonZeroU64, anchored: bool) -> Result<FixedWindow, PolicyError> {
+    pub(super) fn with(limit: u64, period: u64, grain: NonZeroU64, anchored: bool) -> Result<FixedWindow, PolicyError> {
         let radix = limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
         let starts = (u64::MAX / radix).saturating_sub(2);
         // A policy with epoch-aligned windows that are too fast for the whole range of the clock gets half of the range instead of an
@@ -129,9 +129,20 @@ impl FixedWindow {
         Some(Here { start, used: 0 })
     }
 
+    /// The number of the window in which a request at `now` is decided, aligned to time 0, and the permits used in it. `None` after the
+    /// last time.
+    pub(super) fn used_at(&self, state: u64, now: u64) -> Option<(u64, u64)> {
+        self.here(state, now).map(|here| (here.start, here.used))
+    }
+
+    /// The number of the window at `now`, aligned to time 0, and the nanoseconds since it began.
+    pub(super) fn slice_of(&self, now: u64) -> (u64, u64) {
+        self.grain.div_rem(now)
+    }
+
     /// The start of the window `start`, in nanoseconds. Anchored, it is up to a grain later than the first request.
     #[inline(always)]
-    fn from(&self, start: u64) -> u64 {
+    pub(super) fn from(&self, start: u64) -> u64 {
         start.saturating_sub(u64::from(self.anchored)).saturating_mul(self.grain.get())
     }
 
@@ -181,7 +192,7 @@ impl FixedWindow {
     }
 
     #[inline(always)]
-    fn word(&self, start: u64, used: u64) -> u64 {
+    pub(super) fn word(&self, start: u64, used: u64) -> u64 {
         start.wrapping_mul(self.radix.get()).wrapping_add(used)
     }
 }

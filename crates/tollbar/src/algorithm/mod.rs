@@ -7,9 +7,11 @@
 //! the shared states that apply it are in [`crate::limiter`].
 
 pub mod ban;
+pub mod curve;
 pub mod fixed_window;
 pub mod gcra;
 pub mod interval;
+pub mod level_refill;
 pub mod pacer;
 pub mod pair;
 pub mod quota;
@@ -93,7 +95,7 @@ pub struct Charge {
 /// "Safe" means: in every interval of length t the charges minus the returned permits are at most the policy's bound for t, however charges
 /// and returns overlap.
 ///
-/// **Windows** (fixed and weighted windows, interval anchored to the first request, quota): it is safe to lower the count that holds the charge. Then
+/// **Windows** (fixed and weighted windows, curve, interval anchored to the first request, quota): it is safe to lower the count that holds the charge. Then
 /// each count is at least the sum of what its charges kept. So the rule would also admit the kept charges by themselves, and their bound is
 /// that of the rule without returns. The count that holds the charge must be certain: it is that of the word's window if the charge was made
 /// in that window, and that of a quota in any case. In a weighted window a charge of the window before may also lower the previous count. If the
@@ -215,7 +217,8 @@ pub trait Algorithm: Copy + Send + Sync {
     /// - A list: each bucket by itself. The rest is what one of them could not take.
     /// - Pacer: one largest cost more than a take could charge. Gcra with `borrow`: as much as the word can hold.
     /// - Warm-up: up to the largest cost at once, unless the state already owes more than that costs.
-    /// - Windows and quotas count up to their limit.
+    /// - Windows, curves and quotas count up to their limit.
+    /// - Level-dependent refill: what the lowest band pays in the time in which the bucket fills.
     ///
     /// The next state keeps the contract of [`Algorithm::expires_at`], as that of a step does. A cost of 0, and a time after
     /// [`Algorithm::last_time`], charge nothing.

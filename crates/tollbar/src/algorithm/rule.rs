@@ -3,9 +3,11 @@
 mod conversion;
 
 use super::ban::Ban;
+use super::curve::Curve;
 use super::fixed_window::FixedWindow;
 use super::gcra::{Gcra, Plain};
 use super::interval::Interval;
+use super::level_refill::LevelRefill;
 use super::pacer::Pacer;
 use super::pair::Pair;
 use super::quota::Quota;
@@ -39,6 +41,10 @@ pub enum Rule {
     WarmUp(WarmUp),
     /// Lifetime quota.
     Quota(Quota),
+    /// Refill curve.
+    Curve(Curve),
+    /// Token bucket with level-dependent refill.
+    LevelRefill(LevelRefill),
 }
 
 /// Calls the compiled algorithm; `$closed` is the result for a limit of 0.
@@ -55,6 +61,8 @@ macro_rules! each {
             Rule::Pacer($a) => $call,
             Rule::WarmUp($a) => $call,
             Rule::Quota($a) => $call,
+            Rule::Curve($a) => $call,
+            Rule::LevelRefill($a) => $call,
         }
     };
 }
@@ -84,6 +92,8 @@ impl Rule {
             Kind::Pacer => Rule::Pacer(Pacer::new(policy)?),
             Kind::WarmUp => Rule::WarmUp(WarmUp::new(policy)?),
             Kind::Quota => Rule::Quota(Quota::new(policy)?),
+            Kind::Curve => Rule::Curve(Curve::new(policy)?),
+            Kind::LevelRefill => Rule::LevelRefill(LevelRefill::new(policy)?),
             Kind::SlidingWindow | Kind::SlidingLog => return Err(PolicyError::NotOneWord),
         })
     }
@@ -114,6 +124,8 @@ impl Rule {
             | Rule::WeightedWindow(_)
             | Rule::Pacer(_)
             | Rule::WarmUp(_)
+            | Rule::Curve(_)
+            | Rule::LevelRefill(_)
             | Rule::Quota(_) => self,
         }
     }
@@ -129,6 +141,8 @@ impl Rule {
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
+            | Rule::Curve(_)
+            | Rule::LevelRefill(_)
             | Rule::Quota(_) => true,
             Rule::Pacer(_) | Rule::WarmUp(_) => false,
         }
@@ -137,12 +151,13 @@ impl Rule {
     /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater expires no sooner.
     pub(crate) fn words_are_times(&self) -> bool {
         match self {
-            Rule::Gcra(_) | Rule::Ban(_) | Rule::Pair(_) | Rule::Pacer(_) => true,
+            Rule::Gcra(_) | Rule::Ban(_) | Rule::Pair(_) | Rule::Pacer(_) | Rule::LevelRefill(_) => true,
             Rule::Closed
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
             | Rule::WarmUp(_)
+            | Rule::Curve(_)
             | Rule::Quota(_) => false,
         }
     }
@@ -165,6 +180,8 @@ impl Rule {
             | Rule::WeightedWindow(_)
             | Rule::Pacer(_)
             | Rule::WarmUp(_)
+            | Rule::Curve(_)
+            | Rule::LevelRefill(_)
             | Rule::Quota(_) => decision,
         }
     }
@@ -262,6 +279,8 @@ impl Algorithm for Rule {
             | Rule::WeightedWindow(_)
             | Rule::Pacer(_)
             | Rule::WarmUp(_)
+            | Rule::Curve(_)
+            | Rule::LevelRefill(_)
             | Rule::Quota(_) => state,
         }
     }

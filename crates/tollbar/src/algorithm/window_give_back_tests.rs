@@ -71,6 +71,10 @@ impl Subject {
                 let (start, from, used) = window.parts(word);
                 (start, from, 0, used)
             }
+            Rule::Curve(curve) => {
+                let (start, from, used) = curve.window().parts(word);
+                (start, from, 0, used)
+            }
             Rule::WeightedWindow(window) => {
                 let (window, previous, current) = window.parts(word);
                 (window, window * PERIOD, previous, current)
@@ -82,6 +86,7 @@ impl Subject {
             | Rule::Interval(_)
             | Rule::Pacer(_)
             | Rule::WarmUp(_)
+            | Rule::LevelRefill(_)
             | Rule::Quota(_) => panic!("no window"),
         }
     }
@@ -184,13 +189,15 @@ fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> 
     run
 }
 
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 9] = [
     "5/s algo fixed-window",
     "1/s algo fixed-window",
     "5/s algo fixed-window anchor first",
     // Its grain is longer than 1 ns.
     "40/s algo fixed-window anchor first",
     "5/s algo fixed-window count rejected",
+    // All permits come at once, so it is a fixed window.
+    "5/s curve 0:100%",
     "5/s algo weighted-window",
     "40/s algo weighted-window",
     "1/s algo weighted-window",

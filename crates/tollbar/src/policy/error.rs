@@ -26,6 +26,9 @@ pub enum PolicyError {
     Ban,
     /// A quota with another period than `forever`, or `forever` with another algorithm.
     Quota,
+    /// Knots of a curve that fall, or do not rise to the whole limit; bands of a level-refill whose levels do not rise from 0, or whose rates are
+    /// not 1 % to 100 %.
+    Knots,
     /// A sliding log has more than 2^24 entries, or in a table more than its key's word can count in the period.
     LogTooLarge,
     /// The algorithm needs more than one state word.
@@ -58,6 +61,9 @@ impl PolicyError {
             PolicyError::WarmUp => "warm-up needs `warm TIME` above zero and `cold` from 1 to 1000",
             PolicyError::Ban => "a ban needs a time above zero that a state word can hold, and `after` from 1 to 1000",
             PolicyError::Quota => "a quota's period is `forever`, and no other algorithm has that period",
+            PolicyError::Knots => {
+                "knots of a curve must rise to 100% of the limit, and bands rise from level 0 at rates of 1% to 100%"
+            }
             PolicyError::LogTooLarge => {
                 "a sliding log may have 16777216 entries at most, fewer in a table if its period is short"
             }

@@ -281,6 +281,38 @@ kinds! {
             choose: "a key gets its permits once, such as those of a trial or a voucher, and time refills none",
         }],
     }
+    /// Permits come along a curve within each slice of one period
+    Curve = 9 {
+        name: "curve",
+        aliases: &[],
+        words: Words::One,
+        lends: false,
+        forever: false,
+        options: &[Opt::Curve],
+        forms: &[Form {
+            with: "",
+            most: "2 * limit; exactly limit in a slice",
+            refusal_writes: "nothing",
+            books_ahead: "no",
+            choose: "each minute or day has a budget, and you say how early in it the budget may be used",
+        }],
+    }
+    /// A token bucket whose refill depends on how empty it is
+    LevelRefill = 10 {
+        name: "level-refill",
+        aliases: &[],
+        words: Words::One,
+        lends: false,
+        forever: false,
+        options: &[Opt::Burst, Opt::Refill],
+        forms: &[Form {
+            with: "",
+            most: "burst + limit",
+            refusal_writes: "nothing",
+            books_ahead: "no",
+            choose: "a key that empties its bucket should get permits back more slowly, or sooner",
+        }],
+    }
 }
 
 impl Kind {

@@ -3,12 +3,14 @@
 mod classes;
 mod error;
 mod kinds;
+mod knots;
 mod options;
 pub mod text;
 
 pub use classes::{Classes, CLASSES_MOST, CLASS_NAME_MOST};
 pub use error::{Fault, PolicyError, SyntaxError};
 pub use kinds::{Form, Kind, Row, Words};
+pub use knots::Knots;
 pub use options::Opt;
 
 /// What a limiter, or a key of a table, keeps when its policy is changed.
@@ -136,6 +138,8 @@ pub struct Policy {
     /// gcra, without `init`, `borrow` and `ban`: a second rate, as in "10/s; 1000/day". A request passes if both buckets have its cost, and
     /// then both are charged. Both share one state word.
     pub second: Option<Rate>,
+    /// curve: the knots. level-refill: the bands.
+    pub knots: Knots,
 }
 
 impl Policy {
@@ -160,6 +164,7 @@ impl Policy {
             unit: Unit::Permits,
             classes: Classes::NONE,
             second: None,
+            knots: Knots::NONE,
         }
     }
 
@@ -179,6 +184,18 @@ impl Policy {
     pub const fn with_second(mut self, limit: u64, period: u64) -> Policy {
         self.second = Some(Rate { limit, period, burst: limit });
         self
+    }
+
+    /// This policy by [`Kind::Curve`] with these knots.
+    pub const fn with_curve(mut self, knots: Knots) -> Policy {
+        self.knots = knots;
+        self.with_kind(Kind::Curve)
+    }
+
+    /// This policy by [`Kind::LevelRefill`] with these bands.
+    pub const fn with_bands(mut self, bands: Knots) -> Policy {
+        self.knots = bands;
+        self.with_kind(Kind::LevelRefill)
     }
 
     /// This policy with a ban of `time` nanoseconds for a key that has been refused `after` times.
@@ -255,6 +272,9 @@ impl Policy {
         }
         if kind.is_forever() && self.period != FOREVER {
             return Err(PolicyError::Quota);
+        }
+        if kind.takes(Opt::Curve) && !self.knots.is_curve() || kind.takes(Opt::Refill) && !self.knots.is_bands() {
+            return Err(PolicyError::Knots);
         }
         if matches!(kind, Kind::SlidingLog) && self.limit > LOG_MOST {
             return Err(PolicyError::LogTooLarge);

@@ -1,6 +1,6 @@
 //! The table of options: one row for each. Which algorithms have an option is in the table of algorithms (kinds.rs).
 
-use super::{Anchor, Mode, Policy};
+use super::{Anchor, Kind, Mode, Policy};
 
 macro_rules! options {
     ($($(#[doc = $doc:literal])+ $option:ident: $usage:literal, $note:literal;)+) => {
@@ -57,6 +57,10 @@ options! {
     Ban: "ban TIME", "a key that is refused too often is denied everything for that time; not with init or borrow";
     /// The refusal that bans.
     After: "after N", "with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full";
+    /// How permits come back within a slice.
+    Curve: "curve SHAPE", "`linear`, `ln`, `log2`, `front` or `step`, or knots TIME:SHARE such as 0:0 50%:80% 100%:100%; makes the policy one of curve";
+    /// How fast permits come back at each level.
+    Refill: "refill BANDS", "1 to 4 bands LEVEL:RATE such as 0:50% 50%:100%; makes the policy one of level-refill";
     /// Whether refused requests count.
     Count: "count rejected", "refused requests count too";
     /// What a permit is.
@@ -80,6 +84,8 @@ impl Policy {
             Opt::Cold => self.cold != 0,
             Opt::Ban => self.ban != 0,
             Opt::After => self.ban_after != 0,
+            Opt::Curve => !self.knots.is_none() && !matches!(self.kind, Kind::LevelRefill),
+            Opt::Refill => !self.knots.is_none() && matches!(self.kind, Kind::LevelRefill),
             Opt::Count => self.count_rejected,
             Opt::Reserve => !self.classes.is_empty(),
             // Every algorithm has these two.

@@ -7,7 +7,8 @@
 //! 10/100ms burst 20 init 0 120/60s algo sliding-window segments 6 mode strict
 //! 1000/day                 250000000/s burst 1mb unit bytes
 //! 10 per 2 minutes         10/s; 1000/day
-//! 500/forever
+//! 500/forever              100/min curve ln
+//! 100/min curve 0:0 50%:80% 100%:100%       100/s burst 200 refill 0:50% 50%:100%
 //! ```
 //!
 //! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minutes`), alone or after a whole number. `per` may
@@ -17,7 +18,7 @@
 //! <!-- [lists: options] written by cargo xtask lists -->
 //! | option | algorithms | |
 //! |---|---|---|
-//! | `burst N` | gcra, interval, pacer, warm-up | LIMIT if not given |
+//! | `burst N` | gcra, interval, pacer, warm-up, level-refill | LIMIT if not given |
 //! | `algo NAME` | all | gcra if not given |
 //! | `init N` | gcra | permits of a fresh state; the burst if not given, 0 with borrow |
 //! | `borrow` | gcra | a bucket without debt lets any cost pass; later requests wait until that cost is refilled |
@@ -29,11 +30,14 @@
 //! | `cold N` | warm-up | 3 if not given |
 //! | `ban TIME` | gcra | a key that is refused too often is denied everything for that time; not with init or borrow |
 //! | `after N` | gcra | with ban: the N-th refusal bans, 1 if not given; the count starts again when the key's bucket is full |
+//! | `curve SHAPE` | curve | `linear`, `ln`, `log2`, `front` or `step`, or knots TIME:SHARE such as 0:0 50%:80% 100%:100%; makes the policy one of curve |
+//! | `refill BANDS` | level-refill | 1 to 4 bands LEVEL:RATE such as 0:50% 50%:100%; makes the policy one of level-refill |
 //! | `count rejected` | fixed-window, sliding-log | refused requests count too |
 //! | `unit bytes\|permits` | all | with bytes, sizes may carry kb mb gb kib mib gib |
 //! | `reserve CLASS N ...` | gcra, interval, fixed-window, weighted-window, quota | permits that a class of requests leaves to others, up to four classes; not with borrow |
 //! <!-- [lists: end] -->
 
+mod knots;
 mod names;
 mod print;
 
@@ -149,6 +153,7 @@ impl Seen {
                 _ => self.column(Opt::Reserve),
             },
             PolicyError::NotOneWord => self.column(Opt::Algo),
+            PolicyError::Knots => self.column(Opt::Curve).max(self.column(Opt::Refill)),
             PolicyError::OptionMismatch => self.stranger(policy.kind).unwrap_or(self.column(Opt::Ban)),
             _ => 1,
         }
@@ -221,13 +226,20 @@ impl<'a> Reader<'a> {
                 Opt::Cold => cold = Some(self.small(c"a cold factor")?),
                 Opt::Ban => policy.ban = self.time(SPAN, false)?,
                 Opt::After => after = Some(self.small(c"a number of refusals")?),
+                Opt::Curve => policy.knots = self.curve()?,
+                Opt::Refill => policy.knots = self.bands()?,
                 Opt::Count => policy.count_rejected = self.choice(c"`rejected`", &[(name("rejected"), true)])?,
                 Opt::Reserve => policy.classes = self.classes(&mut seen)?,
                 Opt::Unit => policy.unit = self.choice(c"`bytes` or `permits`", &UNITS)?,
             }
         }
-        if period.is_none() && seen.column(Opt::Algo) == 0 {
-            policy.kind = Kind::Quota;
+        if seen.column(Opt::Algo) == 0 {
+            policy.kind = match seen {
+                _ if period.is_none() => Kind::Quota,
+                _ if seen.column(Opt::Curve) != 0 => Kind::Curve,
+                _ if seen.column(Opt::Refill) != 0 => Kind::LevelRefill,
+                _ => policy.kind,
+            };
         }
         policy.init = init.unwrap_or(if policy.borrow { 0 } else { policy.burst });
         let implied = |option, value| if policy.kind.takes(option) { value } else { 0 };

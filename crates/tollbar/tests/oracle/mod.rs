@@ -4,6 +4,7 @@
 
 pub mod bans;
 pub mod buckets;
+pub mod curves;
 pub mod pairs;
 pub mod quotas;
 pub mod windows;

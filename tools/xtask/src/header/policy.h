@@ -6,6 +6,7 @@
  *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
  *
  *     10 per 2 minutes        10/s; 1000/day        500/forever        100/s reserve low 20 high 0
+ *     100/min curve ln        100/min curve 0:0 50%:80% 100%:100%        100/s burst 200 refill 0:50% 50%:100%
  *
  * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minutes` mean the same, and so does `per`
  * for the `/`. `forever` makes a quota, which refills no permit. Without `algo` the algorithm is gcra.
@@ -22,6 +23,11 @@
  * that one of its policies would refuse. A bucket that has been full counts from the end of the running step, so a permit may come back up to a
  * step later than under the policy alone. A word with too few bits for steps of half a permit's time, as for "100/s; 1000000/day", makes the list
  * an error, TOLLBAR_E_LIST. Then make a limiter or a table's policy of each of the two, and use tollbar_take_many.
+ *
+ * A curve says how early in each slice of one period its permits come, and exactly `limit` come in a slice. Slices are aligned to time 0. `ln`
+ * and `log2` follow ln(1 + (e - 1)t) and log2(1 + t), `front` gives half at the beginning and the rest evenly, `step` a quarter at the beginning
+ * of each quarter. Up to 16 knots make another curve: TIME:SHARE in whole percents of the slice and of the limit. Permits of level-refill come
+ * back at a rate that depends on the level: up to 4 bands LEVEL:RATE, in whole percents of the burst and of the policy's rate.
  *
  * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
  * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.

@@ -38,6 +38,10 @@ impl Rule {
                 let Rule::FixedWindow(old) = old else { return None };
                 new.adopt(old, state)
             }
+            Rule::Curve(new) => {
+                let Rule::Curve(old) = old else { return None };
+                new.adopt(old, state)
+            }
             Rule::WeightedWindow(new) => {
                 let Rule::WeightedWindow(old) = old else { return None };
                 new.adopt(old, state)
@@ -63,7 +67,7 @@ impl Rule {
                 Some((LAST + 1).saturating_add(old.used_of(state)))
             }
             // The callers have handled equal rules before.
-            Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) => None,
+            Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) | Rule::LevelRefill(_) => None,
         }
     }
 
@@ -131,6 +135,8 @@ impl Rule {
         match self {
             Rule::Pacer(pacer) => pacer.debt(state, now),
             Rule::WarmUp(warm_up) => warm_up.debt(state, now),
+            Rule::Curve(curve) => curve.debt(state, now),
+            Rule::LevelRefill(bucket) => bucket.debt(state, now),
             Rule::Gcra(gcra) => gcra.debt(state, now),
             Rule::Pair(pair) => pair.debt(state, now),
             Rule::Closed
@@ -158,6 +164,8 @@ impl Rule {
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
+            | Rule::Curve(_)
+            | Rule::LevelRefill(_)
             | Rule::Quota(_) => {
                 let lacking = self.available(0, now).saturating_sub(self.available(state, now));
                 lacking.saturating_add(self.debt(state, now))
@@ -185,6 +193,9 @@ impl Rule {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
             Rule::Gcra(gcra) => return gcra.charge(0, now, permits).next.unwrap_or(0),
+            // Of a curve more permits may lack than have come.
+            Rule::Curve(curve) => return curve.charge(0, now, permits).next.unwrap_or(0),
+            Rule::LevelRefill(bucket) => return bucket.charge(0, now, permits).next.unwrap_or(0),
             Rule::WarmUp(warm_up) => warm_up.most(),
             Rule::Closed
             | Rule::Ban(_)

@@ -1,6 +1,7 @@
 //! A policy written as text.
 
-use super::names::{SECOND, TIMES};
+use super::knots;
+use super::names::{Name, SECOND, TIMES};
 use crate::policy::{Anchor, Kind, Mode, Opt, Policy, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
 use crate::writer::Writer;
 
@@ -17,7 +18,9 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     } else {
         w.rate(policy.limit, policy.period, policy.burst);
     }
-    if policy.kind != Kind::Gcra && !forever {
+    let bands = policy.kind.takes(Opt::Refill) && !policy.knots.is_none();
+    let implied = forever || bands || policy.kind.takes(Opt::Curve);
+    if policy.kind != Kind::Gcra && !implied {
         w.text(" algo ");
         w.text(policy.kind.name());
     }
@@ -55,6 +58,20 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
         if policy.ban_after != 1 {
             w.option("after", u64::from(policy.ban_after));
         }
+    }
+    if policy.kind.takes(Opt::Curve) {
+        w.text(" curve");
+        match knots::name_of(&policy.knots) {
+            Some(name) => {
+                w.text(" ");
+                w.name(name);
+            }
+            None => knots::print(&mut w.0, &policy.knots, true),
+        }
+    }
+    if bands {
+        w.text(" refill");
+        knots::print(&mut w.0, &policy.knots, false);
     }
     if policy.count_rejected {
         w.text(" count rejected");
@@ -94,6 +111,10 @@ impl Words<'_> {
         }
     }
 
+    fn name(&mut self, name: &Name) {
+        name.iter().take_while(|byte| **byte != 0).for_each(|byte| self.0.byte(*byte));
+    }
+
     fn option(&mut self, name: &str, value: u64) {
         self.text(" ");
         self.text(name);
@@ -108,7 +129,7 @@ impl Words<'_> {
                 if nanos != unit || !bare {
                     self.number(nanos.checked_div(unit).unwrap_or(0));
                 }
-                name.iter().take_while(|byte| **byte != 0).for_each(|byte| self.0.byte(*byte));
+                self.name(&name);
                 return;
             }
         }

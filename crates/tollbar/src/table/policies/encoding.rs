@@ -1,12 +1,15 @@
 //! The encoding of a policy and its [`Keep`] as the words of a version's record.
 
 use super::Keep;
-use crate::policy::{Anchor, Classes, Kind, Mode, Policy, Rate, Unit, CLASSES_MOST, CLASS_NAME_MOST};
+use crate::policy::{Anchor, Classes, Kind, Knots, Mode, Policy, Rate, Unit, CLASSES_MOST, CLASS_NAME_MOST};
 use crate::table::memory::layout::RECORD_WORDS;
 
 /// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is in the words of `slack`, `warm_up` and
 /// `ban`.
 const SECOND: u64 = 2;
+/// The value of that word that means knots. Their bytes are in the words of `slack`, `warm_up`, `ban` and `ban_after`.
+const KNOTS: u64 = 3;
+
 /// How the debts of keys come to a version of a policy, and from an override's version back to the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
@@ -63,11 +66,17 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
         unit,
         classes,
         second,
+        knots,
     } = *policy;
-    // A second rate excludes the options whose words it uses.
-    let (slack, warm_up, ban, flags) = match second {
-        Some(rate) => (rate.limit, rate.period, rate.burst, SECOND),
-        None => (slack, warm_up, ban, u64::from(count_rejected)),
+    // A second rate and knots exclude each other, and the options whose words they use.
+    let ban_after = u64::from(ban_after);
+    let (slack, warm_up, ban, ban_after, flags) = match second {
+        Some(rate) => (rate.limit, rate.period, rate.burst, ban_after, SECOND),
+        None if !knots.is_none() => {
+            let [a, b, c, d] = words_of(&knots);
+            (a, b, c, d, KNOTS)
+        }
+        None => (slack, warm_up, ban, ban_after, u64::from(count_rejected)),
     };
     let first: [u64; FIRST_WORDS] = [
         limit,
@@ -81,7 +90,7 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
         slack,
         warm_up,
         ban,
-        u64::from(ban_after),
+        ban_after,
         flags,
         unit as u64 | (terms.keep as u64) << 1 | u64::from(terms.is_override) << 3,
     ];
@@ -99,12 +108,16 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
 
 /// The policy and [`Keep`] of these words; `None` if no policy has such words.
 pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
-    let [limit, period, burst, kind, init, borrow, choices, counts, mut slack, mut warm_up, mut ban, ban_after, flags, last, classes @ ..] =
+    let [limit, period, burst, kind, init, borrow, choices, counts, mut slack, mut warm_up, mut ban, mut ban_after, flags, last, classes @ ..] =
         *words;
-    let mut second = None;
+    let (mut second, mut knots) = (None, Knots::NONE);
     if flags == SECOND {
         second = Some(Rate { limit: slack, period: warm_up, burst: ban });
         (slack, warm_up, ban) = (0, 0, 0);
+    }
+    if flags == KNOTS {
+        knots = knots_of([slack, warm_up, ban, ban_after]);
+        (slack, warm_up, ban, ban_after) = (0, 0, 0, 0);
     }
     let flag = |word: u64| match word {
         0 => Some(false),
@@ -132,10 +145,11 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
         cold: (counts >> 32) as u32,
         ban,
         ban_after: u32::try_from(ban_after).ok()?,
-        count_rejected: second.is_none() && flag(flags)?,
+        count_rejected: !matches!(flags, SECOND | KNOTS) && flag(flags)?,
         unit: if flag(last & 1)? { Unit::Bytes } else { Unit::Permits },
         classes: classes_of(&classes)?,
         second,
+        knots,
     };
     Some((policy, Terms { keep, is_override: flag(last >> 3)? }))
 }
@@ -151,4 +165,21 @@ fn classes_of(words: &[u64; RECORD_WORDS - FIRST_WORDS]) -> Option<Classes> {
         (*name, *reserve) = ((u128::from(low) | u128::from(high) << 64).to_ne_bytes(), kept);
     }
     Classes::of_raw(&raw).ok()
+}
+
+/// The bytes of knots as words, in the machine's byte order.
+fn words_of(knots: &Knots) -> [u64; 4] {
+    let (mut words, bytes) = ([0; 4], knots.to_bytes());
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = <[u8; 8]>::try_from(bytes).map_or(0, u64::from_ne_bytes);
+    }
+    words
+}
+
+fn knots_of(words: [u64; 4]) -> Knots {
+    let mut bytes = [0; 32];
+    for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_ne_bytes());
+    }
+    Knots::from_bytes(&bytes)
 }
