@@ -57,9 +57,9 @@ impl Default for Options {
 pub struct Rules {
     /// The set in force. Readers take it without a lock, and a reload replaces it as a whole.
     set: ArcSwap<Set>,
-    /// The table of all rules, which `store` has too.
+    /// The table that the rules share (`Store::table`), so that a check needs no lock of `store`.
     table: Arc<Table>,
-    /// Taken by reloads and statistics only.
+    /// Only reloads and statistics lock it.
     store: Mutex<Store>,
     path: Option<PathBuf>,
     stamp: Mutex<Option<Stamp>>,
@@ -118,7 +118,7 @@ impl Rules {
     /// Decides on a request by the tables' clock.
     ///
     /// # Errors
-    /// [`ManyError`]: a table is damaged. Nothing has been charged, and the caller says whether the request passes.
+    /// [`ManyError`]: a table is damaged. Nothing has been charged, and the caller must decide whether the request passes.
     pub fn check(&self, request: &[Field<'_>]) -> Result<Answer, ManyError> {
         self.decide(request, None)
     }
@@ -180,7 +180,7 @@ impl Rules {
                 if let Part::Limited(key) = part {
                     let mut alone = Parts::default();
                     alone.push(shadow, key);
-                    // A shadow has no say. Its table counts its decision, or its fault.
+                    // A shadow's decision does not change the answer. The table counts it. An error is left out, because the shadow refuses nothing.
                     let _ = self.take(set, &alone, matching.route, now, keys);
                 }
             }
@@ -226,7 +226,8 @@ impl Rules {
     /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name stays keep their states: under another policy they
     /// keep the permits that they have left. Only a sliding window or log with another policy begins anew.
     ///
-    /// Each request is matched by the old set as a whole or by the new one. A changed policy is in force in the table a moment before the set is.
+    /// Each request is matched either by the old set or by the new one. The table gets a changed policy a moment before the new set is in force, so
+    /// a request that the old set matches may be decided under the new policy.
     ///
     /// # Errors
     /// [`LoadError`]. The rules in force stay as they were.
@@ -234,7 +235,7 @@ impl Rules {
         let Some(path) = &self.path else { return Err(LoadError::NoFile) };
         let mut store = self.lock_store()?;
         let (text, stamp) = crate::load::text(path)?;
-        // A file with problems is not read again before it changes.
+        // The stamp is stored before the text is parsed, so `reload_if_changed` reads a file with problems only once.
         *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
         self.change(&mut store, &text, Format::of(path), path)
     }
@@ -265,7 +266,7 @@ impl Rules {
     fn lock_store(&self) -> Result<MutexGuard<'_, Store>, LoadError> {
         match self.owner {
             Some(owner) if owner != std::process::id() => Err(LoadError::OtherProcess(owner)),
-            // A thread that panicked in a reload has left the old set in force.
+            // If a thread panicked in a reload, the mutex is poisoned and the old set is in force, so the lock can be used.
             _ => Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
@@ -288,7 +289,7 @@ impl Rules {
         self.table.stats().evicted + own.sum::<u64>()
     }
 
-    /// What each rule has decided since it was added.
+    /// The decisions of each rule since it was added. A limit whose keys have begun anew ([`Reloaded::anew`]) counts from then on.
     pub fn counts(&self) -> Vec<RuleCounts> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let set = self.set.load();
@@ -325,9 +326,9 @@ pub struct RuleCounts {
     pub allowed: u64,
     /// Requests that this rule refused; of a shadow, those that it would have refused.
     pub refused: u64,
-    /// Requests without a key. Not among the others.
+    /// Requests without a key. The other counts do not include them.
     pub missing: u64,
-    /// Requests of exempt keys and networks. Not among the others.
+    /// Requests of exempt keys and networks. The other counts do not include them.
     pub exempt: u64,
 }
 
@@ -394,7 +395,7 @@ impl Parts {
     }
 }
 
-/// A decision without a limit.
+/// A decision that no limit has made.
 fn without(verdict: Verdict, reason: Reason) -> Decision {
     let (remaining, retry_after) = match verdict {
         Verdict::Allowed => (u64::MAX, 0),

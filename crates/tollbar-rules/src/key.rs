@@ -30,7 +30,7 @@ pub enum Source {
     Field(String),
 }
 
-/// The prefixes of `address` without numbers: an IPv4 address, and the /64 that an IPv6 host usually has for itself.
+/// The prefix lengths of `address` without numbers: a whole IPv4 address, and of IPv6 the /64 that a host usually has for itself.
 const PREFIXES: (u8, u8) = (32, 64);
 const EXPECTED: &str =
     "address, address/32/64, header NAME, cookie NAME, path NAME, field NAME or all; two with | between them for the first that is there";
@@ -78,14 +78,14 @@ impl Key {
         for part in &self.parts {
             let begin = out.len();
             if joined {
-                // Room for the length: with it no two lists of parts have the same bytes.
+                // Room for the part's length. With the lengths, two different lists of parts never have the same bytes.
                 out.extend_from_slice(&[0; 4]);
             }
             let mut sources = (0u8..).zip(part);
             let found = sources.any(|(n, source)| {
                 let before = out.len();
                 if part.len() > 1 {
-                    // A cookie with the bytes of an address is another key than the address.
+                    // The source's number, so that a cookie with the bytes of an address is not the address's key.
                     out.push(n);
                 }
                 let found = source.write(request, out);

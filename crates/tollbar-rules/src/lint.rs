@@ -1,4 +1,4 @@
-//! What a rules file says that its writer may not mean.
+//! Finds settings in a rules file that its author probably did not intend.
 
 use crate::file::Place;
 use crate::key::Source;
@@ -11,13 +11,13 @@ use tollbar::{Kind, Policy};
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Something to know.
+    /// A fact that the file's author should know.
     Note,
-    /// Something that is probably wrong.
+    /// A probable mistake.
     Warning,
 }
 
-/// Something about a rule.
+/// A note or a warning about a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// How much it matters.
@@ -57,12 +57,12 @@ pub fn lint(file: &RuleFile) -> Vec<Finding> {
 
 struct Lint<'a> {
     file: &'a RuleFile,
-    /// The nearest first.
+    /// The numbers of the routes, the nearest first.
     routes: Vec<usize>,
     findings: Vec<Finding>,
 }
 
-/// Headers that tell an address, which any client can send.
+/// Headers in which proxies send the client's address. Any client can send them, too.
 const ADDRESS_HEADERS: [&str; 8] = [
     "x-forwarded-for",
     "x-real-ip",
@@ -136,7 +136,7 @@ impl Lint<'_> {
             .filter(move |route| route.overlaps(group) && !route.replaces.iter().any(|&n| rules[n].name == group.name))
     }
 
-    /// A limit that has refused whenever limit `n` of the rule would.
+    /// Another limit that refuses every request that limit `n` of the rule would refuse.
     fn stricter<'a>(&'a self, rule: &'a Rule, n: usize) -> Option<(&'a Rule, &'a Limit)> {
         if matches!(rule.role, Role::Shadow(_)) || rule.keys.iter().any(|(_, own)| !own.is_empty()) {
             return None;
@@ -160,7 +160,7 @@ impl Lint<'_> {
         self.file.rules.iter().filter(always).find_map(|other| {
             let stricter = other.limits.iter().enumerate().find(|(m, limit)| {
                 let is_other = !std::ptr::eq(other, rule) || *m != n;
-                // Of two equal limits of different rules only the later one is told.
+                // Of two equal limits only the later one in the file gets a warning.
                 is_other
                     && is_stricter(&limit.policy, own)
                     && (limit.policy != *own || limit.place < rule.limits[n].place)
@@ -203,7 +203,7 @@ impl Lint<'_> {
         }
     }
 
-    /// One note about addresses is enough.
+    /// Whether the rule is the file's first with an address in its key. Only that rule gets the note about addresses.
     fn first_by_address(&self, rule: &Rule) -> bool {
         let mut rules =
             self.file.rules.iter().filter(|rule| !rule.limits.is_empty() && !matches!(rule.role, Role::Shadow(_)));
@@ -212,7 +212,7 @@ impl Lint<'_> {
             .is_some_and(|first| first.name == rule.name)
     }
 
-    /// Routes that are never the nearest.
+    /// Warns of a route that is never the nearest.
     fn reach(&mut self, rule: &Rule) {
         if rule.role != Role::Route {
             return;
@@ -239,7 +239,7 @@ impl Lint<'_> {
         }
     }
 
-    /// Groups that are replaced where they do not count anyway, and groups that are replaced everywhere.
+    /// Warns of a route that replaces a group of other requests, and of a group that routes replace for all its requests.
     fn replaces(&mut self, rule: &Rule) {
         let rules = &self.file.rules;
         let mut found = Vec::new();
@@ -268,7 +268,7 @@ impl Lint<'_> {
     }
 }
 
-/// Whether a bucket is empty whenever the other is: two plain token buckets.
+/// Whether both policies are plain token buckets, and `one` never has more permits than `other`.
 fn is_stricter(one: &Policy, other: &Policy) -> bool {
     let is_plain = |policy: &Policy| {
         policy.kind == Kind::Gcra

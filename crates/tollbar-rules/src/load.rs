@@ -51,7 +51,7 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// What tells whether a file has changed.
+/// The properties of a file by which a reload sees that it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,
@@ -71,7 +71,7 @@ impl Stamp {
     }
 }
 
-/// The file's text. The stamp is older than the text, so a change in between is seen next time.
+/// The file's text and its stamp. The stamp is read first, so a change between the two reads makes the next stamp differ.
 pub fn text(path: &Path) -> Result<(String, Option<Stamp>), LoadError> {
     let stamp = Stamp::of(path);
     let text = fs::read_to_string(path).map_err(|error| LoadError::Read(path.to_owned(), error))?;

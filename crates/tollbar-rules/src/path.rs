@@ -79,7 +79,7 @@ impl Pattern {
         self.parts.iter().position(|part| matches!(part, Part::Any(Some(own)) if own == name))
     }
 
-    /// Whether a path from [`normal`] matches.
+    /// Whether the pattern matches a path. The path must be decoded, and without query, empty segments, `.` and `..`.
     pub fn matches(&self, path: &[u8]) -> bool {
         let mut segments = segments(path);
         for part in &self.parts {
@@ -92,7 +92,7 @@ impl Pattern {
         self.open || segments.next().is_none()
     }
 
-    /// For the choice of the nearest route.
+    /// How narrow the pattern is. Of several routes the narrowest is the nearest.
     pub fn narrowness(&self) -> Narrowness {
         let of = |part: &Part| if matches!(part, Part::Literal(_)) { 3 } else { 2 };
         // The end of the path is narrower than "anything may follow", and a segment is narrower than both.

@@ -23,9 +23,9 @@ pub enum Role {
 pub struct Rule {
     /// Its name, which no other rule of the file has.
     pub name: String,
-    /// Where its name stands.
+    /// The place of its name in the file.
     pub place: Place,
-    /// What it is for.
+    /// Whether it is a group, a route or a shadow.
     pub role: Role,
     /// The paths.
     pub path: Pattern,
@@ -33,7 +33,7 @@ pub struct Rule {
     pub methods: Vec<String>,
     /// The key.
     pub key: Key,
-    /// The policies: a request takes its cost of each, or of none. Empty for a rule that only says a cost or replaces groups.
+    /// The policies: a request takes its cost of each, or of none. Empty for a route that only sets a cost or replaces groups.
     pub limits: Vec<Limit>,
     /// The cost of a request.
     pub cost: Option<u64>,
@@ -56,7 +56,7 @@ pub struct Rule {
 pub struct Limit {
     /// The policy.
     pub policy: Policy,
-    /// Where its text stands.
+    /// The place of its text in the file.
     pub place: Place,
 }
 
@@ -85,7 +85,7 @@ pub struct RuleFile {
     pub rules: Vec<Rule>,
     /// The proxies whose X-Forwarded-For counts.
     pub trusted: Vec<Network>,
-    /// Where `trusted-proxies` stands, if it does.
+    /// The place of `trusted-proxies`, if the file has it.
     pub trusted_place: Option<Place>,
 }
 

@@ -1,4 +1,4 @@
-//! An immutable set of rules with the places of their states: which rules a request matches.
+//! An immutable set of rules. It finds the rules that take part in a request, and knows which table has the states of each limit.
 
 use crate::request::{Field, Seen};
 use crate::rule::{Missing, Role, Rule, RuleFile};
@@ -10,7 +10,7 @@ use tollbar::take_many::LIMITS_MOST;
 /// Where the states of a limit's keys are.
 #[derive(Clone, Debug)]
 pub(crate) enum Home {
-    /// Under a policy of the table of all rules.
+    /// Under a policy of the table that the rules share.
     Shared(PolicyId),
     /// In a table of its own.
     Own(Arc<Table>),
@@ -25,7 +25,7 @@ impl Home {
     }
 }
 
-/// Requests that a rule decided without its table.
+/// The counts of requests that a rule decided without a table: those without a key, and exempt ones.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub missing: AtomicU64,
@@ -43,7 +43,7 @@ pub struct Set {
     routes: Vec<usize>,
     /// The shadows of each rule.
     shadows: Vec<Vec<usize>>,
-    /// The number of the file since the rules were opened, from 1.
+    /// See [`Set::generation`].
     pub(crate) generation: u64,
 }
 
@@ -64,7 +64,7 @@ impl Set {
         &self.file.rules
     }
 
-    /// The number of the file since the rules were opened, from 1: each reload that changes something adds 1.
+    /// The number of the set: 1 when the rules are opened, and one more after each successful reload.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -101,7 +101,7 @@ impl Set {
         route.and_then(|route| self.rules()[route].cost).or(self.rules()[rule].cost).unwrap_or(1)
     }
 
-    /// The part that a rule takes in a request. A key is written behind the bytes in `keys`.
+    /// How a rule takes part in a request. If the rule limits the request, the call appends the request's key to `keys`.
     pub(crate) fn part(&self, rule: usize, request: &Seen<'_>, keys: &mut Vec<u8>) -> Part {
         let of = &self.rules()[rule];
         if of.limits.is_empty() {
@@ -135,27 +135,27 @@ impl Set {
             Part::MissingAllowed | Part::MissingDenied => &self.tallies[rule].missing,
             Part::NoLimit | Part::Limited(_) => return,
         };
-        // A statistic: nothing is read by its order.
+        // Relaxed, because it is a statistic, and no other data depends on its order.
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// The part that a rule takes in a request.
+/// How a rule takes part in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The rule has no limit.
     NoLimit,
     /// The key or the client's network is exempt.
     Exempt,
-    /// There is no key, and the rule admits that.
+    /// The request has no key, and the rule admits such requests.
     MissingAllowed,
-    /// There is no key, and the rule refuses that.
+    /// The request has no key, and the rule refuses such requests.
     MissingDenied,
     /// The request takes the rule's limits, with the key in these bytes.
     Limited(std::ops::Range<usize>),
 }
 
-/// The most rules with limits of one request, and one route without.
+/// The most rules of one request: each has a limit, except one route.
 pub(crate) const RULES_OF_REQUEST_MOST: usize = LIMITS_MOST + 1;
 
 /// The rules that take part in a request: groups in the order of the file, then the route.
@@ -167,7 +167,7 @@ pub(crate) struct Matching {
 
 impl Matching {
     fn push(&mut self, rule: usize) {
-        // The reader of the file has refused more (`check_counts`).
+        // There is room for all, because the reader refuses a file with more rules for one request (`check_counts`).
         if let Some(place) = self.rules.get_mut(self.count) {
             *place = rule;
             self.count += 1;

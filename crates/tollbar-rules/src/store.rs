@@ -15,13 +15,14 @@ const UNUSED: RangeInclusive<u64> = 1..=0;
 /// A limit by the name of its rule and its number there.
 type Name = (String, usize);
 
-/// The table of all rules, and what a reload needs to know of it.
+/// The table that the rules share, and the state that a reload needs.
 pub struct Store {
     table: Arc<Table>,
     options: Options,
     shared: bool,
     limits: HashMap<Name, (Home, Policy)>,
-    /// Policies of rules that are gone, with the generations that used them. A policy serves again when no request uses a set of one of them.
+    /// The policies of removed rules, each with the generations whose sets used it. A new limit may get such a policy when no request uses a set of
+    /// these generations.
     free: VecDeque<(RangeInclusive<u64>, PolicyId)>,
     /// The first generation that uses a policy.
     since: HashMap<u32, u64>,
@@ -29,7 +30,7 @@ pub struct Store {
     former: Vec<(u64, Weak<Set>)>,
     overrides: HashMap<Name, Vec<(Vec<u8>, Policy)>>,
     tallies: HashMap<String, Arc<Tally>>,
-    /// The counts of a policy when its rule got it.
+    /// The counts of a policy at the time at which its rule got it. [`Rules::counts`](crate::Rules::counts) subtracts them.
     pub(crate) counted: HashMap<u32, Counts>,
 }
 
@@ -54,7 +55,7 @@ enum Undo {
 
 impl Store {
     pub fn open(options: &Options, shared: bool) -> Result<Store, TableError> {
-        // A table has a policy from the beginning. This one refuses everything, and no rule uses it.
+        // A table must begin with a policy. This one refuses everything, and no rule uses it.
         let closed = Policy::new(0, 1_000_000_000);
         Ok(Store {
             table: Arc::new(make(options, shared, &closed)?),
@@ -74,7 +75,7 @@ impl Store {
         &self.table
     }
 
-    /// Makes the set of the file's rules. `old` is the set in force. On an error every table is as it was.
+    /// Makes the set of the file's rules. `old` is the set in force. After an error every table has its former policies and overrides.
     pub fn change(&mut self, file: RuleFile, old: Option<&Arc<Set>>) -> Result<(Set, Reloaded), TableError> {
         let generation = old.map_or(0, |old| old.generation());
         self.former.retain(|(_, set)| set.strong_count() > 0);
@@ -108,14 +109,15 @@ impl Store {
                 for step in undo.into_iter().rev() {
                     self.take_back(step);
                 }
-                // No set has used them.
+                // No set has used the added policies, so any new limit may get them.
                 self.free.extend(added.into_iter().map(|id| (UNUSED, id)));
                 Err(error)
             }
         }
     }
 
-    /// A step back needs no more room than the step had, so it cannot fail; if the memory is damaged, all calls do.
+    /// Undoes a step of a reload. That needs no more room than the step freed or used, so it fails only if the memory is damaged. Then all calls fail,
+    /// and this one ignores the error.
     fn take_back(&self, step: Undo) {
         let _ = match step {
             Undo::Policy(id, policy) => self.table.set_policy(id, &policy),
@@ -182,7 +184,8 @@ impl Store {
         if is_alone(policy) {
             return Ok(Home::Own(Arc::new(make(&self.options, self.shared, policy)?)));
         }
-        // Other processes that share the table may still use an old set, so there a policy serves again only when there is no new one.
+        // Other processes that share the table may still use an old set. So in shared memory a policy of a removed rule is used again only if the table
+        // has no new policy.
         let is_unused = |of: &RangeInclusive<u64>| !self.former.iter().any(|(generation, _)| of.contains(generation));
         let reusable = || self.free.iter().position(|(of, _)| is_unused(of));
         let reused = if self.shared { None } else { reusable() };
@@ -218,7 +221,7 @@ impl Store {
         overrides: &HashMap<Name, Vec<(Vec<u8>, Policy)>>,
         undo: &mut Vec<Undo>,
     ) -> Result<(), TableError> {
-        // Overrides that end make room for those that begin.
+        // Clears old overrides before it sets new ones, because a table has room for a limited number.
         for (name, keys) in &self.overrides {
             let Some((Home::Shared(id), _)) = self.limits.get(name) else { continue };
             let stays = limits.get(name).is_some_and(|(home, _)| is_same(home, &Home::Shared(*id)));
@@ -242,8 +245,8 @@ impl Store {
                     self.table.set_override(*id, key, policy, Keep::Count)?;
                     undo.push(Undo::Override(*id, key.clone(), before));
                     if old.is_none() {
-                        // Under a policy that served another rule the key may have a debt, and an override that equals a former one
-                        // would keep it.
+                        // The key may have a debt from a removed rule that used this policy. An override that equals a former one would keep
+                        // that debt.
                         self.table.reset(*id, key)?;
                     }
                 }

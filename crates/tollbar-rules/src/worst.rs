@@ -19,7 +19,7 @@ pub fn worst_case(policy: &Policy) -> u64 {
     if limit == 0 {
         return 0;
     }
-    // What comes back after the window's first instant and within the window.
+    // The permits that the policy refills after the window's first instant and within the window.
     let refill = |limit: u64, of: u64| {
         u64::try_from(u128::from(limit) * u128::from(period - 1) / u128::from(of)).unwrap_or(u64::MAX)
     };
@@ -29,13 +29,13 @@ pub fn worst_case(policy: &Policy) -> u64 {
             let second = policy.second.map(|second| second.burst.saturating_add(refill(second.limit, second.period)));
             most.min(second.unwrap_or(u64::MAX))
         }
-        // The whole bucket before a tick, and what the tick brings.
+        // The key takes the whole bucket just before a refill, and then the refilled permits.
         Kind::Interval if policy.anchor == Anchor::First => {
             (policy.burst - 1).saturating_add(limit.min(policy.burst)).max(policy.burst)
         }
         Kind::Interval => policy.burst.saturating_add(limit.min(policy.burst)),
-        // A whole window before its end, and the whole next one. The first request of an idle key begins its window, so one permit goes
-        // earlier.
+        // The key takes the whole limit at the end of one of the policy's windows, and again at the start of the next. If the first request begins the
+        // window, that request is a whole period earlier, so its permit does not count.
         Kind::FixedWindow if policy.anchor == Anchor::First => limit.saturating_mul(2) - 1,
         Kind::FixedWindow => limit.saturating_mul(2),
         Kind::WeightedWindow => weighted(limit, period),
@@ -61,14 +61,14 @@ pub fn worst_case(policy: &Policy) -> u64 {
     }
 }
 
-/// The whole limit in the last nanosecond of a part of the window, and at the end of the window what that part counts no more. The window ends
-/// one nanosecond before a period has passed, so two nanoseconds of the part still count.
+/// The worst case: a key takes the whole limit in the last nanosecond of a part of the window. At the end of the window it takes the permits that no
+/// longer count of that part. The window ends one nanosecond before a period has passed, so two nanoseconds of the part still count.
 fn weighted(limit: u64, part: u64) -> u64 {
     let counted = (u128::from(limit) * 2).div_ceil(u128::from(part)).min(u128::from(limit));
     limit.saturating_mul(2) - u64::try_from(counted).unwrap_or(limit)
 }
 
-/// The policy's own limit in a window that never admits more, as a suggestion: the same limit and period by `sliding-window mode strict`.
+/// A policy with the same limit and period that never admits more than the limit in any window: `sliding-window mode strict`. Notes suggest it.
 pub fn strict(policy: &Policy) -> String {
     let text = Policy::new(policy.limit, policy.period).to_string();
     format!("{text} algo sliding-window mode strict")

@@ -26,9 +26,9 @@ struct ByRules {
     statuses: std::collections::BTreeMap<u16, u64>,
 }
 
-/// All of `tollbar replay --rules`.
+/// Runs `tollbar replay --rules`.
 pub fn replay(path: &str, options: &Options) -> Result<()> {
-    // With a fixed seed a replay always decides the same.
+    // With a fixed seed each replay of a log makes the same decisions.
     let table = RulesOptions { keys: options.room.keys.unwrap_or(KEYS), seed: Some(0), ..RulesOptions::default() };
     let rules = Rules::open(path, &table).map_err(|error| crate::rules::problem(&error))?;
     let first = Source::open(&options.logs[0])?;
@@ -72,7 +72,7 @@ impl ByRules {
     /// Decides on the requests whose turn it is; with `rest`, on all that wait.
     fn decide(&mut self, rest: bool) -> Result<()> {
         while let Some(event) = self.order.next(rest) {
-            // An address has no zero byte, and a method none either.
+            // Neither an address nor a method has a zero byte.
             let mut parts = self.targets.bytes(event.key).splitn(3, |&byte| byte == 0);
             let mut part = || parts.next().unwrap_or_default();
             let request =

@@ -78,7 +78,7 @@ pub struct Replay {
     pub collector: Option<Collector>,
 }
 
-/// All of `tollbar replay`.
+/// Runs `tollbar replay`.
 pub fn replay(options: &Options) -> Result<()> {
     if let Some(rules) = &options.rules {
         return by_rules::replay(rules, options);

@@ -36,7 +36,7 @@ pub fn read(
         };
         progress.lines(number);
         input.lines += 1;
-        // The mark that some editors put before UTF-8.
+        // A file may begin with a byte order mark, which some editors write before UTF-8.
         let text = if number == 1 { line.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.text) } else { line.text };
         if parse::is_blank(text) {
             input.blank += 1;

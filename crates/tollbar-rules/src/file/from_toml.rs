@@ -67,7 +67,7 @@ impl<'a> Lines<'a> {
     }
 
     fn string(&self, text: &str, span: std::ops::Range<usize>) -> Text {
-        // Between quotes of one character, without escapes.
+        // If the string has quotes of one character and no escapes, its characters stand in the file one by one.
         let inside = self.text.get(span.start + 1..span.end.saturating_sub(1));
         let begins = (inside == Some(text)).then(|| self.place(span.start + 1));
         Text { text: text.to_owned(), begins }

@@ -114,7 +114,7 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
                 return Value::Number(number);
             }
         }
-        // The text stands there as it is, if it has no escapes and no line ends.
+        // If the string has no escapes and no line ends, its characters stand in the file one by one.
         let line: String = self.lines.get(place.line - 1).map_or("", |line| line).chars().skip(column - 1).collect();
         let begins = (line.starts_with(text) && !text.contains('\n')).then_some(Place { line: place.line, column });
         Value::Text(Text { text: text.to_owned(), begins })

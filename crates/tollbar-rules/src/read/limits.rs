@@ -14,7 +14,7 @@ pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) ->
         Ok(policy) => return Some(Limit { policy, place }),
         Err(error) => error,
     };
-    // The text's own reader has nothing against the policy, so the error has no column of an option.
+    // If the text is a policy that only a table refuses, the error names no column. `anchor`, if the text has it, is then the option at fault.
     let is_of_tables = text.text.parse::<Policy>().is_ok();
     let at = match text.text.find("anchor") {
         Some(at) if is_of_tables => at,

@@ -8,7 +8,7 @@ use crate::path::Pattern;
 use crate::rule::{Limit, Missing, Refusal, Role, Rule};
 use std::collections::HashSet;
 
-/// What rules have that do not say it themselves.
+/// The file's settings for rules that have none of their own.
 pub struct Defaults {
     pub refusal: (Option<u16>, Option<String>),
 }
@@ -25,7 +25,7 @@ pub struct Draft {
     field: String,
     of: Option<(Place, String)>,
     replaces: Vec<(Place, String)>,
-    /// A shadow has the key of its rule, unless it says another.
+    /// Whether a shadow has a field `key`. Otherwise it has the key of its rule.
     own_key: bool,
 }
 
@@ -104,7 +104,7 @@ impl Draft {
         if fields.get("limit").is_none() {
             problems.add(entry.place, &field, "no limit", "limit = \"50/min\", or another to try");
         }
-        // `link` replaces what the shadow has from its rule; the pattern is not known before.
+        // A placeholder: `link` copies the pattern and the other fields from the shadow's rule, which may come later in the file.
         let path = Pattern::parse("/**").ok()?;
         let own_key = fields.get("key").is_some();
         let rule = Rule {
@@ -127,7 +127,7 @@ impl Draft {
     }
 }
 
-/// Replaces names of rules by numbers. Shadows go to the end, so that the numbers of others are their places in the list.
+/// Replaces names of rules by numbers. Shadows come last, so each rule that a shadow names is in the list before it.
 pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
     drafts.sort_by_key(|draft| (draft.of.is_some(), draft.rule.place));
     let known: Vec<(String, Role)> = drafts.iter().map(|draft| (draft.rule.name.clone(), draft.rule.role)).collect();
@@ -164,7 +164,7 @@ pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
             let (number, of) = of;
             let own = draft.rule;
             let key = if draft.own_key { own.key } else { of.key.clone() };
-            // Exempt keys are bytes of the other rule's key.
+            // The rule's exempt keys are bytes of the rule's own key, so they mean nothing under another key.
             let exempt = if draft.own_key { HashSet::new() } else { of.exempt.clone() };
             let policies = Rule {
                 name: own.name,
@@ -202,7 +202,7 @@ fn inside(place: Place, text: &Text, at: usize) -> Place {
     text.begins.map_or(place, |begins| Place { column: begins.column + before, ..begins })
 }
 
-/// `address` if the rule does not say its key.
+/// The rule's key: `address` if the rule has no field `key`.
 fn key(fields: &Fields<'_>, pattern: &Pattern, problems: &mut Problems) -> Option<Key> {
     let Some(texts) = fields.texts("key", problems) else { return Key::parse(&["address"], pattern).ok() };
     let parts: Vec<&str> = texts.iter().map(|(_, text)| text.text.as_str()).collect();

@@ -94,7 +94,7 @@ fn without_blanks(line: &[u8]) -> &[u8] {
     &line[begin..]
 }
 
-/// The method and the path, and the client's own name: the first quoted text and the last.
+/// The method and the path from the first quoted text, and the user agent from the last one.
 fn details(after: &[u8]) -> [Cow<'_, [u8]>; 3] {
     let Some(begin) = memchr::memchr(b'"', after) else {
         return [const { Cow::Borrowed(&[]) }; 3];

@@ -61,7 +61,7 @@ impl Json {
             }
         };
         let path = found.take(Role::Path).map_or(Cow::Borrowed(&b""[..]), |(_, path)| path.bytes());
-        // The field may be the request's whole line.
+        // The field of the path may hold the whole request line, such as "GET /path HTTP/1.1".
         let is_line = path.contains(&b' ');
         let method = match found.take(Role::Method) {
             Some((_, method)) => method.bytes(),

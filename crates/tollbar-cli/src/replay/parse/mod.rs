@@ -23,9 +23,9 @@ pub struct Request<'a> {
     pub cost: u64,
     /// The requested path; empty if the line has none, or the caller needs none.
     pub path: Cow<'a, [u8]>,
-    /// The user agent; empty likewise.
+    /// The user agent; empty in the same cases as the path.
     pub agent: Cow<'a, [u8]>,
-    /// The method; empty likewise.
+    /// The method; empty in the same cases as the path.
     pub method: Cow<'a, [u8]>,
 }
 
