@@ -1,4 +1,4 @@
-# tollbar: `make demo`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
+# tollbar: `make demo`, `make rules`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
 # `make bench-peers`, `make bench-cores`, `make install PREFIX=/usr/local`, `make packages`, `make packages-test`, `make macos`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
@@ -15,7 +15,7 @@ SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name '*.lua' -o 
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib demo check test nginx valkey arm64 soak bench bench-peers bench-cores install packages packages-test macos clean
+.PHONY: all lib rules demo check test nginx valkey arm64 soak bench bench-peers bench-cores install packages packages-test macos clean
 
 all: lib
 
@@ -24,6 +24,13 @@ lib: $(B)/libtollbar.so $(B)/libtollbar.a $(B)/libtollbar-redis.so $(B)/libtollb
 $(B)/libtollbar.so $(B)/libtollbar.a $(B)/libtollbar-redis.so $(B)/libtollbar-redis.a &: $(SOURCES) tools/lib.sh $(wildcard abi/*.symbols)
 	tools/setup.sh lib
 	tools/lib.sh $(B) $(ABI)
+
+# Rules in a file. It needs a newer Rust than the library.
+rules: $(B)/libtollbar-rules.so
+
+$(B)/libtollbar-rules.so: $(SOURCES) tools/lib-rules.sh abi/tollbar-rules.symbols
+	tools/setup.sh lib
+	tools/lib-rules.sh $(B) $(ABI)
 
 # The command. It needs a newer Rust than the library, and is no part of it.
 $(B)/tollbar: $(shell find crates/tollbar-cli -path '*/src/*' -o -path '*/page/*' -o -name Cargo.toml) $(SOURCES)

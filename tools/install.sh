@@ -1,14 +1,14 @@
 #!/bin/sh
 # install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: what `make install` and `cmake --install` do.
 # Under DESTDIR (may be empty) go the headers, libtollbar and libtollbar-redis, shared and static, tollbar.pc, tollbar-redis.pc, and
-# the CMake package, which name the others; and the LuaJIT module.
+# the CMake package, which name the others; and the LuaJIT module. What `make rules` makes is installed if it is there.
 set -eu
 destdir=$1 prefix=$2 libdir=$3 includedir=$4 build=$5 version=$6 abi=$7
 root=$(cd "$(dirname "$0")/.." && pwd)
 package=$destdir$libdir/cmake/tollbar
 
 install -d "$destdir$libdir/pkgconfig" "$destdir$includedir/tollbar" "$package"
-install -m 644 "$root"/include/*.h "$root"/include/*.hpp "$destdir$includedir"
+install -m 644 "$root"/include/tollbar.h "$root"/include/tollbar_redis.h "$root"/include/*.hpp "$destdir$includedir"
 install -m 644 "$root"/include/tollbar/*.hpp "$destdir$includedir/tollbar"
 for library in libtollbar libtollbar-redis; do
     install -m 644 "$build/$library.a" "$destdir$libdir/$library.a"
@@ -25,6 +25,14 @@ for library in libtollbar libtollbar-redis; do
         ln -sf "$library.so.$abi" "$destdir$libdir/$library.so"
     fi
 done
+
+# `make rules` has made it, or not.
+if [ -e "$build/libtollbar-rules.so" ]; then
+    install -m 644 "$root/include/tollbar_rules.h" "$destdir$includedir"
+    install -m 755 "$build/libtollbar-rules.so" "$destdir$libdir/libtollbar-rules.so.$version"
+    ln -sf "libtollbar-rules.so.$version" "$destdir$libdir/libtollbar-rules.so.$abi"
+    ln -sf "libtollbar-rules.so.$abi" "$destdir$libdir/libtollbar-rules.so"
+fi
 
 # In /usr/local it is where Debian's luajit looks.
 install -d "$destdir$prefix/share/lua/5.1/tollbar"
@@ -45,5 +53,6 @@ fill_in() {
 }
 fill_in packaging/tollbar.pc.in "$destdir$libdir/pkgconfig/tollbar.pc"
 fill_in packaging/tollbar-redis.pc.in "$destdir$libdir/pkgconfig/tollbar-redis.pc"
+[ ! -e "$build/libtollbar-rules.so" ] || fill_in packaging/tollbar-rules.pc.in "$destdir$libdir/pkgconfig/tollbar-rules.pc"
 fill_in packaging/cmake/tollbarConfig.cmake.in "$package/tollbarConfig.cmake"
 fill_in packaging/cmake/tollbarConfigVersion.cmake.in "$package/tollbarConfigVersion.cmake"

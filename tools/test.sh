@@ -11,7 +11,7 @@ first="runner lint header"
 # Three lanes on two processors: the nginx tests wait half of their time. Steps that install the Python package into build/python are in
 # one lane, and so are c and overflow, whose tests have the same names in /dev/shm.
 waits="nginx python go lua together packages"
-links="c overflow redis bench command"
+links="c overflow redis bench command rules"
 works="rust dependent loom tsan cpp readme counts"
 steps="$first $waits $links $works"
 . tools/steps.sh
@@ -109,6 +109,8 @@ step_readme() {
 step_c() { made lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
 step_cpp() { made lib && tests/cpp/run.sh build; }
 step_command() { made build/tollbar && crates/tollbar-cli/test.sh build; }
+# Rules in a file, through every face.
+step_rules() { made lib rules build/tollbar && tests/rules/run.sh build; }
 # The modules in a real nginx.
 step_nginx() { made nginx && nginx/tests/run.sh; }
 step_python() { made lib && bindings/python/test.sh; }

@@ -1,4 +1,4 @@
-//! `include/tollbar.h` and `include/tollbar_redis.h`: hand-written frames around one cbindgen run for each section's source file.
+//! `include/tollbar.h`, `include/tollbar_redis.h` and `include/tollbar_rules.h`: hand-written frames around one cbindgen run for each section's source file.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ struct Header {
     sections: &'static [(&'static str, &'static str)],
 }
 
-const HEADERS: [Header; 2] = [
+const HEADERS: [Header; 3] = [
     Header {
         path: "include/tollbar.h",
         sources: "crates/tollbar-c/src",
@@ -58,6 +58,13 @@ const HEADERS: [Header; 2] = [
             ("lease", "Leases: one limit over many machines"),
             ("client", "Clients: they ask the store for leases"),
         ],
+    },
+    Header {
+        path: "include/tollbar_rules.h",
+        sources: "crates/tollbar-rules-c/src",
+        top: include_str!("header/rules_top.h"),
+        bottom: include_str!("header/rules_bottom.h"),
+        sections: &[("rules", "Rules: limits from a file")],
     },
 ];
 
@@ -185,6 +192,7 @@ fn constant(line: &str) -> String {
         "TOLLBAR_LEASE_",
         "_ADAPTIVE_",
         "_OUTCOME_",
+        "_RULES_",
     ];
     if name == "TOLLBAR_NO_TIME" {
         "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
@@ -256,6 +264,7 @@ fn inits(file: &str) -> String {
         "survey" => include_str!("header/survey_init.h").to_owned(),
         "transfer" => include_str!("header/transfer_init.h").to_owned(),
         "lease" => include_str!("header/lease_init.h").to_owned(),
+        "rules" => include_str!("header/rules_init.h").to_owned(),
         "queue" => include_str!("header/queue_init.h").to_owned(),
         "in_flight" => include_str!("header/in_flight_init.h").to_owned(),
         "adaptive" => include_str!("header/adaptive_init.h").to_owned(),

@@ -1,0 +1,328 @@
+//! Rules in a file.
+
+use ::tollbar_rules::{Answer, Field, LoadError, Options, Rules};
+use core::ffi::{c_char, CStr};
+use core::mem::size_of;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use tollbar_c::boundary::*;
+use tollbar_c::status::*;
+use tollbar_c::table::table_code;
+
+/// For tollbar_rules_options.flags: the states are in memory that this process shares with the processes that it forks later. Then only this process
+/// can reload.
+pub const TOLLBAR_RULES_SHARED: u32 = 1;
+
+/// Rules in force. Any number of threads may check requests while another one reloads.
+pub struct tollbar_rules {
+    rules: Rules,
+}
+
+/// How rules are opened. Start from TOLLBAR_RULES_OPTIONS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_rules_options {
+    /// sizeof(tollbar_rules_options), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// TOLLBAR_RULES_ flags.
+    pub flags: u32,
+    /// Keys that can have a debt at one time: a key counts once for each of its limits.
+    pub keys: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_rules_options {
+    const FIRST_SIZE: usize = 16;
+}
+
+const _: () = assert!(size_of::<tollbar_rules_options>() == 16);
+
+/// A field of a request. The names ":method", ":path" and ":address" are the request's method, its target as the client sent it, and the address
+/// of the connection's other end. Any other name that begins with a colon is a word of the server, for `key = "field NAME"`. All other fields are headers;
+/// upper and lower case are equal in their names.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_rules_field {
+    /// The name.
+    pub name: *const c_char,
+    /// Its length in bytes.
+    pub name_length: usize,
+    /// The value.
+    pub value: *const c_char,
+    /// Its length in bytes.
+    pub value_length: usize,
+}
+
+/// The decision on a request. Start from TOLLBAR_RULES_ANSWER_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_rules_answer {
+    /// sizeof(tollbar_rules_answer), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER.
+    pub verdict: u32,
+    /// A TOLLBAR_REASON_ number.
+    pub reason: u32,
+    /// The HTTP status to answer; 200 for a request that may pass.
+    pub status: u32,
+    /// Permits that are left of the rule with the fewest.
+    pub remaining: u64,
+    /// Nanoseconds until the same request would pass; TOLLBAR_NO_TIME if waiting does not help.
+    pub retry_after_ns: u64,
+    /// Nanoseconds until all limits are as good as fresh.
+    pub reset_after_ns: u64,
+    /// The number of the set of rules that decided: each reload that succeeds adds 1.
+    pub generation: u64,
+    /// The name of the rule that refuses or, in an admission, has the fewest permits left. Empty if no rule matches.
+    pub rule: [c_char; 64],
+    /// The body to answer; empty for a request that may pass.
+    pub body: [c_char; 256],
+}
+
+// SAFETY: repr(C), u32 first, integers without holes, chars at the end.
+unsafe impl Growable for tollbar_rules_answer {
+    const FIRST_SIZE: usize = 368;
+}
+
+const _: () = assert!(size_of::<tollbar_rules_answer>() == 368);
+
+/// Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is TOML. `options` may be NULL
+/// for the defaults. The caller ends `*out` with tollbar_rules_close.
+///
+/// Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another error. `error` may be NULL. Otherwise the call writes a text of at
+/// most `error_size` bytes there, NUL included: a line for each fault, "FILE:LINE:COLUMN: FIELD: what was found; expected what".
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_open(
+    path: *const c_char,
+    options: *const tollbar_rules_options,
+    out: *mut *mut tollbar_rules,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let out = unsafe { place(out) }?;
+        if path.is_null() {
+            return Err(TOLLBAR_E_NULL);
+        }
+        let mut wanted = Options::default();
+        if !options.is_null() {
+            // SAFETY: by the caller's promise.
+            let given = unsafe { read(options) }?;
+            if given.flags & !TOLLBAR_RULES_SHARED != 0 {
+                return Err(TOLLBAR_E_RESERVED);
+            }
+            (wanted.keys, wanted.shared) = (given.keys, given.flags & TOLLBAR_RULES_SHARED != 0);
+        }
+        // SAFETY: not NULL, so a string that ends with NUL by the caller's promise.
+        let path = OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes());
+        match Rules::open(path, &wanted) {
+            Ok(rules) => {
+                out.write(boxed(tollbar_rules { rules })?);
+                Ok(TOLLBAR_ALLOWED)
+            }
+            // SAFETY: by the caller's promise.
+            Err(why) => Err(unsafe { told(&why, error, error_size) }),
+        }
+    })
+}
+
+/// Decides on a request, by the tables' clock: takes its cost of all limits of all rules that it matches, or of none.
+///
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER, as in `out->verdict`, or an error. With an error nothing has been charged, and the
+/// caller says whether the request passes.
+///
+/// # Safety
+/// Pointers are NULL or as said; the fields' pointers have as many bytes as their lengths say.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_check(
+    rules: *const tollbar_rules,
+    fields: *const tollbar_rules_field,
+    count: usize,
+    out: *mut tollbar_rules_answer,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { decide(rules, fields, count, None, out) })
+}
+
+/// tollbar_rules_check at the caller's time, on the scale of tollbar_rules_now.
+///
+/// # Safety
+/// As tollbar_rules_check.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_check_at(
+    rules: *const tollbar_rules,
+    fields: *const tollbar_rules_field,
+    count: usize,
+    now_ns: u64,
+    out: *mut tollbar_rules_answer,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { decide(rules, fields, count, Some(now_ns), out) })
+}
+
+/// Reads the tables' clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO. Returns 0 for NULL.
+///
+/// # Safety
+/// `rules` is NULL or open.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_now(rules: *const tollbar_rules) -> u64 {
+    // SAFETY: by the caller's promise.
+    unsafe { reference(rules) }.map_or(0, |rules| rules.rules.now())
+}
+
+/// Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their states. With an error the old rules stay in
+/// force; `error` is as for tollbar_rules_open. TOLLBAR_E_OWNER: the rules are shared, and another process opened them.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_reload(
+    rules: *const tollbar_rules,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        match unsafe { reference(rules) }?.rules.reload() {
+            Ok(_) => Ok(TOLLBAR_ALLOWED),
+            // SAFETY: by the caller's promise.
+            Err(why) => Err(unsafe { told(&why, error, error_size) }),
+        }
+    })
+}
+
+/// tollbar_rules_reload if the file has changed since it was last read. Returns TOLLBAR_YES after a reload, TOLLBAR_NO if the file is the same, or an error,
+/// once for each change.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_reload_if_changed(
+    rules: *const tollbar_rules,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        match unsafe { reference(rules) }?.rules.reload_if_changed() {
+            Ok(Some(_)) => Ok(TOLLBAR_YES),
+            Ok(None) => Ok(TOLLBAR_NO),
+            // SAFETY: by the caller's promise.
+            Err(why) => Err(unsafe { told(&why, error, error_size) }),
+        }
+    })
+}
+
+/// Ends rules that no call is using. NULL is allowed and does nothing.
+///
+/// # Safety
+/// `rules` is NULL or has not been closed.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_close(rules: *mut tollbar_rules) {
+    // SAFETY: by the caller's promise.
+    unsafe { unboxed(rules) };
+}
+
+/// The most fields of a request that need no memory from the heap.
+const USUAL_FIELDS: usize = 64;
+/// A request with more fields is refused, because a `count` like that is garbage.
+const FIELDS_MOST: usize = 1 << 16;
+
+unsafe fn decide(
+    rules: *const tollbar_rules,
+    fields: *const tollbar_rules_field,
+    count: usize,
+    now: Option<u64>,
+    out: *mut tollbar_rules_answer,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let rules = unsafe { &reference(rules)?.rules };
+    array(fields, count)?;
+    if count > FIELDS_MOST {
+        return Err(TOLLBAR_E_OUT_OF_RANGE);
+    }
+    if !out.is_null() {
+        // The struct's size is checked before anything is charged.
+        size_at(out.cast_const())?;
+    }
+    let field = |n: usize| {
+        // SAFETY: below `count`, and the array has as many by the caller's promise.
+        let field = unsafe { &*fields.add(n) };
+        // SAFETY: by the caller's promise.
+        Ok(unsafe { Field::new(bytes(field.name, field.name_length)?, bytes(field.value, field.value_length)?) })
+    };
+    let mut usual = [Field::default(); USUAL_FIELDS];
+    let many: Vec<Field<'_>>;
+    let request = match usual.get_mut(..count) {
+        Some(usual) => {
+            for (n, place) in usual.iter_mut().enumerate() {
+                *place = field(n)?;
+            }
+            &*usual
+        }
+        None => {
+            many = (0..count).map(field).collect::<Result<_, i32>>()?;
+            &many
+        }
+    };
+    let answer = match now {
+        Some(now) => rules.check_at(request, now),
+        None => rules.check(request),
+    };
+    // The rules' reader has refused more limits than one request can have, so the fault is a table's.
+    let answer = answer.map_err(|_| TOLLBAR_E_CORRUPT)?;
+    if !out.is_null() {
+        // SAFETY: by the caller's promise.
+        unsafe { write(out, &of(&answer)) }?;
+    }
+    Ok(answer.decision().verdict as i32)
+}
+
+fn of(answer: &Answer) -> tollbar_rules_answer {
+    let decision = answer.decision();
+    let mut out = tollbar_rules_answer {
+        struct_size: size_of::<tollbar_rules_answer>() as u32,
+        verdict: decision.verdict as u32,
+        reason: decision.reason as u32,
+        status: u32::from(answer.status()),
+        remaining: decision.remaining,
+        retry_after_ns: decision.retry_after,
+        reset_after_ns: decision.reset_after,
+        generation: answer.generation(),
+        rule: [0; 64],
+        body: [0; 256],
+    };
+    // The reader of the file has refused names above 63 bytes and bodies above 255, so a NUL always follows.
+    out.rule.iter_mut().zip(answer.rule().unwrap_or("").bytes()).for_each(|(to, from)| *to = from as c_char);
+    out.body.iter_mut().zip(answer.body().bytes()).for_each(|(to, from)| *to = from as c_char);
+    out
+}
+
+/// Writes the error's text, cut at the buffer's end, and returns its number.
+///
+/// # Safety
+/// `buffer` is null or has `size` writable bytes.
+unsafe fn told(why: &LoadError, buffer: *mut c_char, size: usize) -> i32 {
+    if let (false, Some(most)) = (buffer.is_null(), size.checked_sub(1)) {
+        let text = why.to_string();
+        let mut length = text.len().min(most);
+        while !text.is_char_boundary(length) {
+            length -= 1;
+        }
+        // SAFETY: `length` is below `size`, and the text has as many bytes.
+        unsafe {
+            core::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), length);
+            buffer.add(length).write(0);
+        }
+    }
+    match why {
+        LoadError::Read(..) | LoadError::NoFile => TOLLBAR_E_OPEN,
+        LoadError::Problems(..) => TOLLBAR_E_SYNTAX,
+        LoadError::Table(_, error) => table_code(*error),
+        LoadError::OtherProcess(_) => TOLLBAR_E_OWNER,
+    }
+}

@@ -1,0 +1,144 @@
+/* tollbar_rules.h: rate limits from a file in TOML or YAML.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ * Written by `cargo xtask header` from crates/tollbar-rules-c/src; changes belong there.
+ *
+ * The calls are those of libtollbar-rules (`pkg-config --libs tollbar-rules`), which needs no other library of tollbar. Results and
+ * their conventions [C1] to [C8] are tollbar.h's. docs/rules.md describes the file.
+ *
+ *     char error[4096];
+ *     tollbar_rules *rules;
+ *     if (tollbar_rules_open("site.toml", NULL, &rules, error, sizeof error) < 0)
+ *         fprintf(stderr, "%s\n", error);
+ *     tollbar_rules_field request[] = {{":path", 5, path, strlen(path)}, {":address", 8, address, strlen(address)}};
+ *     tollbar_rules_answer answer = TOLLBAR_RULES_ANSWER_INIT;
+ *     if (tollbar_rules_check(rules, request, 2, &answer) > 0)
+ *         refuse(answer.status, answer.body, answer.rule);
+ */
+
+#ifndef TOLLBAR_RULES_H
+#define TOLLBAR_RULES_H
+
+#include "tollbar.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --------------------------------------------------------------------------------------------
+ * 1. Rules: limits from a file
+ * -------------------------------------------------------------------------------------------- */
+
+/* For tollbar_rules_options.flags: the states are in memory that this process shares with the processes that it forks later. Then only this process
+ * can reload. */
+#define TOLLBAR_RULES_SHARED 1u
+
+/* Rules in force. Any number of threads may check requests while another one reloads. */
+typedef struct tollbar_rules tollbar_rules;
+
+/* How rules are opened. Start from TOLLBAR_RULES_OPTIONS_INIT. */
+typedef struct tollbar_rules_options {
+    /* sizeof(tollbar_rules_options), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* TOLLBAR_RULES_ flags. */
+    uint32_t flags;
+    /* Keys that can have a debt at one time: a key counts once for each of its limits. */
+    uint64_t keys;
+} tollbar_rules_options;
+
+/* A field of a request. The names ":method", ":path" and ":address" are the request's method, its target as the client sent it, and the address
+ * of the connection's other end. Any other name that begins with a colon is a word of the server, for `key = "field NAME"`. All other fields are headers;
+ * upper and lower case are equal in their names. */
+typedef struct tollbar_rules_field {
+    /* The name. */
+    const char *name;
+    /* Its length in bytes. */
+    size_t name_length;
+    /* The value. */
+    const char *value;
+    /* Its length in bytes. */
+    size_t value_length;
+} tollbar_rules_field;
+
+/* The decision on a request. Start from TOLLBAR_RULES_ANSWER_INIT. */
+typedef struct tollbar_rules_answer {
+    /* sizeof(tollbar_rules_answer), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER. */
+    uint32_t verdict;
+    /* A TOLLBAR_REASON_ number. */
+    uint32_t reason;
+    /* The HTTP status to answer; 200 for a request that may pass. */
+    uint32_t status;
+    /* Permits that are left of the rule with the fewest. */
+    uint64_t remaining;
+    /* Nanoseconds until the same request would pass; TOLLBAR_NO_TIME if waiting does not help. */
+    uint64_t retry_after_ns;
+    /* Nanoseconds until all limits are as good as fresh. */
+    uint64_t reset_after_ns;
+    /* The number of the set of rules that decided: each reload that succeeds adds 1. */
+    uint64_t generation;
+    /* The name of the rule that refuses or, in an admission, has the fewest permits left. Empty if no rule matches. */
+    char rule[64];
+    /* The body to answer; empty for a request that may pass. */
+    char body[256];
+} tollbar_rules_answer;
+
+/* Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is TOML. `options` may be NULL
+ * for the defaults. The caller ends `*out` with tollbar_rules_close.
+ *
+ * Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another error. `error` may be NULL. Otherwise the call writes a text of at
+ * most `error_size` bytes there, NUL included: a line for each fault, "FILE:LINE:COLUMN: FIELD: what was found; expected what". */
+int32_t tollbar_rules_open(const char *path,
+                           const tollbar_rules_options *options,
+                           tollbar_rules **out,
+                           char *error,
+                           size_t error_size);
+
+/* Decides on a request, by the tables' clock: takes its cost of all limits of all rules that it matches, or of none.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER, as in `out->verdict`, or an error. With an error nothing has been charged, and the
+ * caller says whether the request passes. */
+int32_t tollbar_rules_check(const tollbar_rules *rules,
+                            const tollbar_rules_field *fields,
+                            size_t count,
+                            tollbar_rules_answer *out);
+
+/* tollbar_rules_check at the caller's time, on the scale of tollbar_rules_now. */
+int32_t tollbar_rules_check_at(const tollbar_rules *rules,
+                               const tollbar_rules_field *fields,
+                               size_t count,
+                               uint64_t now_ns,
+                               tollbar_rules_answer *out);
+
+/* Reads the tables' clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO. Returns 0 for NULL. */
+uint64_t tollbar_rules_now(const tollbar_rules *rules);
+
+/* Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their states. With an error the old rules stay in
+ * force; `error` is as for tollbar_rules_open. TOLLBAR_E_OWNER: the rules are shared, and another process opened them. */
+int32_t tollbar_rules_reload(const tollbar_rules *rules,
+                             char *error,
+                             size_t error_size);
+
+/* tollbar_rules_reload if the file has changed since it was last read. Returns TOLLBAR_YES after a reload, TOLLBAR_NO if the file is the same, or an error,
+ * once for each change. */
+int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
+                                        char *error,
+                                        size_t error_size);
+
+/* Ends rules that no call is using. NULL is allowed and does nothing. */
+void tollbar_rules_close(tollbar_rules *rules);
+
+/* The defaults: room for 100,000 keys, in this process's own memory. */
+#define TOLLBAR_RULES_OPTIONS_INIT                                                                   \
+    { (uint32_t)sizeof(tollbar_rules_options), 0, 100000 }
+
+/* An answer to be filled in. */
+#define TOLLBAR_RULES_ANSWER_INIT                                                                    \
+    { (uint32_t)sizeof(tollbar_rules_answer), 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 } }
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TOLLBAR_RULES_H */

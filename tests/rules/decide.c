@@ -1,0 +1,93 @@
+/* Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each. */
+#include "tollbar_rules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[] = {":method", ":path", ":address", "X-Api-Key", ":account"};
+
+static int expect(const char *what, int found, int expected) {
+    if (found == expected)
+        return 0;
+    fprintf(stderr, "%s: %d, expected %d\n", what, found, expected);
+    return 1;
+}
+
+/* What a caller gets for wrong arguments and wrong files. */
+static int faults(const char *path) {
+    char error[512] = "", tiny[8];
+    tollbar_rules *rules = NULL;
+    tollbar_rules_options options = TOLLBAR_RULES_OPTIONS_INIT;
+    tollbar_rules_answer answer = TOLLBAR_RULES_ANSWER_INIT;
+    tollbar_rules_field field = {NULL, 3, "x", 1};
+    int failed = expect("no path", tollbar_rules_open(NULL, NULL, &rules, error, sizeof error), TOLLBAR_E_NULL);
+    failed += expect("no place", tollbar_rules_open(path, NULL, NULL, NULL, 0), TOLLBAR_E_NULL);
+    failed += expect("no file", tollbar_rules_open("/nowhere.toml", NULL, &rules, error, sizeof error), TOLLBAR_E_OPEN);
+    failed += expect("names the file", strncmp(error, "/nowhere.toml: ", 15), 0);
+    failed += expect("a C file", tollbar_rules_open(__FILE__, NULL, &rules, error, sizeof error), TOLLBAR_E_SYNTAX);
+    failed += expect("names the place", strstr(error, "decide.c:1:") != NULL, 1);
+    failed += expect("a small buffer", tollbar_rules_open(__FILE__, NULL, &rules, tiny, sizeof tiny), TOLLBAR_E_SYNTAX);
+    failed += expect("its text ends", strlen(tiny) == sizeof tiny - 1, 1);
+    options.flags = 2;
+    failed += expect("an unknown flag", tollbar_rules_open(path, &options, &rules, NULL, 0), TOLLBAR_E_RESERVED);
+    options.flags = TOLLBAR_RULES_SHARED;
+    options.keys = 0;
+    failed += expect("no keys", tollbar_rules_open(path, &options, &rules, error, sizeof error), TOLLBAR_E_CAPACITY);
+    options.keys = 1000;
+    failed += expect("shared", tollbar_rules_open(path, &options, &rules, NULL, 0), TOLLBAR_ALLOWED);
+    failed += expect("no fields, so no address", tollbar_rules_check(rules, NULL, 0, NULL), TOLLBAR_DENIED);
+    failed += expect("null fields", tollbar_rules_check(rules, NULL, 1, NULL), TOLLBAR_E_NULL);
+    failed += expect("a null name", tollbar_rules_check(rules, &field, 1, NULL), TOLLBAR_E_NULL);
+    field.name = "abc";
+    failed += expect("too many", tollbar_rules_check(rules, &field, (size_t)1 << 20, NULL), TOLLBAR_E_OUT_OF_RANGE);
+    answer.struct_size = 4;
+    failed += expect("a short answer", tollbar_rules_check(rules, &field, 1, &answer), TOLLBAR_E_STRUCT_SIZE);
+    failed += expect("no rules", tollbar_rules_check(NULL, &field, 1, NULL), TOLLBAR_E_NULL);
+    failed += expect("the same file", tollbar_rules_reload_if_changed(rules, error, sizeof error), TOLLBAR_NO);
+    failed += expect("a reload", tollbar_rules_reload(rules, NULL, 0), TOLLBAR_ALLOWED);
+    answer.struct_size = (uint32_t)sizeof answer;
+    failed += expect("a check", tollbar_rules_check(rules, &field, 1, &answer), TOLLBAR_DENIED);
+    failed += expect("the generation", (int)answer.generation, 2);
+    failed += expect("the clock", tollbar_rules_now(rules) > 0, 1);
+    tollbar_rules_close(rules);
+    tollbar_rules_close(NULL);
+    return failed;
+}
+
+int main(int count, char **arguments) {
+    static char line[1 << 16];
+    char error[4096];
+    tollbar_rules *rules;
+    if (count != 2)
+        return 2;
+    if (faults(arguments[1]) != 0)
+        return 1;
+    if (tollbar_rules_open(arguments[1], NULL, &rules, error, sizeof error) < 0) {
+        fprintf(stderr, "%s\n", error);
+        return 1;
+    }
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        tollbar_rules_field fields[5];
+        size_t used = 0, n;
+        char *end;
+        uint64_t now = strtoull(line, &end, 10);
+        tollbar_rules_answer answer = TOLLBAR_RULES_ANSWER_INIT;
+        for (n = 0; n < 5; n++) {
+            char *value = end + 1;
+            end = value + strcspn(value, "\t\n");
+            if (end - value == 1 && *value == '-')
+                continue;
+            fields[used].name = names[n];
+            fields[used].name_length = strlen(names[n]);
+            fields[used].value = value;
+            fields[used++].value_length = (size_t)(end - value);
+        }
+        if (tollbar_rules_check_at(rules, fields, used, now, &answer) < 0)
+            return 1;
+        printf("%u %u %s %llu\n", answer.verdict, answer.status, answer.rule[0] ? answer.rule : "-",
+               (unsigned long long)answer.remaining);
+    }
+    tollbar_rules_close(rules);
+    return 0;
+}

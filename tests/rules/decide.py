@@ -1,0 +1,15 @@
+"""Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each."""
+
+import sys
+
+from tollbar.rules import Rules
+
+NAMES = (":method", ":path", ":address", "X-Api-Key", ":account")
+rules = Rules(sys.argv[1])
+out = []
+for line in sys.stdin.buffer:
+    now, *values = line.rstrip(b"\n").split(b"\t")
+    request = [(name, value) for name, value in zip(NAMES, values) if value != b"-"]
+    answer = rules.check(request, now_ns=int(now))
+    out.append(f"{answer.verdict} {answer.status} {answer.rule or '-'} {answer.remaining}\n")
+sys.stdout.writelines(out)

@@ -1,0 +1,107 @@
+#!/bin/sh
+# Rules through every face: Rust, C, Python and the command decide the same requests by the same file, and must say the same to the letter.
+# Also the C face under valgrind, and pkg-config. The libraries have been built in $1.
+set -u
+build=$(cd "${1:?usage: run.sh BUILD}" && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root" || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+# check NAME COMMAND...
+check() {
+    name=$1
+    shift
+    if "$@" >"$work/said" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        head -n 20 "$work/said" | cut -c1-300
+    fi
+}
+. tools/rust.sh
+cargo build --quiet --package tollbar-rules --example decide || exit 1
+rust=${CARGO_TARGET_DIR:-target}/debug/examples/decide
+compile() {
+    "${CC:-cc}" -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror -O1 -g -Iinclude -o "$work/decide" tests/rules/decide.c \
+        -L"$build" -ltollbar-rules -Wl,-rpath,"$build"
+}
+check 'C compiles without warnings' compile
+check 'the header alone' sh -c "echo '#include \"tollbar_rules.h\"' | ${CC:-cc} -std=c90 -Wall -Wextra -Wpedantic -Wno-long-long -Werror -Iinclude -fsyntax-only -x c - && echo '#include \"tollbar_rules.h\"' | ${CXX:-c++} -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c++ -"
+check 'exported names' sh -c "nm --dynamic --defined-only --format=posix '$build/libtollbar-rules.so' | cut -d' ' -f1 | sort | diff - abi/tollbar-rules.symbols"
+
+# faces REQUESTS RULES: all faces' decisions are those of Rust, and some are refusals.
+faces() {
+    "$rust" "$2" <"$1" >"$work/rust" && grep -q '^1 4' "$work/rust" && [ "$(wc -l <"$work/rust")" -eq "$(wc -l <"$1")" ] || return 1
+    "$work/decide" "$2" <"$1" >"$work/c" && cmp "$work/rust" "$work/c" || return 1
+    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" PYTHONPATH="$work/python" python3 tests/rules/decide.py "$2" <"$1" >"$work/py" && cmp "$work/rust" "$work/py"
+}
+# The module alone: it needs no extension.
+mkdir -p "$work/python/tollbar" && cp bindings/python/src/tollbar/rules.py "$work/python/tollbar" && : >"$work/python/tollbar/__init__.py"
+python3 tests/rules/requests.py >"$work/every" || exit 1
+check 'one decision in each face, every rule, TOML' faces "$work/every" examples/rules/site.toml
+cp "$work/rust" "$work/toml"
+check 'one decision in each face, every rule, YAML' faces "$work/every" examples/rules/site.yaml
+check 'TOML and YAML decide the same' cmp "$work/toml" "$work/rust"
+log=../shared/data/access.log
+if [ -f "$log" ]; then
+    python3 tests/rules/requests.py "$log" >"$work/log" || exit 1
+    check 'one decision in each face, the log' faces "$work/log" examples/rules/site.toml
+    if [ -x "$build/tollbar" ]; then
+        "$build/tollbar" replay --rules examples/rules/site.toml --reorder 0 --decisions "$work/command" "$log" >/dev/null || exit 1
+        sed 's/^0/A/; s/^1/D/; s/^2/N/; s/ [0-9]*$//' "$work/rust" >"$work/letters"
+        check 'the command decides the log as the libraries do' cmp "$work/letters" "$work/command"
+    fi
+fi
+
+head -n 300 "$work/every" >"$work/some"
+if command -v valgrind >/dev/null; then
+    check 'valgrind finds nothing' sh -c "valgrind --quiet --error-exitcode=9 --leak-check=full '$work/decide' examples/rules/site.toml <'$work/some'"
+fi
+installed() {
+    tools/install.sh "$work/root" /usr /usr/lib /usr/include "$build" 0.1.0 1 || return 1
+    export PKG_CONFIG_PATH="$work/root/usr/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$work/root"
+    # shellcheck disable=SC2046
+    "${CC:-cc}" -std=c99 -o "$work/installed" tests/rules/decide.c $(PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 pkg-config --cflags --libs tollbar-rules) || return 1
+    LD_LIBRARY_PATH="$work/root/usr/lib" "$work/installed" examples/rules/site.toml <"$work/some" | cmp - "$work/some.rust"
+}
+"$rust" examples/rules/site.toml <"$work/some" >"$work/some.rust"
+check 'installed, by pkg-config' installed
+python_faults() {
+    printf 'version = 1\n[group.a]\nlimit = "2/h"\n' >"$work/rules.toml"
+    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" PYTHONPATH="$work/python" python3 - "$work/rules.toml" <<'PYTHON'
+import os, pathlib, sys
+from tollbar.rules import Rules, RulesError
+
+path = pathlib.Path(sys.argv[1])
+rules = Rules(path)
+request = {":path": "/", ":address": b"192.0.2.1"}
+assert [rules.check(request).allowed for _ in range(3)] == [True, True, False]
+refused = rules.check(request)
+assert (refused.status, refused.rule, refused.body, refused.generation) == (429, "a", "", 1) and 0 < refused.retry_after < 3600
+assert not rules.reload_if_changed()
+path.write_text('version = 1\n[group.a]\nlimit = "2/y"\n')
+for call in rules.reload_if_changed, rules.reload:
+    try:
+        call()
+    except RulesError as error:
+        assert str(error).startswith(f"{path}:3:"), error
+    else:
+        raise AssertionError("a file with a fault")
+assert not rules.check(request).allowed
+path.write_text('version = 1\n[group.a]\nlimit = "3/h"\n[group.b]\npath = "/b"\nlimit = "1/h"\n')
+assert rules.reload_if_changed() and rules.check(request).generation == 2
+assert rules.now_ns() > 0
+rules.close()
+try:
+    rules.check(request)
+except RulesError as error:
+    assert "closed" in str(error)
+else:
+    raise AssertionError("closed rules")
+PYTHON
+}
+check 'Python: reloads and faults' python_faults
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,5 @@
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TOLLBAR_RULES_H */
