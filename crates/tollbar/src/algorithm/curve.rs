@@ -46,7 +46,7 @@ impl Curve {
         }
         let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
         let window = FixedWindow::with(policy.limit, period.get(), period, false)?;
-        // The largest number below: two percents times the limit times the period.
+        // `come` and its inverse multiply two percents, the limit and the period. No product of theirs is larger, so none overflows 128 bits.
         let product = u128::from(policy.limit).checked_mul(u128::from(period.get()));
         product.and_then(|n| n.checked_mul(PERCENT * PERCENT)).ok_or(PolicyError::RateTooHigh)?;
         let knots = if policy.knots.is_none() { LINEAR } else { policy.knots };
@@ -61,7 +61,7 @@ impl Curve {
         for knot in self.knots.pairs().map(Knot::from) {
             let begin = last.at * length;
             if knot.at * length > offset {
-                // Not 0: the knot is after the last one, which is not after the offset.
+                // `width` is not 0, because this knot is later than the offset, and the last knot is not.
                 let width = (knot.at - last.at) * length;
                 let shares = last.share * width + (knot.share - last.share) * (offset - begin);
                 let permits = (u128::from(self.limit) * shares).checked_div(PERCENT * width);
@@ -102,7 +102,7 @@ impl Curve {
         Some(Here { slice, used, offset, is_later: slice > number })
     }
 
-    /// What counts the permits of the slices.
+    /// The fixed window that counts the permits used in each slice.
     #[cfg(all(test, not(loom)))]
     pub(super) fn window(&self) -> &FixedWindow {
         &self.window
@@ -181,7 +181,7 @@ impl Algorithm for Curve {
         }
     }
 
-    /// The permits come in the state's slice, or else in the next one.
+    /// The request passes in the state's slice or, if too few permits are left in that slice, in the next one.
     #[inline(never)]
     fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
         if cost == 0 {

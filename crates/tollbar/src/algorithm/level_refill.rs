@@ -79,7 +79,7 @@ impl LevelRefill {
             parts = whole(parts, common(parts, steps))?.checked_mul(steps).ok_or(PolicyError::RateTooHigh)?;
         }
         let limit = policy.limit.checked_mul(parts).ok_or(PolicyError::RateTooHigh)?;
-        // First in parts, to know what the word must hold.
+        // The bands in parts of a permit's time. `full` is then the greatest number of parts that the word must hold, which the grid needs.
         let counted = Bands::new(policy.burst, &bands, parts).ok_or(PolicyError::BurstTooLarge)?;
         let grid = grid(&Policy { limit, ..*policy }, counted.full, 64)?;
         let units = parts.checked_mul(grid.per_permit().get()).ok_or(PolicyError::BurstTooLarge)?;
@@ -128,10 +128,11 @@ impl LevelRefill {
         if old.from == new.from && state > self.grid.units_in_time(now) {
             return state.saturating_add(cost.saturating_mul(new.permit.get()));
         }
-        // Below a permit of the new band, because the part is below one of the old band.
+        // The part of the next permit in units of the new band. It is less than a permit there, because `level.part` is less than one of the old band.
         let part = (u128::from(level.part) * u128::from(new.permit.get()) / NonZeroU128::from(old.permit)) as u64;
         let time = self.time(permits).saturating_add(part);
-        // The clock was rounded down, and here that would gain what it lost.
+        // The level was computed from the clock rounded down. The new word starts from the clock rounded up, because one that started from the clock
+        // rounded down would be full too early.
         self.grid.units_up(now).saturating_add(self.full.saturating_sub(time))
     }
 

@@ -196,7 +196,7 @@ const POLICIES: [&str; 9] = [
     // Its grain is longer than 1 ns.
     "40/s algo fixed-window anchor first",
     "5/s algo fixed-window count rejected",
-    // All permits come at once, so it is a fixed window.
+    // A curve that gives all permits at the start of a slice, as a fixed window does.
     "5/s curve 0:100%",
     "5/s algo weighted-window",
     "40/s algo weighted-window",

@@ -19,7 +19,7 @@ pub(crate) trait Protocol {
     /// [`Shared::take_up_to_at`].
     fn take_up_to(&self, now: u64, most: u64) -> Option<u64>;
 
-    /// The decision in full, after the verdict.
+    /// The full decision on a request whose verdict is known.
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Option<Decision>;
 
     /// [`Shared::check_at`].

@@ -193,7 +193,7 @@ impl Rule {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
             Rule::Gcra(gcra) => return gcra.charge(0, now, permits).next.unwrap_or(0),
-            // Of a curve more permits may lack than have come.
+            // Under a curve a key may lack more permits than the curve has given so far, so the call charges them without a check.
             Rule::Curve(curve) => return curve.charge(0, now, permits).next.unwrap_or(0),
             Rule::LevelRefill(bucket) => return bucket.charge(0, now, permits).next.unwrap_or(0),
             Rule::WarmUp(warm_up) => warm_up.most(),

@@ -1,13 +1,13 @@
 //! A token bucket for one hot key: threads take permits in advance and spend them without the clock and
 //! without the line that they share.
 //!
-//! # How
+//! # How threads take credit
 //!
 //! A thread that has been admitted charges the shared word for up to [`Striped::credit_each`] permits more,
 //! with the same compare-and-swap, and keeps them as *credit* in a stripe of its own. While it has credit, a
 //! request is three loads, a few comparisons, and a store to a line that no other thread writes.
 //!
-//! # What holds
+//! # Guarantees
 //!
 //! *At most `burst + rate · t` in every interval of length t*, the bound of a limiter without credit, however old credit is when it is
 //! spent. The word's bucket has only `burst − C` permits, where C = [`Striped::credit`] bounds all credit at any instant. Each permit that

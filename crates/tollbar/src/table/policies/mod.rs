@@ -63,7 +63,7 @@ impl Policies {
         Ok(policies)
     }
 
-    /// What credit under a version is known by, at this moment ([`Version::credit_mark`]).
+    /// The mark that credit taken now under a version gets ([`Version::credit_mark`]). Credit with another mark is void.
     pub(crate) fn credit_mark(&self, version: &Version) -> u64 {
         version.credit_mark(self.memory.header().special.read().changes())
     }
@@ -118,7 +118,7 @@ impl Policies {
     pub(crate) fn multi_word(&self) -> Option<&MultiWord> {
         match self.memory.fixed.side {
             0 => None,
-            // `over` compiled it.
+            // `Policies::over` has compiled it.
             _ => self.versions.known(self.memory.current_stamp(0))?.multi_word.as_ref(),
         }
     }

@@ -59,7 +59,7 @@ pub enum OnFull {
     Deny = 3,
 }
 
-/// What the protocol knows of states.
+/// The functions of states that the protocol calls. It knows nothing else of algorithms and policies.
 pub(crate) trait States {
     /// The time from which a slot's content is as good as fresh. No swap makes it earlier.
     fn expires_at(&self, pair: Pair) -> u64;

@@ -4,13 +4,13 @@
 //! core. A single thread gains, too, if its block has room for most of the keys in use: a check reads one cache line of the block instead of
 //! two of the table, and swaps no slot. A key that threads check rarely gains nothing.
 //!
-//! # How
+//! # How threads take credit
 //!
 //! Each thread has a block of memory in this process ([`threads`]), in which it remembers the keys that it checks most often
 //! ([`credit`]). The thread charges such a key for more than one request. The rest is *credit*, which no other thread uses. A
 //! request with credit computes a hash, reads one cache line of the thread's own, and reads the clock.
 //!
-//! # What holds
+//! # Guarantees
 //!
 //! *A key is admitted at most `burst + rate · t` in every interval of length t*, which is the bound without hot keys. Other threads and
 //! processes may check the key meanwhile, with credit or without. Credit is valid until the instant at which the key's bucket would be full
