@@ -2455,7 +2455,69 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t *length);
 
 /* --------------------------------------------------------------------------------------------
- * 22. Advanced: cells, a state word in each of your structs
+ * 22. Refusals: the keys that a table refuses most
+ * -------------------------------------------------------------------------------------------- */
+
+/* Who is refused most? A table can record the keys that it refuses, in a sketch of 14 KiB in its memory:
+ *
+ *     tollbar_table_record_refusals(logins, 1);
+ *     ...
+ *     tollbar_table_refused top[20] = {TOLLBAR_TABLE_REFUSED_INIT};
+ *     size_t count = 0;
+ *     if (tollbar_table_top_refused(logins, tollbar_table_now(logins), top, 20, &count) == 0)
+ *         for (size_t n = 0; n < count; n++)
+ *             printf("%8llu %.*s\n", (unsigned long long)top[n].count, (int)top[n].length, (const char *)top[n].key);
+ *
+ * The bytes of a key are the client's. Escape them before they go to a terminal, a page or a log. `tollbar top FILE` shows them, redrawn each
+ * second, for a table in a file.
+ */
+
+/* The bytes of a refused key that a table keeps. */
+#define TOLLBAR_REFUSED_KEY 48
+
+/* The most refused keys of a table. */
+#define TOLLBAR_REFUSED_MOST 224
+
+/* A key that a table has refused. */
+typedef struct tollbar_table_refused {
+    /* sizeof(tollbar_table_refused), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The number of the policy under which the table refused the key. */
+    uint32_t policy;
+    /* About the number of refusals in the last two minutes. */
+    uint64_t count;
+    /* The number of bytes in `key`. */
+    uint32_t length;
+    /* TOLLBAR_YES if the key is longer, otherwise TOLLBAR_NO. */
+    uint32_t is_cut;
+    /* The key's first bytes. No NUL follows them. */
+    uint8_t key[TOLLBAR_REFUSED_KEY];
+} tollbar_table_refused;
+
+/* Sets whether requests record the keys that they refuse, in all processes of the table: any other number than 0 begins it, 0 ends it. No
+ * table records them at first. While it does, the first 48 bytes of refused keys are in the table's memory, which otherwise holds hashes
+ * alone; a check costs as much as in a table with exempt keys; a refusal also hashes the key again and searches a cache line; and threads take
+ * no credit of hot keys. */
+int32_t tollbar_table_record_refusals(const tollbar_table *table,
+                                      uint32_t on);
+
+/* Returns TOLLBAR_YES if requests record the keys that they refuse, otherwise TOLLBAR_NO. */
+int32_t tollbar_table_records_refusals(const tollbar_table *table);
+
+/* Writes the keys that requests were refused most, by `now`, to `refused`, the most refused first, and their number to `count`. `refused`
+ * points to `most` structs of the first one's `struct_size`. The counts are of the last minute or two: each is halved every 68.7 s. They are
+ * not exact, and a key with few refusals may be missing. The call reads 14 KiB of the table, and takes 20 KiB of stack. */
+int32_t tollbar_table_top_refused(const tollbar_table *table,
+                                  uint64_t now,
+                                  tollbar_table_refused *refused,
+                                  size_t most,
+                                  size_t *count);
+
+/* A refused key to be filled in. Of an array the first is initialised so. */
+#define TOLLBAR_TABLE_REFUSED_INIT { (uint32_t)sizeof(tollbar_table_refused), 0, 0, 0, 0, { 0 } }
+
+/* --------------------------------------------------------------------------------------------
+ * 23. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -2524,7 +2586,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 23. Advanced: counts of decisions
+ * 24. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2574,7 +2636,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 24. Advanced: entries, policies, counters and health of tables
+ * 25. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2756,7 +2818,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 25. Advanced: copies of tables
+ * 26. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -2793,7 +2855,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 26. Version
+ * 27. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -2808,7 +2870,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 27. Results and errors
+ * 28. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */

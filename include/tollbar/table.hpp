@@ -6,12 +6,14 @@
 #ifndef TOLLBAR_TABLE_HPP
 #define TOLLBAR_TABLE_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "decision.hpp"
 #include "error.hpp"
@@ -456,6 +458,29 @@ public:
     table_health repair(std::optional<instant> at = std::nullopt) const { return try_repair(at).value(); }
     result<table_health> try_repair(std::optional<instant> at = std::nullopt) const noexcept {
         return looked_at(tollbar_table_repair, at);
+    }
+
+    /// Sets whether requests of all processes record the keys that they refuse, for top_refused. No table records them at first.
+    void record_refusals(bool on) const { try_record_refusals(on).value(); }
+    result<void> try_record_refusals(bool on) const noexcept {
+        return detail::done(tollbar_table_record_refusals(get(), on ? 1 : 0));
+    }
+    bool records_refusals() const { return try_records_refusals().value(); }
+    result<bool> try_records_refusals() const noexcept {
+        return detail::yes_or_no(tollbar_table_records_refusals(get()));
+    }
+    /// The keys that requests were refused most in the last minute or two, the most refused first, at most 224. The bytes of a key are the
+    /// client's: escape them before they go to a terminal, a page or a log.
+    std::vector<refused_key> top_refused(std::size_t most = 20, std::optional<instant> at = std::nullopt) const {
+        std::vector<tollbar_table_refused> raw(std::clamp<std::size_t>(most, 1, TOLLBAR_REFUSED_MOST));
+        raw[0] = detail::blank<tollbar_table_refused>();
+        std::size_t count = 0;
+        detail::done(tollbar_table_top_refused(get(), moment(at), raw.data(), std::min(most, raw.size()), &count)).value();
+        std::vector<refused_key> top;
+        for (std::size_t n = 0; n < count; n++)
+            top.push_back({static_cast<policy_id>(raw[n].policy), raw[n].count, {reinterpret_cast<const char *>(raw[n].key), raw[n].length},
+                           raw[n].is_cut == TOLLBAR_YES});
+        return top;
     }
 
     /// Copies the debts and exemptions of another table's keys into this table, for example to go on in a table of another size.

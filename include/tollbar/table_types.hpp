@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <optional>
+#include <string>
 #include <type_traits>
 
 #include "decision.hpp"
@@ -270,6 +271,18 @@ using policy_range = detail::sequence<numbered_policy, detail::next_policy>;
 using table_stats = tollbar_table_stats;
 using sweep_result = tollbar_table_sweep_result;
 using table_copied = tollbar_table_copy_result;
+
+/// A key that a table has refused.
+struct refused_key {
+    /// The policy under which the table refused the key.
+    policy_id policy = policy_id{};
+    /// About the number of refusals in the last two minutes.
+    std::uint64_t count = 0;
+    /// The key's first bytes, 48 at most.
+    std::string key;
+    /// Whether the key is longer.
+    bool is_cut = false;
+};
 
 /// The result of validate and repair.
 struct table_health {

@@ -954,9 +954,9 @@ static void a_damaged_table_is_told_and_repaired(void **state) {
     assert_int_equal(health_of(table, 3 * SEC, 0).expired, 10);
     assert_int_equal(take(table, 0, 39, SEC, 3), TOLLBAR_DENIED);
 
-    /* Behind the first 204 KiB are the slots, pairs of a key word and a state word, four in a line. The test puts a key of an
+    /* Behind the first 219 KiB are the slots, pairs of a key word and a state word, four in a line. The test puts a key of an
      * unknown version into one slot, and a second copy of a key with a debt into another. */
-    slots = (uint64_t *)(void *)(memory + 204 * 1024);
+    slots = (uint64_t *)(void *)(memory + 219 * 1024);
     for (n = 0; n < LEAST && (empty == 0 || full == 0); n++) {
         const uint64_t *line = slots + n / 4 * 8;
         int lonely = line[0] != 0 && line[2] == 0 && line[3] == 0;

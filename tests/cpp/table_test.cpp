@@ -479,3 +479,21 @@ TEST(tables_move) {
     first = table::adopt(second.release());
     CHECK(!second && first.get() == handle);
 }
+
+TEST(the_most_refused_keys) {
+    const table calls(100, {"1/day", "2/day"});
+    CHECK(!calls.records_refusals() && calls.top_refused().empty());
+    calls.record_refusals(true);
+    CHECK(calls.records_refusals());
+    const std::string longer(100, 'x');
+    for (int n = 0; n < 6; n++) {
+        (void)calls.check("alice");
+        (void)calls.check(tollbar::key(longer, api));
+    }
+    const auto top = calls.top_refused();
+    CHECK(top.size() == 2 && top[0].key == "alice" && top[0].count == 5 && !top[0].is_cut);
+    CHECK(top[1].policy == api && top[1].count == 4 && top[1].is_cut && top[1].key == longer.substr(0, 48));
+    CHECK(calls.top_refused(1).size() == 1 && calls.top_refused(0).empty() && calls.top_refused(100000).size() == 2);
+    calls.record_refusals(false);
+    CHECK(!calls.records_refusals());
+}

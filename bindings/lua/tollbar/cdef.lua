@@ -82,6 +82,8 @@ enum {
     TOLLBAR_METRICS_PROMETHEUS = 0,
     TOLLBAR_METRICS_OPENMETRICS = 1,
     TOLLBAR_METRICS_MOST = 64,
+    TOLLBAR_REFUSED_KEY = 48,
+    TOLLBAR_REFUSED_MOST = 224,
     TOLLBAR_ALLOWED = 0,
     TOLLBAR_DENIED = 1,
     TOLLBAR_NEVER = 2,
@@ -912,6 +914,22 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         char *buffer,
                         size_t capacity,
                         size_t *length);
+typedef struct tollbar_table_refused {
+    uint32_t struct_size;
+    uint32_t policy;
+    uint64_t count;
+    uint32_t length;
+    uint32_t is_cut;
+    uint8_t key[TOLLBAR_REFUSED_KEY];
+} tollbar_table_refused;
+int32_t tollbar_table_record_refusals(const tollbar_table *table,
+                                      uint32_t on);
+int32_t tollbar_table_records_refusals(const tollbar_table *table);
+int32_t tollbar_table_top_refused(const tollbar_table *table,
+                                  uint64_t now,
+                                  tollbar_table_refused *refused,
+                                  size_t most,
+                                  size_t *count);
 typedef struct tollbar_cell {
     uint64_t word;
 } tollbar_cell;

@@ -73,6 +73,15 @@ pub unsafe fn write<T: Growable>(to: *mut T, value: &T) -> Result<(), i32> {
     Ok(())
 }
 
+/// [`write`] to an element of an array, whose first element says the size of each.
+///
+/// # Safety
+/// `to` points to `size` writable bytes, a size that [`size_at`] has returned for a `T`.
+pub unsafe fn write_element<T: Growable>(to: *mut T, size: usize, value: &T) {
+    // SAFETY: by the caller's promise.
+    unsafe { write_bytes(to.cast(), size, core::ptr::from_ref(value).cast(), size_of::<T>()) };
+}
+
 /// [`write`], compiled once for all types.
 ///
 /// # Safety

@@ -207,6 +207,14 @@ impl Answer for Code {
     const IS_FULL: bool = false;
 
     #[inline(always)]
+    fn verdict(&self) -> Verdict {
+        match self.0 {
+            TOLLBAR_ALLOWED => Verdict::Allowed,
+            _ => Verdict::Denied,
+        }
+    }
+
+    #[inline(always)]
     fn of_step(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Code {
         Code(verdict as i32)
     }

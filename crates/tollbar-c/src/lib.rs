@@ -35,6 +35,7 @@ pub mod policy;
 pub mod prefix;
 pub mod queue;
 pub mod receipts;
+pub mod refusals;
 pub mod reserve;
 pub mod route;
 pub mod status;

@@ -42,6 +42,7 @@ const TOLLBAR_C: &[&[&str]] = &[
         "overrides",
         "take_many",
         "receipts",
+        "refusals",
         "reserve",
         "survey",
         "transfer",

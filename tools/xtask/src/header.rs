@@ -40,6 +40,7 @@ const HEADERS: [Header; 3] = [
             ("route", "Routes: which of several nodes a key belongs to"),
             ("http", "HTTP: header fields for clients, and what a client reads of them"),
             ("metrics", "Metrics: counts and sizes for Prometheus"),
+            ("refusals", "Refusals: the keys that a table refuses most"),
             ("cell", "Advanced: cells, a state word in each of your structs"),
             ("counts", "Advanced: counts of decisions"),
             ("survey", "Advanced: entries, policies, counters and health of tables"),
@@ -244,6 +245,7 @@ fn extras(file: &str) -> String {
         "route" => include_str!("header/route.h").to_owned(),
         "http" => include_str!("header/http.h").to_owned(),
         "metrics" => include_str!("header/metrics.h").to_owned(),
+        "refusals" => include_str!("header/refusals.h").to_owned(),
         "counts" => include_str!("header/counts.h").to_owned(),
         _ => String::new(),
     }
@@ -271,6 +273,7 @@ fn inits(file: &str) -> String {
         "overrides" => include_str!("header/overrides_init.h").to_owned(),
         "prefix" => include_str!("header/prefix_init.h").to_owned(),
         "http" => include_str!("header/http_init.h").to_owned(),
+        "refusals" => include_str!("header/refusals_init.h").to_owned(),
         "counts" => include_str!("header/counts_init.h").to_owned(),
         _ => String::new(),
     }

@@ -7,7 +7,7 @@ use crate::clock::{Clock, Monotonic};
 use crate::limiter::thread;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
-use crate::table::memory::layout::mix;
+use crate::table::memory::mix::mix;
 use crate::table::memory::region::{has_ended, process, random_u64, start_of, Access, Region, Trust};
 use core::ffi::CStr;
 use core::mem::size_of;

@@ -10,7 +10,8 @@ use super::protocol::LINE;
 use super::word::OWNERS_MOST;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
-use crate::table::memory::layout::{fold, word_of};
+use crate::table::memory::layout::word_of;
+use crate::table::memory::mix::fold;
 use crate::table::memory::region::{boot_id, process, Region};
 use core::mem::size_of;
 

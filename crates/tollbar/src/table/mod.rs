@@ -52,6 +52,7 @@ pub use self::{
     admin::health::Health,
     admin::open::Options,
     admin::overrides::{Override, Overrides},
+    admin::refusals::{Refused, TEXT_MOST},
     admin::statistics::{Entries, Entry, Stats},
     admin::sweep::Sweep,
     decide::answer::Answer,

@@ -1,6 +1,6 @@
 //! The common answer of several limits.
 
-use super::part::{Part, Target};
+use super::part::Part;
 use super::Taken;
 use crate::decision::{Decision, Reason, Verdict};
 
@@ -32,7 +32,7 @@ fn combined(parts: &[Part<'_>], decisions: &mut [Decision]) -> Taken {
 #[inline(never)]
 pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>) -> Taken {
     let mut all: Option<Taken> = None;
-    let mut target = &Target::None;
+    let mut binding = None;
     if let Some(decisions) = &mut decisions {
         decisions.fill(UNLIMITED);
     }
@@ -50,12 +50,14 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
         });
         all = Some(all.map_or(taken, |all| sum(all, taken, binds)));
         if binds {
-            target = &part.target;
+            binding = Some(part);
         }
     }
     // One limit refused the request, and now all limits would admit it.
     let taken = all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
-    target.count(taken.decision.verdict);
+    if let Some(part) = binding {
+        part.count_refusal(taken.decision.verdict);
+    }
     taken
 }
 

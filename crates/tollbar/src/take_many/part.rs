@@ -277,6 +277,15 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// Counts the refusal of the request, whose limit binds.
+    pub(super) fn count_refusal(&self, verdict: Verdict) {
+        self.target.count(verdict);
+        #[cfg(not(loom))]
+        if let Target::Key(key) = &self.target {
+            key.note_refusal(verdict, self.now);
+        }
+    }
+
     /// Counts the admission, and gives the ticket of a permit in flight to the caller.
     #[inline]
     pub(super) fn admit(&self) {

@@ -6,5 +6,6 @@ mod files;
 pub(super) mod health;
 pub(super) mod open;
 pub(super) mod overrides;
+pub(super) mod refusals;
 pub(super) mod statistics;
 pub(super) mod sweep;

@@ -19,6 +19,9 @@ pub trait Answer: Sized {
     /// The answer to a request that failed with `error`.
     fn of_error(error: TableError) -> Self;
 
+    /// The verdict of the answer. An error is a refusal.
+    fn verdict(&self) -> Verdict;
+
     /// The answer to an admitted request. It calls `full` only if it has more than the verdict.
     #[inline(always)]
     fn of_admission(full: impl FnOnce() -> Decision) -> Self {
@@ -57,6 +60,11 @@ impl Answer for Verdict {
     const IS_FULL: bool = false;
 
     #[inline(always)]
+    fn verdict(&self) -> Verdict {
+        *self
+    }
+
+    #[inline(always)]
     fn of_step(_: &Rule, verdict: Verdict, _: u64, _: u64, _: u64) -> Verdict {
         verdict
     }
@@ -81,6 +89,11 @@ impl Answer for Decision {
     const IS_FULL: bool = true;
 
     #[inline(always)]
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    #[inline(always)]
     fn of_step(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         rule.describe(verdict, state, now, cost)
     }
@@ -103,6 +116,11 @@ impl Answer for Decision {
 
 impl<A: Answer> Answer for Result<A, TableError> {
     const IS_FULL: bool = A::IS_FULL;
+
+    #[inline(always)]
+    fn verdict(&self) -> Verdict {
+        self.as_ref().map_or(Verdict::Denied, A::verdict)
+    }
 
     #[inline(always)]
     fn of_step(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self {

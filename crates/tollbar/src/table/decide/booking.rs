@@ -60,7 +60,9 @@ impl Table {
         until: u64,
     ) -> Result<Result<Charge, Verdict>, TableError> {
         let booked = self.book(policy, key, now, cost, until)?;
-        self.policies.memory.count_decision_checked(policy.number(), booked.err().unwrap_or(Verdict::Allowed));
+        let verdict = booked.err().unwrap_or(Verdict::Allowed);
+        self.policies.memory.count_decision_checked(policy.number(), verdict);
+        self.note_refusal(verdict, policy, key, Some(now));
         Ok(booked)
     }
 
@@ -93,6 +95,7 @@ impl Table {
         let permits = KeyPermits { table: self, policy, key };
         let decision = waiting::wait(&permits, &permits, &self.waiters, cost, deadline)?;
         self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
+        self.note_refusal(decision.verdict, policy, key, None);
         Ok(decision)
     }
 

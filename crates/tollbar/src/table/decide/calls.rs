@@ -93,6 +93,9 @@ impl Table {
             }
         };
         self.policies.memory.count_decision_out_of_line(version.number, verdict_of(taken));
+        if most != 0 {
+            self.note_refusal(verdict_of(taken), policy, key, Some(now));
+        }
         Ok(taken)
     }
 

@@ -39,7 +39,7 @@ impl Table {
         cost: u64,
         reserve: u64,
     ) -> Result<Decision, TableError> {
-        self.counted(policy, self.take_leaving(policy, key, now, cost, Leave::Permits(reserve)))
+        self.counted_of(policy, key, now, self.take_leaving(policy, key, now, cost, Leave::Permits(reserve)))
     }
 
     /// [`Table::check`] of a request of a class of the policy, given by its name, or by its number: "1" for the first one
@@ -64,7 +64,7 @@ impl Table {
         cost: u64,
         class: &[u8],
     ) -> Result<Decision, TableError> {
-        self.counted(policy, self.take_class(policy, key, now, cost, class))
+        self.counted_of(policy, key, now, self.take_class(policy, key, now, cost, class))
     }
 
     /// [`Table::check_class_at`] without counting the decision.
@@ -128,6 +128,19 @@ impl Table {
             step
         })?;
         Ok(if_reserved(decision, reserved))
+    }
+
+    /// Counts a decision, and records the key if the request was refused.
+    fn counted_of(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        decided: Result<Decision, TableError>,
+    ) -> Result<Decision, TableError> {
+        let decision = self.counted(policy, decided)?;
+        self.note_refusal(decision.verdict, policy, key, Some(now));
+        Ok(decision)
     }
 }
 

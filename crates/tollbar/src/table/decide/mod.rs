@@ -25,6 +25,7 @@ mod leaving;
 mod multi_word;
 mod prefetch;
 pub(super) mod receipts;
+mod refusals;
 pub(super) mod several;
 #[cfg(test)]
 mod tests;
@@ -223,7 +224,11 @@ impl Table {
         }
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
-            Ok((version, hash)) => self.decide_hashed(version, hash, now, cost),
+            Ok((version, hash)) => {
+                let answer: A = self.decide_hashed(version, hash, now, cost);
+                self.note_refusal(answer.verdict(), policy, key, now);
+                answer
+            }
             Err(decided) => {
                 self.policies.memory.note_time(now.unwrap_or_else(|| self.now()));
                 A::of(self.counted(policy, decided))

@@ -5,7 +5,7 @@ use crate::algorithm::Charge;
 use crate::decision::{Decision, Reason};
 use crate::sync::Ordering;
 use crate::table::memory::error::TableError;
-use crate::table::memory::layout::fold;
+use crate::table::memory::mix::fold;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
@@ -113,6 +113,7 @@ impl Table {
         self.policies.memory.note_time(now);
         let decision = self.slow_uncounted(version, hash, now, estimate)?;
         self.policies.memory.count_decision_out_of_line(version.number, decision.verdict);
+        self.note_refusal(decision.verdict, policy, key, Some(now));
         let charged = if decision.reason == Reason::TableFull { 0 } else { estimate };
         Ok((decision, decision.is_allowed().then(|| self.open_receipt(version, hash, now, charged))))
     }

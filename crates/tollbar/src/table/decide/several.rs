@@ -265,6 +265,11 @@ impl<'a> KeyLimit<'a> {
         self.table.policies.memory.count_decision_checked(self.policy.number(), verdict);
     }
 
+    /// Records the key of a request that it has refused at `now`, if its table records refusals.
+    pub(crate) fn note_refusal(&self, verdict: Verdict, now: u64) {
+        self.table.note_refusal(verdict, self.policy, self.key, Some(now));
+    }
+
     /// Whether this is the same key under the same policy of the same table.
     #[inline]
     pub(crate) fn is(&self, other: &KeyLimit<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 use super::receipts::Refund;
 use super::*;
-use crate::table::memory::layout::mix;
+use crate::table::memory::mix::mix;
 use crate::table::memory::slot;
 use crate::table::memory::slot::Pair;
 use crate::table::slots::candidates::CANDIDATES;

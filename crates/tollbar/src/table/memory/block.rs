@@ -5,6 +5,7 @@ use super::counters::thread_lines::ThreadLines;
 use super::error::TableError;
 use super::layout::*;
 use super::receipts::Receipts;
+use super::refusals::Refusals;
 use super::region::Region;
 use super::sizes::override_groups;
 use super::slot::Slot;
@@ -125,6 +126,11 @@ impl Memory {
     pub(crate) fn receipts(&self) -> &Receipts {
         // SAFETY: as `records`.
         unsafe { self.region.base().byte_add(RECEIPTS_AT).cast().as_ref() }
+    }
+
+    pub(crate) fn refusals(&self) -> &Refusals {
+        // SAFETY: as `records`.
+        unsafe { self.region.base().byte_add(REFUSALS_AT).cast().as_ref() }
     }
 
     /// The side words of slot number `slot`, which is below the number of slots.

@@ -8,7 +8,8 @@
 //!  92 Ki  decisions  4 sets of 128 policies' counters, for threads that own no line
 //! 108 Ki  lines      512 lines of 64 bytes: counters, each line of one thread
 //! 140 Ki  receipts   which of the last 8,184 receipts are not settled yet
-//! 204 Ki  buckets    64 bytes each
+//! 204 Ki  refusals   a sketch of the keys that are refused most
+//! 219 Ki  buckets    64 bytes each
 //!         side       words of rings and logs, a fixed number for each slot; mostly none
 //!         overrides  32 bytes for each key that may have a policy of its own
 //! ```
@@ -18,7 +19,9 @@
 
 use super::counters::lines::Line;
 use super::error::TableError;
+use super::mix::fold;
 use super::receipts::Receipts;
+use super::refusals::Refusals;
 use super::slot::Bucket;
 use super::special::SpecialCounts;
 use super::Sizes;
@@ -31,7 +34,7 @@ pub const POLICIES_MOST: usize = 128;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Every change of the layout, of the hash or of the meaning of a state word needs a higher number.
-pub(crate) const VERSION: u64 = 10;
+pub(crate) const VERSION: u64 = 11;
 
 pub(crate) const VERSIONS: usize = 256;
 pub(crate) const SHARDS: usize = 64;
@@ -51,7 +54,8 @@ pub(crate) const EXEMPT_AT: usize = 76 << 10;
 pub(crate) const DECISIONS_AT: usize = 92 << 10;
 pub(crate) const LINES_AT: usize = 108 << 10;
 pub(crate) const RECEIPTS_AT: usize = 140 << 10;
-pub(crate) const BUCKETS_AT: usize = 204 << 10;
+pub(crate) const REFUSALS_AT: usize = 204 << 10;
+pub(crate) const BUCKETS_AT: usize = 219 << 10;
 
 /// A fingerprint of everything that two builds must agree on beside [`VERSION`].
 pub(crate) const LAYOUT: u64 = fold(&[
@@ -63,6 +67,7 @@ pub(crate) const LAYOUT: u64 = fold(&[
     size_of::<Bucket>() as u64,
     EXEMPT as u64,
     size_of::<Receipts>() as u64,
+    size_of::<Refusals>() as u64,
     size_of::<Line>() as u64,
     BUCKETS_AT as u64,
     // The machine's byte order.
@@ -152,7 +157,8 @@ const _: () = assert!(COUNTERS_AT + SHARDS * size_of::<Shard>() == EXEMPT_AT);
 const _: () = assert!(EXEMPT_AT + EXEMPT * 8 == DECISIONS_AT);
 const _: () = assert!(DECISIONS_AT + PARTS * size_of::<Decisions>() == LINES_AT);
 const _: () = assert!(LINES_AT + LINES * size_of::<Line>() == RECEIPTS_AT);
-const _: () = assert!(RECEIPTS_AT + size_of::<Receipts>() == BUCKETS_AT);
+const _: () = assert!(RECEIPTS_AT + size_of::<Receipts>() == REFUSALS_AT);
+const _: () = assert!(REFUSALS_AT + size_of::<Refusals>() <= BUCKETS_AT && BUCKETS_AT % 64 == 0);
 const _: () = assert!(size_of::<Line>() == 64 && LINES.is_power_of_two());
 
 impl Header {
@@ -227,23 +233,4 @@ pub(crate) fn word_of(bytes: &[u8], n: usize) -> Option<u64> {
     let at = n.checked_mul(8)?;
     let word = bytes.get(at..at.checked_add(8)?)?;
     <[u8; 8]>::try_from(word).ok().map(u64::from_ne_bytes)
-}
-
-/// A checksum against accidents. Each step is a bijection of the sum so far, so the change of any one word changes the result.
-pub(crate) const fn fold(words: &[u64]) -> u64 {
-    let mut sum = 0x5851_f42d_4c95_7f2d;
-    let mut rest = words;
-    while let [word, others @ ..] = rest {
-        sum = mix(sum ^ *word);
-        rest = others;
-    }
-    sum
-}
-
-/// A bijection of 64-bit words whose every output bit depends on every input bit (the finalizer of SplitMix64).
-pub(crate) const fn mix(n: u64) -> u64 {
-    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    n ^ (n >> 31)
 }

@@ -1,7 +1,9 @@
 //! A table's memory: how it is mapped, its layout, and its counters. Nothing here knows what a key is.
 
 pub mod error;
+pub(crate) mod mix;
 pub(crate) mod receipts;
+pub(crate) mod refusals;
 pub(crate) mod slot;
 pub(crate) mod special;
 

@@ -1,12 +1,13 @@
-//! Counts of the keys that a request must look up before its policy is known: exempt keys, and keys with a policy of their own.
+//! Counts of the keys that a request must look up before its policy is known: exempt keys, and keys with a policy of their own. And whether
+//! requests record their refusals.
 //!
 //! ```text
-//! changes of overrides 32 : overrides 20 : exempt keys 12
+//! changes of overrides 32 : overrides 20 : refusals recorded 1 : exempt keys 11
 //! ```
 //!
 //! A count is never too low. A call raises it before it stores a key, and lowers it after it has removed the key. If the process is killed in between,
 //! the count stays too high, and requests make a lookup that finds nothing, until [`Table::repair`](crate::table::Table::repair). In most tables
-//! both counts are 0, which a request learns by one load.
+//! the lower half is 0, which a request learns by one load.
 
 use super::error::TableError;
 use crate::sync::{AtomicU64, Ordering};
@@ -15,10 +16,12 @@ use crate::sync::{AtomicU64, Ordering};
 pub(crate) const GROUP: usize = if cfg!(loom) { 1 } else { 8 };
 /// The keys that may have a policy of their own, at most.
 pub(crate) const OVERRIDES_MOST: u64 = 1 << 19;
-const EXEMPT_BITS: u32 = 12;
+const EXEMPT_BITS: u32 = 11;
+const OVERRIDE_AT: u32 = EXEMPT_BITS + 1;
 const COUNT_BITS: u32 = 32;
 const EXEMPT_MOST: u64 = (1 << EXEMPT_BITS) - 1;
-const OVERRIDES: u64 = (1 << COUNT_BITS) - 1 - EXEMPT_MOST;
+const RECORDED: u64 = 1 << EXEMPT_BITS;
+const OVERRIDES: u64 = (1 << COUNT_BITS) - (1 << OVERRIDE_AT);
 
 /// The most attempts to change a count. Only in damaged memory so many fail. Then the count may stay too high, which costs requests a lookup.
 const TRIES: u32 = 10_000;
@@ -26,11 +29,11 @@ const TRIES: u32 = 10_000;
 /// One exempt key.
 pub(crate) const EXEMPT_KEY: u64 = 1;
 /// One key with a policy of its own.
-pub(crate) const OVERRIDE: u64 = 1 << EXEMPT_BITS;
+pub(crate) const OVERRIDE: u64 = 1 << OVERRIDE_AT;
 /// One change of an override.
 pub(crate) const CHANGE: u64 = 1 << COUNT_BITS;
 
-/// The word in the header. 0: there are none of either.
+/// The word in the header. 0: there are none of either, and no refusal is recorded.
 #[repr(transparent)]
 pub(crate) struct SpecialCounts(AtomicU64);
 
@@ -39,7 +42,7 @@ pub(crate) struct SpecialCounts(AtomicU64);
 pub(crate) struct Special(u64);
 
 impl Special {
-    /// Whether there are none of either.
+    /// Whether there are none of either, and no refusal is recorded.
     #[inline(always)]
     pub(crate) const fn is_none(self) -> bool {
         self.0 as u32 == 0
@@ -55,12 +58,18 @@ impl Special {
         self.0 & OVERRIDES != 0
     }
 
-    /// The number of overrides, at most.
-    pub(crate) const fn overrides(self) -> u64 {
-        (self.0 & OVERRIDES) >> EXEMPT_BITS
+    /// Whether requests record their refusals.
+    #[inline(always)]
+    pub(crate) const fn records_refusals(self) -> bool {
+        self.0 & RECORDED != 0
     }
 
-    /// The word. If both counts are 0, it equals [`Special::changes`].
+    /// The number of overrides, at most.
+    pub(crate) const fn overrides(self) -> u64 {
+        (self.0 & OVERRIDES) >> OVERRIDE_AT
+    }
+
+    /// The word. If [`Special::is_none`], it equals [`Special::changes`].
     #[inline(always)]
     pub(crate) const fn word(self) -> u64 {
         self.0
@@ -110,8 +119,18 @@ impl SpecialCounts {
 
     /// Sets both counts. Only while no other call uses the table.
     pub(crate) fn set(&self, exempt: u64, overrides: u64) {
-        let changes = self.read().changes().wrapping_add(CHANGE);
-        self.0.store(changes | overrides << EXEMPT_BITS & OVERRIDES | exempt.min(EXEMPT_MOST), Ordering::Release);
+        let seen = self.read();
+        let kept = seen.changes().wrapping_add(CHANGE) | seen.0 & RECORDED;
+        self.0.store(kept | overrides << OVERRIDE_AT & OVERRIDES | exempt.min(EXEMPT_MOST), Ordering::Release);
+    }
+
+    /// Sets whether requests record their refusals.
+    pub(crate) fn record_refusals(&self, on: bool) {
+        // Relaxed: a request that reads an older word records no refusal, or one more.
+        match on {
+            true => self.0.fetch_or(RECORDED, Ordering::Relaxed),
+            false => self.0.fetch_and(!RECORDED, Ordering::Relaxed),
+        };
     }
 
     fn count(&self, by: u64, if_so: impl Fn(Special) -> bool) -> Option<()> {

@@ -15,7 +15,8 @@ use super::{references, Keep, ROUNDS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
-use crate::table::memory::layout::{fold, word_of, Header, Record, POLICIES_MOST, RECORD_WORDS, VERSIONS, VERSIONS_AT};
+use crate::table::memory::layout::{word_of, Header, Record, POLICIES_MOST, RECORD_WORDS, VERSIONS, VERSIONS_AT};
+use crate::table::memory::mix::fold;
 use crate::table::memory::slot::TAG_BITS;
 use core::mem::{offset_of, size_of};
 

@@ -250,7 +250,7 @@ fn wrap(n: u64, buckets: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::memory::layout::mix;
+    use crate::table::memory::mix::mix;
     use crate::table::memory::sizes::{BUCKETS_LEAST, BUCKETS_MOST};
 
     /// Buckets are in range and different, and tag and bucket give the hash back, in tables of the smallest and largest sizes, too.

@@ -119,7 +119,11 @@ impl Table {
     fn decide_hot_rare<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
-            Ok((version, hash)) => self.decide_hot_slow(version, hash, now, cost),
+            Ok((version, hash)) => {
+                let answer: A = self.decide_hot_slow(version, hash, now, cost);
+                self.note_refusal(answer.verdict(), policy, key, now);
+                answer
+            }
             Err(_) => self.decide_rare_at(policy, key, now, cost),
         }
     }
