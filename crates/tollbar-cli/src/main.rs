@@ -9,6 +9,7 @@ mod report;
 mod rules;
 mod table;
 mod text;
+mod top;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use problem::{Problem, Result};
@@ -33,6 +34,7 @@ enum Command {
     Rules(rules::RulesCommand),
     #[command(subcommand)]
     Table(table::TableCommand),
+    Top(top::TopArgs),
     Bench(bench::BenchArgs),
     /// Prints completions for a shell: tollbar completions bash > /etc/bash_completion.d/tollbar
     Completions {
@@ -85,6 +87,7 @@ fn run(command: Command) -> Result<()> {
         Command::Policy(command) => policy::run(command),
         Command::Rules(command) => rules::run(command),
         Command::Table(command) => table::run(command),
+        Command::Top(args) => top::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -66,6 +66,18 @@ has 'metrics: decisions' 'tollbar_decisions_total{limit="table",policy="0",verdi
 has 'metrics: OpenMetrics' '# EOF' "$("$tollbar" table metrics --openmetrics "$work/table")"
 has 'metrics: names' 'expected: files of different names' "$("$tollbar" table metrics "$work/table" "$work/table" 2>&1)"
 has 'copy: another size' 'keys for       20,000' "$("$tollbar" table stat "$work/larger")"
+# The keys that are refused most, of bytes that a terminal would obey.
+"$tollbar" replay --format trace --keys 100 --table "$work/refused" --policy '3/h' "$work/trace" >/dev/null || failed=$((failed + 1))
+has 'top: recording begins' 'refusals are recorded from now on' "$("$tollbar" top "$work/refused")"
+{ for n in 1 2 3 4 5 6; do printf '%s000000000 x\033[2J 1\n' "$now"; done; for n in 1 2 3 4 5; do echo "${now}000000000 y 1"; done; } >"$work/trace"
+"$tollbar" replay --format trace --keys 100 --table "$work/refused" --policy '3/h' "$work/trace" >/dev/null || failed=$((failed + 1))
+check 'top: the most refused first' '{"cut":false,"key":"x\\x1b[2J","policy":0,"refused":3}|{"cut":false,"key":"y","policy":0,"refused":2}' \
+    "$("$tollbar" top --json "$work/refused" | paste -sd '|')"
+has 'top: a page' '         3  x\x1b[2J                                  3/h' "$("$tollbar" top --once --count 1 "$work/refused")"
+has 'top: the end' 'no longer recorded' "$("$tollbar" top --off "$work/refused")"
+has 'top: after the end' 'recorded from now on' "$("$tollbar" top --once "$work/refused")"
+"$tollbar" top --count 225 "$work/table" 2>"$work/errors"
+check 'top: too many' "2|225 is not in 1..=224" "$?|$(grep -o '225 is not in 1..=224' "$work/errors")"
 sum=$(cksum <"$work/larger")
 "$tollbar" table copy "$work/table" "$work/larger" --keys 5 >/dev/null 2>"$work/errors"
 check 'copy: not over a file' "2|$sum" "$?|$(cksum <"$work/larger")"
