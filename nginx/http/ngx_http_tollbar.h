@@ -62,6 +62,8 @@ struct ngx_http_tollbar_zone_s {
 typedef struct {
     const tollbar_policy_spec *policy;
     uint64_t cost;
+    /* The permits that the request's class leaves to other classes. */
+    uint64_t reserve;
     /* The permits that this limit lets a fresh key take. */
     uint64_t capacity;
     /* The permits that the table's policy would let a fresh key take beyond `capacity`. */
@@ -74,8 +76,8 @@ typedef struct {
     unsigned delays:1;
     /* The zone has a node. */
     unsigned leased:1;
-    /* One call to the table decides each request: the limit has the zone's own burst, does not delay, and has no node, no ban and no charge
-     * after the answer. */
+    /* One call to the table decides each request: the limit has the zone's own burst, does not delay, and has no node, no ban, no class and no
+     * charge after the answer. */
     unsigned plain:1;
 } ngx_http_tollbar_resolved_t;
 
@@ -94,11 +96,18 @@ typedef struct {
     uint32_t *counted;
     /* With `afterwards`: a text that must be neither empty nor "0" for the request to be charged. NULL: no condition. */
     ngx_http_complex_value_t *when;
+    /* The class, which may hold variables. NULL: none. Without variables `reserve` has its permits. */
+    ngx_http_complex_value_t *class_name;
+    uint64_t reserve;
+    /* Limits the log lines about values of `class_name` that are no classes. */
+    ngx_tollbar_seldom_t wrong_class;
     /* Where the directive stands. */
     ngx_tollbar_where_t where;
     unsigned dry_run:1;
     /* The module peeks before the answer, and charges after it. */
     unsigned afterwards:1;
+    /* `class_name` holds variables. */
+    unsigned class_varies:1;
     /* `resolved` depends on the request, so each request computes its own. */
     unsigned varies:1;
     ngx_http_tollbar_resolved_t resolved;
@@ -214,6 +223,18 @@ ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, ngx_http_tollbar_c
 /* Peeks whether the node would admit the request. With `charge_refusal` a refused peek is followed by a charge, because only a refused
  * charge makes the node ask the store for a lease. */
 ngx_int_t ngx_http_tollbar_peek_leased(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, ngx_flag_t charge_refusal);
+
+/* Checks the limit's `class` against the policy of its zone. */
+ngx_int_t ngx_http_tollbar_class_check(ngx_conf_t *cf, ngx_http_tollbar_limit_t *limit);
+
+/* Finds the reserve of the request's class. NGX_ERROR, with a line in the log: there is no such class. NGX_ABORT: the value cannot be evaluated. */
+ngx_int_t ngx_http_tollbar_class_of(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, uint64_t *reserve);
+
+/* The permits that a request must find: its cost and its class's reserve. */
+uint64_t ngx_http_tollbar_needed(const ngx_http_tollbar_resolved_t *resolved);
+
+/* Charges the request at `now`. A request of a class must leave its reserve. */
+int32_t ngx_http_tollbar_charge_at(const ngx_http_tollbar_charge_t *charge, uint64_t now, tollbar_decision *decision);
 
 /* Reads `count` of a limit. */
 char *ngx_http_tollbar_read_count(ngx_conf_t *cf, ngx_str_t *argument, ngx_http_tollbar_limit_t *limit);

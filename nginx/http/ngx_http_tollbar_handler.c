@@ -355,8 +355,7 @@ static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
             return rc;
         }
     }
-    verdict = tollbar_table_check_at(charge->limit->zone->zone.table, resolved->number, charge->key.data, charge->key.len,
-                                     resolved->cost, charge->now, &decision);
+    verdict = ngx_http_tollbar_charge_at(charge, charge->now, &decision);
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
     }

@@ -129,6 +129,9 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
         return NGX_ERROR;
     }
     limit->zone = zone;
+    if (limit->class_name != NULL && ngx_http_tollbar_class_check(cf, limit) != NGX_OK) {
+        return NGX_ERROR;
+    }
     if (limit->afterwards && zone->sync != NULL) {
         return wrong(cf, limit, "\"count\" and \"when\" must be for a zone without \"sync\", not for zone");
     }
@@ -177,13 +180,14 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
     zone_t *zone = limit->zone;
     uint64_t most;
 
-    limit->varies = zone->rate != NULL || limit->burst.text != NULL || (limit->cost.text != NULL && !limit->afterwards);
+    limit->varies = zone->rate != NULL || limit->burst.text != NULL || (limit->cost.text != NULL && !limit->afterwards)
+                    || limit->class_varies;
     if (!limit->varies) {
         ngx_http_tollbar_resolve(&limit->resolved, limit, &zone->policy, 0, (uint64_t) limit->burst.number,
                                limit->afterwards ? 1 : (uint64_t) limit->cost.number);
         most = ngx_http_tollbar_sync_most(zone, limit->resolved.capacity);
         /* A capacity of 0 is a policy that refuses every request on purpose. */
-        if (limit->resolved.cost > most && limit->resolved.capacity != 0) {
+        if (ngx_http_tollbar_needed(&limit->resolved) > most && limit->resolved.capacity != 0) {
             ngx_tollbar_conf_late(cf, &limit->where, "invalid cost %uL in \"tollbar\" directive, it must be at most %uL, which is all that "
                                   "zone \"%V\" allows at once", limit->resolved.cost, most, &limit->shm_zone->shm.name);
             return NGX_ERROR;

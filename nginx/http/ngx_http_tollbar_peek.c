@@ -11,7 +11,7 @@ ngx_int_t ngx_http_tollbar_peek(ngx_http_request_t *r, charge_t *charge, int32_t
     const resolved_t *resolved = charge->resolved;
 
     *verdict = tollbar_table_peek(charge->limit->zone->zone.table, resolved->number, charge->key.data, charge->key.len,
-                                  resolved->cost, &decision);
+                                  ngx_http_tollbar_needed(resolved), &decision);
     if (*verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, *verdict);
     }
@@ -45,10 +45,11 @@ ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, charge_t *charg
     }
     verdict = tollbar_table_now(table, &now);
     if (verdict == 0) {
-        verdict = tollbar_table_peek_at(table, resolved->number, charge->key.data, charge->key.len, resolved->cost, now, &decision);
+        verdict = tollbar_table_peek_at(table, resolved->number, charge->key.data, charge->key.len, ngx_http_tollbar_needed(resolved), now,
+                                        &decision);
     }
     if (verdict > 0) {
-        verdict = tollbar_table_check_at(table, resolved->number, charge->key.data, charge->key.len, resolved->cost, now, &decision);
+        verdict = ngx_http_tollbar_charge_at(charge, now, &decision);
     }
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
@@ -81,7 +82,7 @@ void ngx_http_tollbar_set_decision(charge_t *charge, const tollbar_decision *dec
 
 void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const charge_t *charge)
 {
-    ngx_http_tollbar_count(r, charge, charge->resolved->cost > charge->resolved->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
+    ngx_http_tollbar_count(r, charge, ngx_http_tollbar_needed(charge->resolved) > charge->resolved->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
 }
 
 void ngx_http_tollbar_count(ngx_http_request_t *r, const charge_t *charge, int32_t verdict)
@@ -100,7 +101,7 @@ void ngx_http_tollbar_set_retry(charge_t *charge, int32_t verdict)
     const resolved_t *resolved = charge->resolved;
     uint64_t allowed, retry;
 
-    if (resolved->cost > resolved->capacity) {
+    if (ngx_http_tollbar_needed(resolved) > resolved->capacity) {
         charge->retry_ns = TOLLBAR_NO_TIME;
     } else if (resolved->spare != 0) {
         allowed = ngx_tollbar_time_of(resolved->policy, resolved->capacity - resolved->cost);

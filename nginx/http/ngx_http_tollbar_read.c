@@ -280,7 +280,7 @@ static char *check_ban(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
     return NGX_CONF_OK;
 }
 
-/* tollbar zone=NAME [burst=N] [nodelay|delay=N] [cost=N] [count=WHICH] [when=TEXT] [status=N] [dry_run] */
+/* tollbar zone=NAME [burst=N] [nodelay|delay=N] [cost=N] [count=WHICH] [when=TEXT] [class=TEXT] [status=N] [dry_run] */
 char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     conf_t *here = conf;
@@ -359,6 +359,12 @@ static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *
         limit->when = compile(cf, &value);
         return limit->when != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
     }
+    if (begins(argument, "class=")) {
+        value.data = argument->data + 6;
+        value.len = argument->len - 6;
+        limit->class_name = compile(cf, &value);
+        return limit->class_name != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+    }
     if (begins(argument, "status=")) {
         return read_status(cf, argument, limit);
     }
@@ -370,7 +376,7 @@ static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *
         limit->dry_run = 1;
         return NGX_CONF_OK;
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, burst=, delay=, nodelay, cost=, count=, when=, status= or dry_run",
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, burst=, delay=, nodelay, cost=, count=, when=, class=, status= or dry_run",
                                    argument);
 }
 

@@ -37,6 +37,7 @@ ngx_int_t ngx_http_tollbar_resolve_for(ngx_http_request_t *r, limit_t *limit, ch
     if (rc == NGX_OK) {
         ngx_http_tollbar_resolve(&charge->own, limit, policy, number, burst, cost);
         charge->resolved = &charge->own;
+        rc = ngx_http_tollbar_class_of(r, limit, &charge->own.reserve);
     }
     return rc;
 }
@@ -71,6 +72,7 @@ void ngx_http_tollbar_resolve(resolved_t *resolved, const limit_t *limit, const 
     resolved->policy = policy;
     resolved->number = number;
     resolved->cost = cost;
+    resolved->reserve = limit->reserve;
     resolved->capacity = policy->burst;
     resolved->undelayed = 0;
     resolved->delays = 0;
@@ -82,5 +84,6 @@ void ngx_http_tollbar_resolve(resolved_t *resolved, const limit_t *limit, const 
         resolved->undelayed = ngx_tollbar_time_of(policy, (uint64_t) limit->delay + cost);
     }
     resolved->spare = policy->burst - resolved->capacity;
-    resolved->plain = !resolved->delays && !resolved->leased && resolved->spare == 0 && !limit->afterwards && policy->ban_ns == 0;
+    resolved->plain = !resolved->delays && !resolved->leased && resolved->spare == 0 && !limit->afterwards && policy->ban_ns == 0
+                      && limit->class_name == NULL;
 }

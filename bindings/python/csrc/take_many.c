@@ -54,7 +54,7 @@ static int limit_read(core_state *state, PyObject *object, core_key *key, tollba
         given[i] = PyTuple_GetItem(object, i);
     *of = given[0];
     *limit = (tollbar_limit){ .cost = 1 };
-    if (PyObject_TypeCheck(*of, state->limiter) && size <= 3) {
+    if (PyObject_TypeCheck(*of, state->limiter) && (size <= 2 || (size == 3 && PyUnicode_Check(given[2])))) {
         if (given[2] != NULL && core_class_name(given[2], &limit->class_name) != 0)
             return -1;
         return given[1] == NULL ? 0 : core_uint64(given[1], "cost", &limit->cost);

@@ -54,7 +54,7 @@ def test_what_is_no_name_is_an_error():
     for call in (
         lambda: limiter.check_class(1),
         lambda: table.check_class("key", b"low"),
-        lambda: tollbar.take_many([(limiter, 1, None)]),
+        lambda: tollbar.take_many([(table, "key", 1, 0, None)]),
     ):
         with pytest.raises(TypeError, match="class_name must be a str"):
             call()
