@@ -1777,7 +1777,86 @@ int32_t tollbar_table_check_class_at(const tollbar_table *table,
                                      tollbar_decision *out);
 
 /* --------------------------------------------------------------------------------------------
- * 15. Queues: items that leave at a policy's pace
+ * 15. Meters: green, yellow and red packets
+ * -------------------------------------------------------------------------------------------- */
+
+/* A meter colours packets, and lets the caller decide what to do with each colour: send green ones, mark or delay yellow ones, drop red ones.
+ *
+ *     static tollbar_meter_state uploads;                          // full buckets
+ *     tollbar_meter meter = TOLLBAR_METER_INIT;
+ *     meter.committed_bytes = 1000000;                             // a second
+ *     meter.committed_burst = 100000;
+ *     meter.second_burst = 50000;
+ *     switch (tollbar_meter_color(&meter, &uploads, length, TOLLBAR_COLOR_GREEN)) {
+ *     case TOLLBAR_COLOR_GREEN:  return send(packet);
+ *     case TOLLBAR_COLOR_YELLOW: return send_marked(packet);
+ *     default:                   return drop(packet);
+ *     }
+ *
+ * With one rate (RFC 2697, srTCM) tokens go to the committed bucket and, while that is full, to the excess bucket. A packet is green if the
+ * committed bucket has its bytes, yellow if the excess bucket has them. With two rates (RFC 2698, trTCM) each bucket has its own rate: a packet is
+ * red if the peak bucket lacks its bytes, yellow if only the committed one does. The colours are those of the RFCs' texts, token by token.
+ *
+ * One meter may serve any number of states. The calls take no lock: a state changes by one 16-byte compare-and-swap. */
+/* Within the committed rate and burst. Also the colour of a packet that no meter has coloured. */
+#define TOLLBAR_COLOR_GREEN 0
+
+/* Above the committed burst, and within the excess burst or the peak rate. */
+#define TOLLBAR_COLOR_YELLOW 1
+
+/* Above both. */
+#define TOLLBAR_COLOR_RED 2
+
+/* What a meter measures. Start from TOLLBAR_METER_INIT. With `peak_bytes` 0 it is RFC 2697's: one rate with a committed and an excess burst.
+ * Otherwise it is RFC 2698's: a committed and a peak rate. */
+typedef struct tollbar_meter {
+    /* sizeof(tollbar_meter), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* Must be 0. */
+    uint32_t reserved;
+    /* The committed rate (CIR): bytes per `period_ns`, below 16 a nanosecond. */
+    uint64_t committed_bytes;
+    /* The period of the rates in nanoseconds. */
+    uint64_t period_ns;
+    /* The committed burst (CBS) in bytes, up to 2^62. */
+    uint64_t committed_burst;
+    /* The peak rate (PIR): bytes per `period_ns`, at least `committed_bytes`. 0: one rate. */
+    uint64_t peak_bytes;
+    /* The peak burst (PBS) in bytes, or with one rate the excess burst (EBS). */
+    uint64_t second_burst;
+} tollbar_meter;
+
+/* The buckets of a meter: 24 bytes of the caller's memory. Threads may share it, and processes in shared memory. If all bytes are 0, the
+ * buckets are full. The library uses the 16 bytes of it that are aligned to 16, so do not move a state to another address. */
+typedef struct tollbar_meter_state {
+    /* The library's own. */
+    uint64_t words[3];
+} tollbar_meter_state;
+
+/* Returns TOLLBAR_ALLOWED if a meter can have these numbers. TOLLBAR_E_PERIOD_ZERO, TOLLBAR_E_BURST_ZERO, TOLLBAR_E_BURST_TOO_LARGE;
+ * TOLLBAR_E_RATE_TOO_HIGH also if the peak rate is below the committed one; TOLLBAR_E_UNSUPPORTED if the processor has no 16-byte
+ * compare-and-swap. */
+int32_t tollbar_meter_validate(const tollbar_meter *meter);
+
+/* Returns the colour of a packet of `bytes`, one of TOLLBAR_COLOR_*, and charges the bytes to the buckets of that colour; a red packet charges
+ * nothing. `before` is the colour that an earlier meter gave, or TOLLBAR_COLOR_GREEN; the result is never better. The call reads
+ * TOLLBAR_CLOCK_TSC. Or it returns an error of tollbar_meter_validate, or TOLLBAR_E_OUT_OF_RANGE for a colour that does not exist. */
+int32_t tollbar_meter_color(const tollbar_meter *meter,
+                            tollbar_meter_state *state,
+                            uint64_t bytes,
+                            uint32_t before);
+
+/* tollbar_meter_color at the caller's time, in nanoseconds of one clock. */
+int32_t tollbar_meter_color_at(const tollbar_meter *meter,
+                               tollbar_meter_state *state,
+                               uint64_t bytes,
+                               uint32_t before,
+                               uint64_t now_ns);
+
+/* A meter to start from: its period is a second. Set `committed_bytes`, `committed_burst` and `second_burst`, and for two rates `peak_bytes`. */
+#define TOLLBAR_METER_INIT { (uint32_t)sizeof(tollbar_meter), 0, 0, 1000000000, 0, 0, 0 }
+/* --------------------------------------------------------------------------------------------
+ * 16. Queues: items that leave at a policy's pace
  * -------------------------------------------------------------------------------------------- */
 
 /* A limiter refuses requests above its rate. A queue keeps them as items, up to a bound, and gives them out later in the order of their offers: for
@@ -1933,7 +2012,7 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
 #define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 16. Experimental: limits in flight that follow the latency
+ * 17. Experimental: limits in flight that follow the latency
  * -------------------------------------------------------------------------------------------- */
 
 #ifdef TOLLBAR_EXPERIMENTAL
@@ -2082,7 +2161,7 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
 #endif /* TOLLBAR_EXPERIMENTAL */
 
 /* --------------------------------------------------------------------------------------------
- * 17. Overrides: keys with a policy of their own
+ * 18. Overrides: keys with a policy of their own
  * -------------------------------------------------------------------------------------------- */
 
 /* Most keys of a table are under its policies. A few have a contract of their own, such as a large customer:
@@ -2153,7 +2232,7 @@ int32_t tollbar_table_next_override(const tollbar_table *table,
 #define TOLLBAR_TABLE_OVERRIDE_INIT { (uint32_t)sizeof(tollbar_table_override), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 18. Keys made of network addresses
+ * 19. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -2191,7 +2270,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 19. Routes: which of several nodes a key belongs to
+ * 20. Routes: which of several nodes a key belongs to
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
@@ -2233,7 +2312,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 20. HTTP: header fields for clients, and what a client reads of them
+ * 21. HTTP: header fields for clients, and what a client reads of them
  * -------------------------------------------------------------------------------------------- */
 
 /* A server that refuses a request should tell the client when to try again. tollbar_http_fields writes the header fields that say so, from the
@@ -2392,7 +2471,7 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 #define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 21. Metrics: counts and sizes for Prometheus
+ * 22. Metrics: counts and sizes for Prometheus
  * -------------------------------------------------------------------------------------------- */
 
 /* One call writes the counters of a process's limiters and tables for Prometheus:
@@ -2455,7 +2534,7 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t *length);
 
 /* --------------------------------------------------------------------------------------------
- * 22. Refusals: the keys that a table refuses most
+ * 23. Refusals: the keys that a table refuses most
  * -------------------------------------------------------------------------------------------- */
 
 /* Who is refused most? A table can record the keys that it refuses, in a sketch of 14 KiB in its memory:
@@ -2517,7 +2596,7 @@ int32_t tollbar_table_top_refused(const tollbar_table *table,
 #define TOLLBAR_TABLE_REFUSED_INIT { (uint32_t)sizeof(tollbar_table_refused), 0, 0, 0, 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 23. Advanced: cells, a state word in each of your structs
+ * 24. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -2586,7 +2665,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 24. Advanced: counts of decisions
+ * 25. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2636,7 +2715,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 25. Advanced: entries, policies, counters and health of tables
+ * 26. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2818,7 +2897,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 26. Advanced: copies of tables
+ * 27. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -2855,7 +2934,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 27. Version
+ * 28. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -2870,7 +2949,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 28. Results and errors
+ * 29. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */

@@ -61,6 +61,7 @@
 #include "tollbar/in_flight.hpp"
 #include "tollbar/key.hpp"
 #include "tollbar/limiter.hpp"
+#include "tollbar/meter.hpp"
 #include "tollbar/metrics.hpp"
 #include "tollbar/policy.hpp"
 #include "tollbar/queue.hpp"

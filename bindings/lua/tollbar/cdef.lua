@@ -66,6 +66,9 @@ enum {
     TOLLBAR_TABLE_TRUST_ANYONE = 4,
     TOLLBAR_IN_FLIGHT_TRUST_ANYONE = 1,
     TOLLBAR_LIMITS_MOST = 16,
+    TOLLBAR_COLOR_GREEN = 0,
+    TOLLBAR_COLOR_YELLOW = 1,
+    TOLLBAR_COLOR_RED = 2,
     TOLLBAR_ADAPTIVE_GRADIENT2 = 0,
     TOLLBAR_ADAPTIVE_AIMD = 1,
     TOLLBAR_OUTCOME_ANSWERED = 0,
@@ -690,6 +693,28 @@ int32_t tollbar_table_check_class_at(const tollbar_table *table,
                                      const char *class_name,
                                      uint64_t now_ns,
                                      tollbar_decision *out);
+typedef struct tollbar_meter {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t committed_bytes;
+    uint64_t period_ns;
+    uint64_t committed_burst;
+    uint64_t peak_bytes;
+    uint64_t second_burst;
+} tollbar_meter;
+typedef struct tollbar_meter_state {
+    uint64_t words[3];
+} tollbar_meter_state;
+int32_t tollbar_meter_validate(const tollbar_meter *meter);
+int32_t tollbar_meter_color(const tollbar_meter *meter,
+                            tollbar_meter_state *state,
+                            uint64_t bytes,
+                            uint32_t before);
+int32_t tollbar_meter_color_at(const tollbar_meter *meter,
+                               tollbar_meter_state *state,
+                               uint64_t bytes,
+                               uint32_t before,
+                               uint64_t now_ns);
 typedef struct tollbar_queue tollbar_queue;
 typedef struct tollbar_queue_options {
     uint32_t struct_size;

@@ -29,6 +29,7 @@ pub mod http;
 pub mod in_flight;
 pub mod keyed;
 pub mod limiter;
+pub mod meter;
 pub mod metrics;
 pub mod overrides;
 pub mod policy;

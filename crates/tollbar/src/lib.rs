@@ -91,6 +91,8 @@ pub mod in_flight;
 #[doc(hidden)]
 pub mod internal;
 pub mod limiter;
+#[cfg(unix)]
+pub mod meter;
 #[cfg(all(unix, not(loom)))]
 pub mod metrics;
 pub mod policy;

@@ -19,7 +19,7 @@ const TOLLBAR: &[&[&str]] = &[
     &["limiter"],
     &["table"],
     &["in_flight"],
-    &["take_many", "queue", "metrics"],
+    &["take_many", "queue", "meter", "metrics"],
     &["internal"],
 ];
 const TOLLBAR_REDIS: &[&[&str]] = &[&["redis"], &["lease", "store"]];
@@ -38,6 +38,7 @@ const TOLLBAR_C: &[&[&str]] = &[
         "adaptive",
         "in_flight",
         "keyed",
+        "meter",
         "metrics",
         "overrides",
         "take_many",
