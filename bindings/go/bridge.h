@@ -336,6 +336,15 @@ static inline int32_t go_table_next_override(uintptr_t table, uint64_t from, tol
                                              tollbar_policy_spec *spec) {
     return tollbar_table_next_override(GO_TABLE(table), from, out, spec);
 }
+static inline int32_t go_table_record_refusals(uintptr_t table, uint32_t on) {
+    return tollbar_table_record_refusals(GO_TABLE(table), on);
+}
+static inline int32_t go_table_records_refusals(uintptr_t table) {
+    return tollbar_table_records_refusals(GO_TABLE(table));
+}
+static inline int32_t go_table_top_refused(uintptr_t table, uint64_t now, tollbar_table_refused *top, size_t most, size_t *count) {
+    return tollbar_table_top_refused(GO_TABLE(table), now, top, most, count);
+}
 static inline int32_t go_table_get_policy(uintptr_t table, uint32_t number, tollbar_policy_spec *out) {
     return tollbar_table_get_policy(GO_TABLE(table), number, out);
 }

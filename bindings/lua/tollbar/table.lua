@@ -295,6 +295,45 @@ function Table:overrides()
     return list
 end
 
+--- Sets whether requests of all processes record the keys that they refuse, for top_refused. No table does at first.
+function Table:record_refusals(on)
+    local code = lib.tollbar_table_record_refusals(self.handle, on and 1 or 0)
+    if code ~= ALLOWED then
+        return failure(code, "the table")
+    end
+    return true
+end
+
+--- Returns whether requests record the keys that they refuse.
+function Table:records_refusals()
+    return lib.tollbar_table_records_refusals(self.handle) == lib.TOLLBAR_YES
+end
+
+--- Returns the keys that requests were refused most in the last minute or two, the most refused first, as a list of
+-- { policy, count, key, is_cut }. `most` is 20 by default, and at most 224. The bytes of a key, 48 at most, are the client's: escape them
+-- before they go to a terminal, a page or a log.
+function Table:top_refused(most)
+    local room = math.min(most == nil and 20 or count(most), lib.TOLLBAR_REFUSED_MOST)
+    local top, found, list = ffi.new("tollbar_table_refused[?]", math.max(room, 1)), ffi.new("size_t[1]"), {}
+    top[0].struct_size = ffi.sizeof("tollbar_table_refused")
+    local code = lib.tollbar_table_now(self.handle, word)
+    if code == ALLOWED then
+        code = lib.tollbar_table_top_refused(self.handle, word[0], top, room, found)
+    end
+    if code ~= ALLOWED then
+        return failure(code, "the table")
+    end
+    for n = 0, tonumber(found[0]) - 1 do
+        list[n + 1] = {
+            policy = top[n].policy,
+            count = tonumber(top[n].count),
+            key = ffi.string(top[n].key, top[n].length),
+            is_cut = top[n].is_cut == lib.TOLLBAR_YES,
+        }
+    end
+    return list
+end
+
 local function numbered(self, ask, policy)
     local spec, message, code = core.policy(policy)
     if not spec then

@@ -6,7 +6,6 @@ size_limit_of() {
     case $1 in
     tollbar) echo 290816 ;;
     tollbar-redis) echo 180224 ;;
-    tollbar-redis) echo 167936 ;;
     esac
 }
 # The oldest C library with which the libraries run.

@@ -31,7 +31,7 @@ from .adaptive import Adaptive, AdaptivePermit
 from .in_flight import InFlight, Permit
 from .limiter import Counts, Limiter
 from .policy import Policy
-from .table import Health, Override, Settled, Stats, Table
+from .table import Health, Override, Refused, Settled, Stats, Table
 
 if TYPE_CHECKING:
     from .lease import Lease, LeaseStats
@@ -81,6 +81,7 @@ __all__ = [
     "Permit",
     "Policy",
     "PolicyError",
+    "Refused",
     "Reservation",
     "Override",
     "Settled",

@@ -57,6 +57,19 @@ class Health(NamedTuple):
     duplicate: int
 
 
+class Refused(NamedTuple):
+    """A key that a table has refused."""
+
+    policy: int
+    """The number of the policy under which the table refused the key."""
+    refusals: int
+    """About the number of refusals in the last two minutes."""
+    key: bytes
+    """The key's first 48 bytes. They are the client's: escape them before they go to a terminal, a page or a log."""
+    is_cut: bool
+    """Whether the key is longer."""
+
+
 class Override(NamedTuple):
     """A key with a policy of its own."""
 
@@ -210,6 +223,13 @@ class Table(_core.Table):
     def overrides(self) -> list[Override]:
         """All keys with a policy of their own, in no order."""
         return [Override(number, hash, Policy(text)) for number, hash, text in self._overrides()]
+
+    def top_refused(self, most: int = 20, *, at: int | None = None) -> list[Refused]:
+        """The keys that requests were refused most in the last minute or two, the most refused first, at most 224.
+
+        Begin with `table.record_refusals(True)`. Counts are halved every 68.7 s, and are not exact.
+        """
+        return [Refused(*one) for one in self._top_refused(most, at)]
 
     def add_policy(self, policy: str | Policy) -> int:
         """Adds a policy, for all processes, and returns its number."""
