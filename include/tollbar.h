@@ -121,11 +121,13 @@ extern "C" {
  *
  *     10 per 2 minutes        10/s; 1000/day        500/forever        100/s reserve low 20 high 0
  *     100/min curve ln        100/min curve 0:0 50%:80% 100%:100%        100/s burst 200 refill 0:50% 50%:100%
+ *     1000/month zone Europe/Berlin        100/week from sun
  *
  * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minutes` mean the same, and so does `per`
- * for the `/`. `forever` makes a quota, which refills no permit. Without `algo` the algorithm is gcra.
+ * for the `/`. `forever` makes a quota, which refills no permit. `month`, `year`, `zone` and `from` make a
+ * calendar. Without these and without `algo` the algorithm is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
- * sliding-window, sliding-log, pacer, warm-up, quota, curve, level-refill.
+ * sliding-window, sliding-log, pacer, warm-up, quota, curve, level-refill, calendar.
  *
  * Options, in any order, each with the algorithms that have it:
  *
@@ -144,6 +146,8 @@ extern "C" {
  *     curve SHAPE                  curve; `linear`, `ln`, `log2`, `front` or `step`, or knots TIME:SHARE such as 0:0 50%:80% 100%:100%; makes the policy one of curve
  *     refill BANDS                 level-refill; 1 to 4 bands LEVEL:RATE such as 0:50% 50%:100%; makes the policy one of level-refill
  *     count rejected               fixed-window, sliding-log; refused requests count too
+ *     from DAY                     calendar; month: 1 to 31, the last day of shorter months; week: mon to sun; year: MM-DD; the first day if not given
+ *     zone ZONE                    calendar; UTC, a name of the system's zone data or a rule as in TZ; UTC if not given
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
  *     reserve CLASS N ...          gcra, interval, fixed-window, weighted-window, quota; permits that a class of requests leaves to others, up to four classes; not with borrow
  *
@@ -163,6 +167,12 @@ extern "C" {
  * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
  * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
  *
+ * A calendar's windows are the days, weeks, months or years of a zone, so it needs TOLLBAR_CLOCK_WALL, and no cell can have one. A zone is UTC; or a
+ * rule as in the variable TZ (`CET-1CEST,M3.5.0,M10.5.0/3`); or a name, for which the call that reads the text takes the rule from the system's
+ * zone data (/usr/share/zoneinfo). A name whose future is not one rule is refused. `RULE until UNIX_SECONDS RULE` is a zone whose rule changes
+ * once. The policy holds the rule and not the name, so processes that share a table agree, and a later change of the system's zone data
+ * changes no limit: read the text again and call tollbar_table_set_policy.
+ *
  * The most that a policy admits in any window of one period:
  *
  *     gcra                         burst + limit
@@ -179,6 +189,7 @@ extern "C" {
  *     quota                        limit, and no more until a reset
  *     curve                        2 * limit; exactly limit in a slice
  *     level-refill                 burst + limit
+ *     calendar                     3 * limit; 2 * limit if no window is shorter than the mean
  */
 
 /* A buffer of this size takes any policy's text. */
@@ -206,6 +217,8 @@ extern "C" {
 #define TOLLBAR_ALGORITHM_CURVE 9u
 /* A token bucket whose refill depends on how empty it is. One word. */
 #define TOLLBAR_ALGORITHM_LEVEL_REFILL 10u
+/* A counter for each day, week, month or year of a time zone. One word. */
+#define TOLLBAR_ALGORITHM_CALENDAR 11u
 /* The algorithms that lend without TOLLBAR_POLICY_BORROW (pacer, warm-up), each as the bit
  * 1u << TOLLBAR_ALGORITHM_NAME: a request may cost more permits than are left, and later
  * requests wait until that debt is paid. */
@@ -228,6 +241,18 @@ extern "C" {
 
 /* The period of a quota: no permit comes back. */
 #define TOLLBAR_FOREVER UINT64_MAX
+
+/* The period of a calendar with windows of a day. */
+#define TOLLBAR_DAY UINT64_C(86400000000000)
+
+/* The period of a calendar with windows of a week. */
+#define TOLLBAR_WEEK UINT64_C(604800000000000)
+
+/* The period of a calendar with windows of a month: the mean month of 400 years. */
+#define TOLLBAR_MONTH UINT64_C(2629746000000000)
+
+/* The period of a calendar with windows of a year: the mean year of 400 years. */
+#define TOLLBAR_YEAR UINT64_C(31556952000000000)
 
 /* A permit is a request, a call, a message. */
 #define TOLLBAR_UNIT_PERMITS 0u
@@ -281,7 +306,7 @@ typedef struct tollbar_policy_spec {
     uint32_t algorithm;
     /* Permits per period. 0 denies every request. */
     uint64_t limit;
-    /* The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. */
+    /* The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. TOLLBAR_DAY, _WEEK, _MONTH or _YEAR for a calendar. */
     uint64_t period_ns;
     /* The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up: the
      * largest cost. */
@@ -308,8 +333,9 @@ typedef struct tollbar_policy_spec {
     uint64_t ban_ns;
     /* gcra, with `ban_ns`: the refusal that bans, 1 to 1000; 0 stands for 1. */
     uint32_t ban_after;
-    /* Must be 0. */
-    uint32_t reserved;
+    /* calendar: the first day of each window, from 0. Of a month: the day of the month less 1, up to 30. Of a week: the day from Monday, up to 6.
+     * Of a year: 32 times the month less 1, plus the day of the month less 1. */
+    uint32_t from;
     /* gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket, which a request needs and charges as
      * well ("10/s; 1000/day"). 0: no second bucket. */
     uint64_t second_limit;
@@ -323,6 +349,8 @@ typedef struct tollbar_policy_spec {
      * none is a straight line. level-refill: up to 4 bands of two bytes, {level in percents of `burst`, rate in percents of the
      * policy's}; none is one rate at all levels. Unused bytes are 0. tollbar_policy_spec_parse knows the curves' names. */
     uint8_t knots[32];
+    /* calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a rule. */
+    uint64_t zone[5];
 } tollbar_policy_spec;
 
 /* Why a policy's text was refused. */
@@ -371,8 +399,9 @@ int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
 int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec,
                                    uint64_t *refill_ns);
 
-/* Compiles a policy. The caller frees `*out` with tollbar_policy_free. */
-int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
+/* Compiles a policy. The caller frees `*out` with tollbar_policy_free. A calendar is refused, because a cell's clock is not the wall clock. */
+int32_t tollbar_policy_new(const tollbar_policy_spec *spec,
+                           tollbar_policy **out);
 
 /* Reads and compiles a NUL-terminated text. The caller frees `*out` with tollbar_policy_free. `error` may be NULL. */
 int32_t tollbar_policy_from_text(const char *text,
@@ -400,7 +429,8 @@ int32_t tollbar_policy_init_in(void *memory,
 #define TOLLBAR_POLICY_SPEC_INIT                                                                     \
     { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
       { { "", 0 }, { "", 0 }, { "", 0 }, { "", 0 } }, \
-      { 0 } }
+      { 0 }, \
+      { 0, 0, 0, 0, 0 } }
 
 /* An error report to start from. */
 #define TOLLBAR_POLICY_ERROR_INIT { (uint32_t)sizeof(tollbar_policy_error), 0, 0, NULL }
@@ -3050,6 +3080,13 @@ const char *tollbar_version_string(void);
 /* Knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill that are more than 4, whose levels do not
  * rise from 0, or whose rates are not 1 % to 100 %. */
 #define TOLLBAR_E_KNOTS (-35)
+
+/* A calendar's period is not TOLLBAR_DAY, _WEEK, _MONTH or _YEAR, its first day is not one of that period, its zone is none; or the text gives
+ * `month` or `year` to another algorithm. */
+#define TOLLBAR_E_CALENDAR (-36)
+
+/* A calendar with a clock other than TOLLBAR_CLOCK_WALL. */
+#define TOLLBAR_E_WALL_CLOCK (-37)
 
 /* Out of memory. */
 #define TOLLBAR_E_NO_MEMORY (-40)

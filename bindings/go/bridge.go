@@ -167,7 +167,18 @@ func (p *Policy) spec() C.tollbar_policy_spec {
 	for i, knot := range p.Knots {
 		spec.knots[2*i], spec.knots[2*i+1] = C.uint8_t(knot[0]), C.uint8_t(knot[1])
 	}
+	spec.from = C.uint32_t(p.From)
+	for i, word := range p.Zone {
+		spec.zone[i] = C.uint64_t(word)
+	}
 	return spec
+}
+
+func zoneOf(spec *C.tollbar_policy_spec) (zone Zone) {
+	for i, word := range spec.zone {
+		zone[i] = uint64(word)
+	}
+	return zone
 }
 
 func policyOf(spec *C.tollbar_policy_spec) Policy {
@@ -187,6 +198,8 @@ func policyOf(spec *C.tollbar_policy_spec) Policy {
 		SecondBurst: uint64(spec.second_burst),
 		Classes:     classesOf(spec),
 		Knots:       knots,
+		From:        uint32(spec.from),
+		Zone:        zoneOf(spec),
 	}
 }
 

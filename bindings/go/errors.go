@@ -92,6 +92,11 @@ const (
 	// ErrKnots: knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill that are
 	// more than 4, whose levels do not rise from 0, or whose rates are not 1 % to 100 %.
 	ErrKnots Code = -35
+	// ErrCalendar: a calendar's period is not TOLLBAR_DAY, _WEEK, _MONTH or _YEAR, its first day is not one of that
+	// period, its zone is none; or the text gives `month` or `year` to another algorithm.
+	ErrCalendar Code = -36
+	// ErrWallClock: a calendar with a clock other than TOLLBAR_CLOCK_WALL.
+	ErrWallClock Code = -37
 )
 
 // Errors of memory.

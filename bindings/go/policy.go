@@ -38,6 +38,8 @@ const (
 	Curve Algorithm = 9
 	// LevelRefill: a token bucket whose refill depends on how empty it is.
 	LevelRefill Algorithm = 10
+	// Calendar: a counter for each day, week, month or year of a time zone.
+	Calendar Algorithm = 11
 )
 
 var algorithmNames = [...]string{
@@ -52,6 +54,7 @@ var algorithmNames = [...]string{
 	"quota",
 	"curve",
 	"level-refill",
+	"calendar",
 }
 
 // Of each algorithm that lends the bit of its number.
@@ -85,7 +88,7 @@ type Policy struct {
 	Algorithm Algorithm
 	// Limit is permits per Period; 0 denies all.
 	Limit uint64
-	// Period, from 1 ns on. [Forever] for a Quota.
+	// Period, from 1 ns on. [Forever] for a Quota. [Day], [Week], [Month] or [Year] for a Calendar.
 	Period time.Duration
 	// Burst is the most permits at once, from 1 on. Windows and logs: equal to Limit. Pacer, warm-up: the largest cost.
 	Burst uint64
@@ -123,6 +126,11 @@ type Policy struct {
 	Classes [ClassesMost]Class
 	// Knots of a Curve, or bands of a LevelRefill.
 	Knots Knots
+	// From is the first day of a calendar's windows, from 0: the day of the month less 1, the day of the week from Monday, or in a year 32
+	// times the month less 1, plus the day of the month less 1.
+	From uint32
+	// Zone of a calendar, as [ParsePolicy] reads it from a name or a rule. The zero value is UTC.
+	Zone Zone
 }
 
 // Knots are up to 16 pairs of whole percents. A pair of zeros ends a shorter list. For a Curve each is a time in the slice and a share of
@@ -132,6 +140,17 @@ type Knots [16]Knot
 
 // Knot is a pair of [Knots].
 type Knot [2]uint8
+
+// Zone is a time zone, as the rule by which its offset changes. Two are equal if their rules are.
+type Zone [5]uint64
+
+// The periods of a calendar. Month and Year are the mean lengths of 400 years; the windows have the lengths of their months and years.
+const (
+	Day   = 24 * time.Hour
+	Week  = 7 * Day
+	Month = 2629746 * time.Second
+	Year  = 12 * Month
+)
 
 // ParsePolicy reads one line:
 //

@@ -27,8 +27,11 @@ func TestTheOraclesDecisions(t *testing.T) {
 		t.Fatalf("%d vectors", len(vectors))
 	}
 	for _, vector := range vectors {
-		limiter := mustLimiter(t, vector.Policy)
-		table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 100}, vector.Policy)
+		limiter, err := tollbar.NewLimiterWith(vector.Policy, tollbar.LimiterOptions{Clock: tollbar.ClockWall})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 100, Clock: tollbar.ClockWall}, vector.Policy)
 		if err != nil {
 			t.Fatal(err)
 		}

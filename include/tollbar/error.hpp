@@ -55,6 +55,8 @@ enum class errc : std::int32_t {
     classes = TOLLBAR_E_CLASSES,
     no_such_class = TOLLBAR_E_NO_SUCH_CLASS,
     knots = TOLLBAR_E_KNOTS,
+    calendar = TOLLBAR_E_CALENDAR,
+    wall_clock = TOLLBAR_E_WALL_CLOCK,
     no_memory = TOLLBAR_E_NO_MEMORY,
     buffer_too_small = TOLLBAR_E_BUFFER_TOO_SMALL,
     policy_changes = TOLLBAR_E_POLICY_CHANGES,

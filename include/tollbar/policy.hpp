@@ -33,6 +33,7 @@ enum class algorithm : std::uint32_t {
     quota = TOLLBAR_ALGORITHM_QUOTA,
     curve = TOLLBAR_ALGORITHM_CURVE,
     level_refill = TOLLBAR_ALGORITHM_LEVEL_REFILL,
+    calendar = TOLLBAR_ALGORITHM_CALENDAR,
     // [lists: end]
 };
 
@@ -84,6 +85,14 @@ public:
     [[nodiscard]] static spec forever(std::uint64_t limit) noexcept {
         spec made(limit, nanoseconds(1), algorithm::quota);
         made.raw_.period_ns = TOLLBAR_FOREVER;
+        return made;
+    }
+
+    /// A quota of `limit` permits for each day, week, month or year of UTC: TOLLBAR_DAY, TOLLBAR_WEEK, TOLLBAR_MONTH or TOLLBAR_YEAR. A text
+    /// says the zone.
+    [[nodiscard]] static spec calendar(std::uint64_t limit, std::uint64_t period) noexcept {
+        spec made(limit, nanoseconds(1), algorithm::calendar);
+        made.raw_.period_ns = period;
         return made;
     }
 

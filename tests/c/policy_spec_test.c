@@ -84,9 +84,9 @@ static void each_reason_has_its_code(void **state) {
     assert_refused(&spec, TOLLBAR_E_BAN);
     spec.ban_after = 1000;
     assert_int_equal(tollbar_policy_spec_validate(&spec), 0);
-    spec.reserved = 1;
-    assert_refused(&spec, TOLLBAR_E_RESERVED);
-    spec.reserved = 0;
+    spec.from = 1;
+    assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
+    spec.from = 0;
     spec.flags = TOLLBAR_POLICY_BORROW;
     assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
     spec = of_algorithm(TOLLBAR_ALGORITHM_SLIDING_LOG);
@@ -266,6 +266,44 @@ static void bands_by_numbers(void **state) {
     assert_refused(&spec, TOLLBAR_E_KNOTS);
 }
 
+/* The windows are those of the calendar, and only on the wall clock. */
+static void a_calendar_needs_the_wall_clock(void **state) {
+    /* 2026-03-28 23:00 UTC: midnight of the Sunday on which Berlin loses an hour. */
+    const uint64_t sunday = UINT64_C(1774738800) * SEC, hours = 23 * 3600 * SEC;
+    tollbar_policy_spec spec = plain(10, TOLLBAR_MONTH, 10);
+    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+    tollbar_limiter *limiter = NULL;
+    tollbar_policy *policy = NULL;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    char text[TOLLBAR_POLICY_TEXT_MAX];
+    (void)state;
+    spec.algorithm = TOLLBAR_ALGORITHM_CALENDAR;
+    spec.from = 30;
+    assert_int_equal(tollbar_policy_spec_print(&spec, text, sizeof text, NULL), 0);
+    assert_string_equal(text, "10/month from 31");
+    assert_int_equal(tollbar_limiter_new(&spec, NULL, &limiter), TOLLBAR_E_WALL_CLOCK);
+    assert_int_equal(tollbar_policy_new(&spec, &policy), TOLLBAR_E_WALL_CLOCK);
+    options.clock = TOLLBAR_CLOCK_WALL;
+    spec = spec_of("10/day zone CET-1CEST,M3.5.0,M10.5.0/3");
+    assert_true(spec.period_ns == TOLLBAR_DAY);
+    assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), 0);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 10, sunday, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, sunday + 1, &decision), TOLLBAR_DENIED);
+    assert_true(decision.retry_after_ns == hours - 1);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, sunday + hours, NULL), TOLLBAR_ALLOWED);
+    tollbar_limiter_free(limiter);
+    limiter = limiter_of("10/s");
+    assert_int_equal(tollbar_limiter_set_policy(limiter, &spec, TOLLBAR_KEEP_COUNT), TOLLBAR_E_WALL_CLOCK);
+    tollbar_limiter_free(limiter);
+    spec.zone[1] = UINT64_MAX;
+    assert_int_equal(tollbar_policy_spec_validate(&spec), TOLLBAR_E_CALENDAR);
+    spec = spec_of("10/year from 02-29");
+    assert_true(spec.period_ns == TOLLBAR_YEAR && spec.from == 32 + 28);
+    spec.from = 32 + 29;
+    assert_int_equal(tollbar_policy_spec_validate(&spec), TOLLBAR_E_CALENDAR);
+    assert_true(spec_of("10/week from sun").period_ns == TOLLBAR_WEEK);
+}
+
 static void a_limit_of_0_denies_all(void **state) {
     uint32_t algorithm;
     (void)state;
@@ -290,7 +328,7 @@ static void a_limit_of_0_denies_all(void **state) {
 }
 
 static void choices_out_of_range_are_refused(void **state) {
-    static const uint32_t beyond[] = {11, 12, 255, 65536, UINT32_MAX};
+    static const uint32_t beyond[] = {12, 13, 255, 65536, UINT32_MAX};
     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
     tollbar_policy_spec spec = plain(10, SEC, 10);
     tollbar_limiter *limiter = NULL;
@@ -499,6 +537,7 @@ int main(void) {
         cmocka_unit_test(a_refill_is_told_where_permits_come_back),
         cmocka_unit_test(what_no_word_can_hold_is_refused),
         cmocka_unit_test(options_of_other_algorithms_are_refused),
+        cmocka_unit_test(a_calendar_needs_the_wall_clock),
         cmocka_unit_test(a_limit_of_0_denies_all),
         cmocka_unit_test(a_quota_lasts_for_ever),
         cmocka_unit_test(curves_by_numbers_and_by_name),

@@ -40,6 +40,8 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_BAN, -30),
     CODE(TOLLBAR_E_QUOTA, -32),
     CODE(TOLLBAR_E_KNOTS, -35),
+    CODE(TOLLBAR_E_CALENDAR, -36),
+    CODE(TOLLBAR_E_WALL_CLOCK, -37),
     CODE(TOLLBAR_E_LIST, -31),
     CODE(TOLLBAR_E_CLASSES, -33),
     CODE(TOLLBAR_E_NO_SUCH_CLASS, -34),
@@ -114,6 +116,7 @@ static void c7_numbers_of_choices_are_as_promised(void **state) {
     assert_int_equal(TOLLBAR_ALGORITHM_QUOTA, 8);
     assert_int_equal(TOLLBAR_ALGORITHM_CURVE, 9);
     assert_int_equal(TOLLBAR_ALGORITHM_LEVEL_REFILL, 10);
+    assert_int_equal(TOLLBAR_ALGORITHM_CALENDAR, 11);
     assert_int_equal(TOLLBAR_ANCHOR_EPOCH, 0);
     assert_int_equal(TOLLBAR_ANCHOR_FIRST, 1);
     assert_int_equal(TOLLBAR_MODE_N, 0);
@@ -163,7 +166,7 @@ static void strerror_says_something_of_its_own_for_each(void **state) {
 }
 
 static void unknown_codes_have_a_text_and_a_name(void **state) {
-    static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -36, -43, -49,
+    static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -38, -43, -49,
                                       -91, INT32_MAX, INT32_MIN};
     size_t i;
     (void)state;

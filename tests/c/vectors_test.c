@@ -47,13 +47,17 @@ static void vectors(size_t at_least, void (*each)(const struct golden_vector *ve
 }
 
 static void repeat_by_limiter(const struct golden_vector *vector) {
-    tollbar_limiter *limiter = limiter_of(vector->policy);
+    tollbar_limiter *limiter = limiter_with(vector->policy, TOLLBAR_CLOCK_WALL, 0);
     repeat("limiter", by_limiter, limiter, vector);
     tollbar_limiter_free(limiter);
 }
 
 static void repeat_by_table(const struct golden_vector *vector) {
-    tollbar_table *table = table_of(100, vector->policy, NULL);
+    struct asked asked;
+    tollbar_table *table;
+    ask(&asked, 100, vector->policy, NULL);
+    asked.options.clock = TOLLBAR_CLOCK_WALL;
+    table = table_asked(&asked);
     repeat("table", by_table, table, vector);
     tollbar_table_close(table);
 }

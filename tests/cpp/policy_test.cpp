@@ -58,6 +58,12 @@ TEST(curves_and_bands_are_made_of_numbers) {
     CHECK(bucket.with_bands({{1, 50}}).try_validate().why().code == errc::knots);
 }
 
+TEST(a_calendar_has_the_windows_of_its_zone) {
+    const auto month = tollbar::spec::calendar(1000, TOLLBAR_MONTH);
+    CHECK(month.text() == "1000/month" && month == tollbar::spec("1000/month"));
+    CHECK(tollbar::limiter::try_make(month).error().code() == tollbar::errc::wall_clock);
+}
+
 TEST(a_version_and_an_abi) {
     CHECK(tollbar::version() == TOLLBAR_VERSION_STRING);
     CHECK(tollbar::version_number() == TOLLBAR_VERSION);

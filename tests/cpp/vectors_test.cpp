@@ -33,9 +33,13 @@ TEST(limiters_and_tables_repeat_the_vectors) {
     const auto policy = std::make_unique<golden_vector>();
     int more = -1, count = 0;
     while (file && (more = vector_read(file.get(), policy.get())) == 1) {
-        const tollbar::limiter limiter(policy->policy);
+        tollbar::limiter_options on_wall;
+        on_wall.clock = tollbar::clock_source::wall;
+        const tollbar::limiter limiter(policy->policy, on_wall);
         CHECK(repeats(*policy, [&](auto now, auto cost) { return limiter.decide_at(now, cost); }));
-        const tollbar::table table(100, {policy->policy});
+        tollbar::table_options options(100);
+        options.clock = tollbar::clock_source::wall;
+        const tollbar::table table(options, {policy->policy});
         CHECK(repeats(*policy, [&](auto now, auto cost) { return table.decide_at(now, "key", cost); }));
         count++;
     }

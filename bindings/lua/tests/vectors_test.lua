@@ -19,7 +19,7 @@ for line in io.lines(here .. "/../../../tests/vectors/decisions.json") do
     if policy then
         count = count + 1
         test(policy, function()
-            local limiter, keyed = assert(tollbar.limiter(policy)), assert(tollbar.table(policy, { capacity = 100 }))
+            local limiter, keyed = assert(tollbar.limiter(policy, { clock = "wall" })), assert(tollbar.table(policy, { capacity = 100, clock = "wall" }))
             local n = 0
             for now, cost, verdict, remaining, retry_after in steps:gmatch("%[(%d+),(%d+),(%d),(%d+),(%d+)%]") do
                 n = n + 1

@@ -17,6 +17,7 @@ enum {
     TOLLBAR_ALGORITHM_QUOTA = 8,
     TOLLBAR_ALGORITHM_CURVE = 9,
     TOLLBAR_ALGORITHM_LEVEL_REFILL = 10,
+    TOLLBAR_ALGORITHM_CALENDAR = 11,
     TOLLBAR_ALGORITHMS_LENDING = 192,
     TOLLBAR_ANCHOR_EPOCH = 0,
     TOLLBAR_ANCHOR_FIRST = 1,
@@ -119,6 +120,8 @@ enum {
     TOLLBAR_E_CLASSES = (-33),
     TOLLBAR_E_NO_SUCH_CLASS = (-34),
     TOLLBAR_E_KNOTS = (-35),
+    TOLLBAR_E_CALENDAR = (-36),
+    TOLLBAR_E_WALL_CLOCK = (-37),
     TOLLBAR_E_NO_MEMORY = (-40),
     TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
     TOLLBAR_E_POLICY_CHANGES = (-42),
@@ -190,12 +193,13 @@ typedef struct tollbar_policy_spec {
     uint32_t flags;
     uint64_t ban_ns;
     uint32_t ban_after;
-    uint32_t reserved;
+    uint32_t from;
     uint64_t second_limit;
     uint64_t second_period_ns;
     uint64_t second_burst;
     tollbar_class classes[4];
     uint8_t knots[32];
+    uint64_t zone[5];
 } tollbar_policy_spec;
 typedef struct tollbar_policy_error {
     uint32_t struct_size;
@@ -216,7 +220,8 @@ int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);
 int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec,
                                    uint64_t *refill_ns);
-int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
+int32_t tollbar_policy_new(const tollbar_policy_spec *spec,
+                           tollbar_policy **out);
 int32_t tollbar_policy_from_text(const char *text,
                                  tollbar_policy **out,
                                  tollbar_policy_error *error);
@@ -1095,6 +1100,10 @@ const char *tollbar_errname(int32_t code);
 return {
     VERSION_STRING = "0.1.0",
     FOREVER = 0xffffffffffffffffULL,
+    DAY = 86400000000000ULL,
+    WEEK = 604800000000000ULL,
+    MONTH = 2629746000000000ULL,
+    YEAR = 31556952000000000ULL,
     TIME_ZERO = 1741824000000000000ULL,
     NO_TIME = 0xffffffffffffffffULL,
 }

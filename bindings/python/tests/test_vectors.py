@@ -17,7 +17,7 @@ def answer(decision):
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["policy"] for vector in VECTORS])
 def test_the_oracles_decisions(vector):
-    limiter, table = Limiter(vector["policy"]), Table(vector["policy"], 100)
+    limiter, table = Limiter(vector["policy"], clock="wall"), Table(vector["policy"], 100, clock="wall")
     for n, (now, cost, *expected) in enumerate(vector["steps"]):
         assert answer(limiter.check(cost, at=now)) == expected, f"step {n} of the limiter"
         assert answer(table.check("key", cost, at=now)) == expected, f"step {n} of the table"

@@ -308,6 +308,8 @@ pub fn policy_code(error: PolicyError) -> i32 {
         PolicyError::Classes => TOLLBAR_E_CLASSES,
         PolicyError::NoSuchClass => TOLLBAR_E_NO_SUCH_CLASS,
         PolicyError::Knots => TOLLBAR_E_KNOTS,
+        PolicyError::Calendar => TOLLBAR_E_CALENDAR,
+        PolicyError::WallClock => TOLLBAR_E_WALL_CLOCK,
         PolicyError::NoMemory => TOLLBAR_E_NO_MEMORY,
         PolicyError::Changes => TOLLBAR_E_POLICY_CHANGES,
     }

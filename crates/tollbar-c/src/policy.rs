@@ -1,5 +1,10 @@
 //! Policies.
 
+mod conversion;
+
+pub(crate) use conversion::describe;
+pub use conversion::policy;
+
 use super::boundary::*;
 use super::status::*;
 use core::ffi::{c_char, c_void};
@@ -7,9 +12,7 @@ use core::mem::{align_of, size_of};
 use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::clock::Tsc;
 use tollbar::limiter::State;
-use tollbar::policy::{
-    text, Anchor, Classes, Kind, Knots, Mode, Policy, PolicyError, Rate, Unit, CLASSES_MOST, CLASS_NAME_MOST,
-};
+use tollbar::policy::{text, Kind, Policy, PolicyError, CLASSES_MOST, CLASS_NAME_MOST};
 use tollbar::units::NEVER;
 
 /// Windows are aligned to time 0 of the clock. By the clocks of limiters and tables that is UTC.
@@ -26,6 +29,15 @@ pub const TOLLBAR_MODE_INTERPOLATED: u32 = 2;
 
 /// The period of a quota: no permit comes back.
 pub const TOLLBAR_FOREVER: u64 = 0xffff_ffff_ffff_ffff;
+
+/// The period of a calendar with windows of a day.
+pub const TOLLBAR_DAY: u64 = 86_400_000_000_000;
+/// The period of a calendar with windows of a week.
+pub const TOLLBAR_WEEK: u64 = 604_800_000_000_000;
+/// The period of a calendar with windows of a month: the mean month of 400 years.
+pub const TOLLBAR_MONTH: u64 = 2_629_746_000_000_000;
+/// The period of a calendar with windows of a year: the mean year of 400 years.
+pub const TOLLBAR_YEAR: u64 = 31_556_952_000_000_000;
 
 /// A permit is a request, a call, a message.
 pub const TOLLBAR_UNIT_PERMITS: u32 = 0;
@@ -74,7 +86,7 @@ pub struct tollbar_policy_spec {
     pub algorithm: u32,
     /// Permits per period. 0 denies every request.
     pub limit: u64,
-    /// The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota.
+    /// The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. TOLLBAR_DAY, _WEEK, _MONTH or _YEAR for a calendar.
     pub period_ns: u64,
     /// The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up: the
     /// largest cost.
@@ -101,8 +113,9 @@ pub struct tollbar_policy_spec {
     pub ban_ns: u64,
     /// gcra, with `ban_ns`: the refusal that bans, 1 to 1000; 0 stands for 1.
     pub ban_after: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1, up to 30. Of a week: the day from Monday, up to 6.
+    /// Of a year: 32 times the month less 1, plus the day of the month less 1.
+    pub from: u32,
     /// gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket, which a request needs and charges as
     /// well ("10/s; 1000/day"). 0: no second bucket.
     pub second_limit: u64,
@@ -116,6 +129,8 @@ pub struct tollbar_policy_spec {
     /// none is a straight line. level-refill: up to 4 bands of two bytes, {level in percents of `burst`, rate in percents of the
     /// policy's}; none is one rate at all levels. Unused bytes are 0. tollbar_policy_spec_parse knows the curves' names.
     pub knots: [u8; 32],
+    /// calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a rule.
+    pub zone: [u64; 5],
 }
 
 /// Why a policy's text was refused.
@@ -139,8 +154,8 @@ pub struct tollbar_policy {
 
 // SAFETY: repr(C), u32 first, u32, u64 and byte fields without holes (8-byte fields at multiples of 8).
 unsafe impl Growable for tollbar_policy_spec {
-    // A shorter struct would lose a ban, a second bucket, classes or knots when a policy is written to it.
-    const FIRST_SIZE: usize = 248;
+    // A shorter struct would lose a ban, a second bucket, classes, knots or a zone when a policy is written to it.
+    const FIRST_SIZE: usize = 288;
 }
 // SAFETY: repr(C), u32 first, without holes; null is a value of the pointer.
 unsafe impl Growable for tollbar_policy_error {
@@ -149,7 +164,7 @@ unsafe impl Growable for tollbar_policy_error {
 
 const _: () =
     assert!(TOLLBAR_CLASSES_MOST as usize == CLASSES_MOST && TOLLBAR_CLASS_NAME_SIZE as usize == CLASS_NAME_MOST + 1);
-const _: () = assert!(size_of::<tollbar_policy_spec>() == 248);
+const _: () = assert!(size_of::<tollbar_policy_spec>() == 288);
 
 /// Reads one line of text such as "100/s burst 20" into `out`.
 ///
@@ -260,7 +275,7 @@ pub unsafe extern "C" fn tollbar_policy_spec_refill(spec: *const tollbar_policy_
     })
 }
 
-/// Compiles a policy. The caller frees `*out` with tollbar_policy_free.
+/// Compiles a policy. The caller frees `*out` with tollbar_policy_free. A calendar is refused, because a cell's clock is not the wall clock.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -343,88 +358,6 @@ pub unsafe extern "C" fn tollbar_policy_init_in(
     })
 }
 
-/// The policy that a struct from C describes.
-///
-/// # Safety
-/// `spec` is null or points to a readable struct of its `struct_size`.
-pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
-    // SAFETY: by the caller's promise.
-    let spec = unsafe { read(spec) }?;
-    let known = TOLLBAR_POLICY_BORROW | TOLLBAR_POLICY_COUNT_REJECTED | TOLLBAR_POLICY_HAS_INIT;
-    if spec.flags & !known != 0 || spec.reserved != 0 {
-        return Err(TOLLBAR_E_RESERVED);
-    }
-    let borrow = spec.flags & TOLLBAR_POLICY_BORROW != 0;
-    let init = match (spec.flags & TOLLBAR_POLICY_HAS_INIT != 0, borrow) {
-        (true, _) => spec.init,
-        (false, _) if spec.init != 0 => return Err(TOLLBAR_E_RESERVED),
-        (false, true) => 0,
-        (false, false) => spec.burst,
-    };
-    let second = Rate { limit: spec.second_limit, period: spec.second_period_ns, burst: spec.second_burst };
-    let classes = spec.classes.map(|class| (class.name.map(|byte| byte as u8), class.reserve));
-    let policy = Policy {
-        limit: spec.limit,
-        period: spec.period_ns,
-        burst: spec.burst,
-        kind: Kind::ALL.get(spec.algorithm as usize).copied().ok_or(TOLLBAR_E_OUT_OF_RANGE)?,
-        init,
-        borrow,
-        anchor: choose(spec.anchor, &[Anchor::Epoch, Anchor::First])?,
-        segments: spec.segments,
-        mode: choose(spec.mode, &[Mode::N, Mode::Strict, Mode::Interpolated])?,
-        slack: spec.slack,
-        warm_up: spec.warm_up_ns,
-        cold: spec.cold,
-        ban: spec.ban_ns,
-        ban_after: if spec.ban_ns != 0 { spec.ban_after.max(1) } else { spec.ban_after },
-        count_rejected: spec.flags & TOLLBAR_POLICY_COUNT_REJECTED != 0,
-        unit: choose(spec.unit, &[Unit::Permits, Unit::Bytes])?,
-        classes: Classes::of_raw(&classes).map_err(policy_code)?,
-        second: (second != Rate { limit: 0, period: 0, burst: 0 }).then_some(second),
-        knots: Knots::from_bytes(&spec.knots),
-    };
-    policy.validate().map_err(policy_code)?;
-    Ok(policy)
-}
-
-/// The struct that describes `policy`.
-#[inline(never)]
-pub(super) fn describe(policy: &Policy) -> tollbar_policy_spec {
-    let implied = if policy.borrow { 0 } else { policy.burst };
-    let explicit = policy.init != implied;
-    let flag = |on: bool, flag: u32| if on { flag } else { 0 };
-    tollbar_policy_spec {
-        struct_size: size_of::<tollbar_policy_spec>() as u32,
-        algorithm: policy.kind as u32,
-        limit: policy.limit,
-        period_ns: policy.period,
-        burst: policy.burst,
-        init: if explicit { policy.init } else { 0 },
-        slack: policy.slack,
-        warm_up_ns: policy.warm_up,
-        cold: policy.cold,
-        segments: policy.segments,
-        mode: policy.mode as u32,
-        anchor: policy.anchor as u32,
-        unit: policy.unit as u32,
-        flags: flag(policy.borrow, TOLLBAR_POLICY_BORROW)
-            | flag(policy.count_rejected, TOLLBAR_POLICY_COUNT_REJECTED)
-            | flag(explicit, TOLLBAR_POLICY_HAS_INIT),
-        ban_ns: policy.ban,
-        ban_after: policy.ban_after,
-        reserved: 0,
-        second_limit: policy.second.map_or(0, |second| second.limit),
-        second_period_ns: policy.second.map_or(0, |second| second.period),
-        second_burst: policy.second.map_or(0, |second| second.burst),
-        classes: policy
-            .classes
-            .to_raw()
-            .map(|(name, reserve)| tollbar_class { name: name.map(|byte| byte as c_char), reserve }),
-        knots: policy.knots.to_bytes(),
-    }
-}
-
 /// Reads a text and checks the policy. `error` gets the fault.
 ///
 /// # Safety
@@ -465,11 +398,16 @@ pub(super) unsafe fn report(error: *mut tollbar_policy_error, code: i32, column:
     }
 }
 
+/// Whether a cell can have the policy. A cell's clock counts from the machine's start, which no calendar does.
 fn one_word(policy: &Policy) -> Result<(), PolicyError> {
-    Rule::new(policy).map(|_| ())
+    match policy.kind == Kind::Calendar {
+        true => Err(PolicyError::WallClock),
+        false => Rule::new(policy).map(|_| ()),
+    }
 }
 
 fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
+    one_word(policy).map_err(policy_code)?;
     // The clock's first reading opens a file. It happens here, so that the first tollbar_cell_check opens none.
     Tsc.is_counter();
     Ok(tollbar_policy { rule: Rule::new(policy).map_err(policy_code)? })

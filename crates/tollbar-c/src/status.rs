@@ -80,6 +80,11 @@ pub const TOLLBAR_E_NO_SUCH_CLASS: i32 = -34;
 /// Knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill that are more than 4, whose levels do not
 /// rise from 0, or whose rates are not 1 % to 100 %.
 pub const TOLLBAR_E_KNOTS: i32 = -35;
+/// A calendar's period is not TOLLBAR_DAY, _WEEK, _MONTH or _YEAR, its first day is not one of that period, its zone is none; or the text gives
+/// `month` or `year` to another algorithm.
+pub const TOLLBAR_E_CALENDAR: i32 = -36;
+/// A calendar with a clock other than TOLLBAR_CLOCK_WALL.
+pub const TOLLBAR_E_WALL_CLOCK: i32 = -37;
 
 // Errors of memory.
 
@@ -265,6 +270,14 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_KNOTS => (
             c"TOLLBAR_E_KNOTS",
             c"knots of a curve must rise to 100% of the limit, and bands rise from level 0 at rates of 1% to 100%",
+        ),
+        TOLLBAR_E_CALENDAR => (
+            c"TOLLBAR_E_CALENDAR",
+            c"a calendar has windows of a `day`, `week`, `month` or `year`, and no other algorithm has `month` and `year`",
+        ),
+        TOLLBAR_E_WALL_CLOCK => (
+            c"TOLLBAR_E_WALL_CLOCK",
+            c"calendar windows need the wall clock, which counts from 1970: choose it as the clock",
         ),
         TOLLBAR_E_NO_MEMORY => (c"TOLLBAR_E_NO_MEMORY", c"out of memory"),
         TOLLBAR_E_BUFFER_TOO_SMALL => (c"TOLLBAR_E_BUFFER_TOO_SMALL", c"the buffer is too small"),

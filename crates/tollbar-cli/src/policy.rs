@@ -1,10 +1,14 @@
 //! `tollbar policy`: explains a policy in words, with its worst case and a chart, and checks whether texts are policies.
 
+use crate::civil::of_unix;
 use crate::problem::{Problem, Result};
 use crate::text::{grouped, span};
 use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tollbar::algorithm::calendar::Calendar;
 use tollbar::limiter::Shared;
 use tollbar::policy::text::parse_checked;
+use tollbar::policy::Span;
 use tollbar::{Kind, Policy, State, Unit};
 
 /// Explains and checks policies
@@ -50,8 +54,11 @@ fn explain(policy: &Policy) -> Result<String> {
     for sentence in sentences(policy) {
         let _ = writeln!(out, "  {sentence}");
     }
-    // A quota has no period that a chart could show.
-    if policy.limit > 0 && !policy.kind.is_forever() {
+    // A calendar's windows differ in length, and a quota has no period that a chart could show.
+    if policy.limit > 0 && policy.kind == Kind::Calendar {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        let _ = write!(out, "\n{}", coming(policy, now as i64)?);
+    } else if policy.limit > 0 && !policy.kind.is_forever() {
         let _ = write!(out, "\n{}", chart(policy)?);
         if let Some(picture) = picture(policy)? {
             let _ = write!(out, "\n{picture}");
@@ -76,6 +83,16 @@ fn sentences(policy: &Policy) -> Vec<String> {
         return vec![
             format!("{}, once. None comes back with time.", of(limit)),
             format!("The worst case: at most {} until the key is reset.", of(limit)),
+        ];
+    }
+    if policy.kind == Kind::Calendar {
+        return vec![
+            format!("{} in each {}. All are there again when the next begins.", of(limit), windows(policy)),
+            format!(
+                "The worst case: at most {} within a short time, around the end of a window.",
+                of(limit.saturating_mul(2))
+            ),
+            "It needs the wall clock: choose `wall` as the clock of the limiter or table.".to_owned(),
         ];
     }
     let pace = format!("one every {}", span(policy.period / limit));
@@ -105,7 +122,7 @@ fn sentences(policy: &Policy) -> Vec<String> {
             policy.cold,
             span(policy.warm_up)
         ),
-        Kind::Quota => return Vec::new(),
+        Kind::Calendar | Kind::Quota => return Vec::new(),
         Kind::Curve => {
             format!(
                 "{} in each slice of {period}. They come along a curve, and what is unused at the slice's end is lost.",
@@ -170,6 +187,52 @@ fn worst(policy: &Policy) -> String {
         (_, Kind::Pacer | Kind::WarmUp) => format!("{most}, if every request costs 1"),
         _ => most,
     }
+}
+
+/// The windows of a calendar, in words.
+fn windows(policy: &Policy) -> String {
+    let from = policy.from;
+    let zone = if policy.zone.is_utc() { "UTC" } else { "its zone" };
+    match Span::ALL.into_iter().find(|span| span.nanos() == policy.period) {
+        Some(Span::Week) => {
+            let days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+            format!("week of {zone}, from {}", days[from as usize % 7])
+        }
+        Some(Span::Month) if from >= 28 => {
+            format!("month of {zone}, from the {} or the last day of a shorter month", ordinal(from + 1))
+        }
+        Some(Span::Month) if from > 0 => format!("month of {zone}, from the {}", ordinal(from + 1)),
+        Some(Span::Month) => format!("month of {zone}"),
+        Some(Span::Year) if from > 0 => format!("year of {zone}, from {:02}-{:02}", from / 32 + 1, from % 32 + 1),
+        Some(Span::Year) => format!("year of {zone}"),
+        Some(Span::Day) | None => format!("day of {zone}"),
+    }
+}
+
+/// The window of `now` (Unix seconds) and the three after it: local begin, offset and length.
+fn coming(policy: &Policy, now: i64) -> Result<String> {
+    let calendar = Calendar::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
+    let mut out = "  The windows from now on, by local time:\n".to_owned();
+    let first = calendar.window(now);
+    for window in first..first + 4 {
+        let (start, end) = (calendar.start(window), calendar.start(window + 1));
+        let offset = i64::from(policy.zone.offset_at(start));
+        let (date, second) = of_unix(u64::try_from(start + offset).unwrap_or(0));
+        let sign = if offset < 0 { '-' } else { '+' };
+        let _ = writeln!(
+            out,
+            "  {:04}-{:02}-{:02} {:02}:{:02} {sign}{:02}:{:02} {:>16}",
+            date.year,
+            date.month,
+            date.day,
+            second / 3600,
+            second / 60 % 60,
+            offset.abs() / 3600,
+            offset.abs() / 60 % 60,
+            span((end - start).unsigned_abs() * 1_000_000_000)
+        );
+    }
+    Ok(out)
 }
 
 /// The bars of the chart for each period.
@@ -286,6 +349,22 @@ mod tests {
         assert_eq!(numbers("100/min curve linear"), [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
         assert_eq!(numbers("100/s burst 200 refill 0:50% 50%:100%"), [0, 15, 30, 45, 60, 75, 90, 110, 140, 170, 200]);
         assert!(!explained("100/s").contains("fills"));
+    }
+
+    /// A calendar has the windows of its zone in place of a chart.
+    #[test]
+    fn a_calendar_shows_its_windows() {
+        let policy = parse("1000/month from 31 zone CET-1CEST,M3.5.0,M10.5.0/3").expect("a policy");
+        let sentences = sentences(&policy).join(" ");
+        assert!(
+            sentences.contains("1,000 permits in each month of its zone, from the 31st or the last day"),
+            "{sentences}"
+        );
+        // 2026-02-28 00:00 UTC is 01:00 in the window that began at midnight.
+        let windows = coming(&policy, 1_772_236_800).expect("windows");
+        let lines: Vec<&str> = windows.lines().skip(1).map(str::trim).collect();
+        assert_eq!(lines[0].split_whitespace().take(3).collect::<Vec<_>>(), ["2026-02-28", "00:00", "+01:00"]);
+        assert_eq!(lines[1].split_whitespace().take(3).collect::<Vec<_>>(), ["2026-03-31", "00:00", "+02:00"]);
     }
 
     /// The chart shows the library's decisions: a bucket gives its burst in the first part, and a tenth of its rate in each later part.

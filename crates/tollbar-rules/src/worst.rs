@@ -1,7 +1,7 @@
 //! The most that a policy admits of one key in some window of one period.
 
 use tollbar::algorithm::{Algorithm, Rule};
-use tollbar::policy::Anchor;
+use tollbar::policy::{Anchor, Span};
 use tollbar::{Kind, Mode, Policy};
 
 /// The most permits of one key that `policy` admits in some half-open window `[t, t + period)`, by requests of cost 1 at the worst times. The
@@ -45,6 +45,10 @@ pub fn worst_case(policy: &Policy) -> u64 {
             Mode::Interpolated => weighted(limit, period / u64::from(policy.segments)),
         },
         Kind::SlidingLog | Kind::Quota => limit,
+        // UTC has no short days and weeks.
+        Kind::Calendar if policy.zone.is_utc() && period <= Span::Week.nanos() => limit.saturating_mul(2),
+        // The end of a window, a whole one that is shorter than the mean, and the start of a third.
+        Kind::Calendar => limit.saturating_mul(3),
         Kind::Pacer => policy.slack.saturating_add(1).saturating_add(refill(limit, period)),
         Kind::WarmUp => refill(limit, period).saturating_add(1),
         Kind::Curve if period == 1 => limit,

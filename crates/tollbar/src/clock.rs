@@ -25,6 +25,11 @@ pub trait Clock {
         Some(self.now())
     }
 
+    /// Whether the clock's times may be Unix times, as calendars need them. Of the system's clocks only [`Wall`]'s are.
+    fn is_unix(&self) -> bool {
+        true
+    }
+
     /// Returns when the clock has reached `at`, or a little later.
     fn sleep_until(&self, at: u64);
 }
@@ -155,6 +160,9 @@ fn offset_at(now: u64, wall: u64) -> u64 {
 
 #[cfg(unix)]
 impl<C: Clock> Clock for Utc<C> {
+    fn is_unix(&self) -> bool {
+        self.clock.is_unix()
+    }
     #[inline]
     fn now(&self) -> u64 {
         self.clock.now().wrapping_add(self.offset)
@@ -193,6 +201,9 @@ impl Manual {
 
 #[cfg(unix)]
 impl Clock for Monotonic {
+    fn is_unix(&self) -> bool {
+        false
+    }
     #[inline]
     fn now(&self) -> u64 {
         system::monotonic()
@@ -204,6 +215,9 @@ impl Clock for Monotonic {
 
 #[cfg(unix)]
 impl Clock for Coarse {
+    fn is_unix(&self) -> bool {
+        false
+    }
     #[inline]
     fn now(&self) -> u64 {
         system::coarse()
@@ -215,6 +229,9 @@ impl Clock for Coarse {
 
 #[cfg(unix)]
 impl Clock for Tsc {
+    fn is_unix(&self) -> bool {
+        false
+    }
     #[inline]
     fn now(&self) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(loom)))]
@@ -262,6 +279,9 @@ impl<C: Clock + ?Sized> Clock for &C {
     fn at_once(&self) -> Option<u64> {
         (**self).at_once()
     }
+    fn is_unix(&self) -> bool {
+        (**self).is_unix()
+    }
     fn sleep_until(&self, at: u64) {
         (**self).sleep_until(at);
     }
@@ -301,6 +321,9 @@ impl Source {
 
 #[cfg(unix)]
 impl Clock for Source {
+    fn is_unix(&self) -> bool {
+        *self == Source::Wall
+    }
     // One comparison finds the common source. A jump table over all sources would cost every reading eight instructions.
     #[inline]
     fn now(&self) -> u64 {

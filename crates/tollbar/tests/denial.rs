@@ -78,7 +78,7 @@ impl<T> Guarded<T> {
 }
 
 /// Every algorithm, but for policies that count rejected requests, which write on a denial.
-const EACH: [&str; 17] = [
+const EACH: [&str; 18] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
     "10/s burst 7 borrow",
@@ -96,6 +96,7 @@ const EACH: [&str; 17] = [
     "10/forever",
     "10/s curve ln",
     "10/s burst 7 refill 0:50% 50%:100%",
+    "10/day zone CET-1CEST,M3.5.0,M10.5.0/3",
 ];
 
 #[test]

@@ -3,13 +3,14 @@
 mod common;
 
 use common::{has_each, policy, state, DAY, SEC};
+use tollbar::clock::Source;
 use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::units::{HORIZON, LAST};
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm and option, from one permit a month to the highest rates that the algorithms can count. All of them admit a first
 /// request for one permit.
-const TEXTS: [&str; 50] = [
+const TEXTS: [&str; 52] = [
     "100/s burst 20",
     "3/min",
     "7/s burst 3",
@@ -60,6 +61,8 @@ const TEXTS: [&str; 50] = [
     "15000000000/s curve front",
     "5/min burst 9 refill 0:50% 50%:100%",
     "7/s burst 3 refill 0:100% 34%:33%",
+    "5/month algo calendar",
+    "5/day zone CET-1CEST,M3.5.0,M10.5.0/3",
 ];
 
 /// Every power of two and its neighbours, the ends of the type, and those of the range.
@@ -216,7 +219,7 @@ fn a_wait_may_end_at_the_last_time() {
 #[test]
 fn a_bucket_with_credit_admits_nothing_after_the_last_time() {
     let plain = TEXTS.into_iter().filter(|text| {
-        !["algo", "borrow", "ban", ";", "forever", "curve", "refill"].iter().any(|word| text.contains(word))
+        !["algo", "borrow", "ban", ";", "forever", "curve", "refill", "zone"].iter().any(|word| text.contains(word))
     });
     for text in plain.chain(["1000000000/s burst 1000000", "15900000000/s burst 400000000"]) {
         let (policy, last) = range(text);
@@ -271,7 +274,8 @@ fn a_table_admits_nothing_after_the_last_time() {
         let (policy, last) = range(text);
         let ends = times(last).into_iter().filter(|now| *now > last);
         for on_full in ON_FULL {
-            let options = Options { on_full, seed: Some(7), ..Options::new(1000) };
+            let clock = if policy.kind == Kind::Calendar { Source::Wall } else { Source::Tsc };
+            let options = Options { on_full, clock, seed: Some(7), ..Options::new(1000) };
             let Ok((table, descriptor)) = Table::sealed(&options, &[policy]) else {
                 // Windows whose start no word can hold.
                 assert!(text.contains("sliding-window") && text.contains("anchor first"), "{text}");

@@ -12,7 +12,7 @@ use tollbar::units::HORIZON;
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 /// Every algorithm, in each of its shapes, at 10 permits a second.
-const EACH: [&str; 24] = [
+const EACH: [&str; 25] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
     "10/s burst 7 ban 1min after 1000",
@@ -37,6 +37,7 @@ const EACH: [&str; 24] = [
     "10/s curve front",
     "10/s curve 0:50% 30%:60% 30%:70% 90%:100%",
     "10/s burst 7 refill 0:50% 50%:100%",
+    "10/day zone CET-1CEST,M3.5.0,M10.5.0/3",
 ];
 
 /// The permits that a fresh state admits in one instant, and those of a state that was idle for long after its
@@ -48,7 +49,7 @@ fn at_once(text: &str) -> (u64, u64) {
         Kind::Gcra => (policy.init, policy.burst),
         Kind::Pacer => (1, policy.slack + 1),
         Kind::WarmUp => (1, 1),
-        Kind::Quota => (policy.limit, 0),
+        Kind::Quota | Kind::Calendar => (policy.limit, 0),
         // Half of a slice's permits come at its beginning.
         Kind::Curve => (policy.limit / 2, policy.limit / 2),
         _ => (policy.burst, policy.burst),
@@ -444,6 +445,7 @@ fn invariant_10_limit_zero_denies_all() {
     let texts = Kind::ALL.map(|kind| match kind {
         Kind::WarmUp => format!("0/s algo {} warm 1s", kind.name()),
         Kind::Quota => "0/forever".to_owned(),
+        Kind::Calendar => "0/month".to_owned(),
         _ => format!("0/s algo {}", kind.name()),
     });
     for text in texts.iter().map(String::as_str).chain(["0/s burst 10", "0/s borrow", "0/s burst 5 init 0"]) {

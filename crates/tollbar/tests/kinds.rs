@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{policy, SEC};
+use common::{policy, DAY, SEC};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,9 +41,10 @@ fn each_name_is_one_algorithms() {
 
 /// The period of an algorithm's texts.
 fn period(kind: Kind) -> &'static str {
-    match kind.is_forever() {
-        true => "forever",
-        false => "s",
+    match kind {
+        Kind::Calendar => "month",
+        _ if kind.is_forever() => "forever",
+        _ => "s",
     }
 }
 
@@ -55,7 +56,8 @@ fn each_option_is_read_by_its_name() {
         assert!(why.expected().contains(&format!("`{name}`")), "{name} is not in {:?}", why.expected());
         // The option's values, or an example if the value is a number or a name.
         let values = match option.usage().split(' ').nth(1).unwrap_or_default() {
-            "N" => "9".to_owned(),
+            "N" | "DAY" => "9".to_owned(),
+            "ZONE" => "UTC".to_owned(),
             "TIME" => "1s".to_owned(),
             "CLASS" => "low 9".to_owned(),
             "NAME" => Kind::ALL.map(Kind::name).join("|"),
@@ -80,11 +82,11 @@ fn each_option_is_read_by_its_name() {
 #[test]
 fn the_algorithms_that_lend_are_those_that_the_table_names() {
     use tollbar::algorithm::{Algorithm, Rule};
-    for kind in Kind::ALL.into_iter().filter(|kind| Rule::new(&Policy::new(0, SEC).with_kind(*kind)).is_ok()) {
+    for kind in Kind::ALL.into_iter().filter(|kind| Rule::new(&Policy::new(0, DAY).with_kind(*kind)).is_ok()) {
         let warm_up = if kind.takes(Opt::Warm) { SEC } else { 0 };
-        let rule = Rule::new(&Policy { warm_up, ..Policy::new(10, SEC).with_kind(kind) }).expect("a policy");
-        let left = rule.available(0, 100 * SEC);
-        let lends = rule.step(0, 100 * SEC, left + 1).next.is_some();
+        let rule = Rule::new(&Policy { warm_up, ..Policy::new(10, DAY).with_kind(kind) }).expect("a policy");
+        let left = rule.available(0, 100 * DAY);
+        let lends = rule.step(0, 100 * DAY, left + 1).next.is_some();
         assert_eq!(lends, kind.row().lends, "{kind:?} has {left} permits");
     }
 }

@@ -3,6 +3,7 @@
 mod common;
 mod oracle;
 
+use oracle::calendars::Windows;
 use oracle::windows::{Counter, Segments, Times, Weighted};
 use oracle::{compare, Step};
 
@@ -20,6 +21,21 @@ fn fixed_window() {
     ];
     for text in texts {
         compare(text, ALL / 6 + 1, Step(1), |policy| Box::new(Counter::new(policy)));
+    }
+}
+
+#[test]
+fn calendar() {
+    let texts = [
+        "3/day algo calendar",
+        "5/day zone STD-1DST,M3.5.0,M10.5.0/3",
+        "5/day zone STD-2DST,M4.5.5/0,M10.5.4/24",
+        "9/week from sun zone STD-10:30DST-11,M10.1.0,M4.1.0",
+        "7/month from 31 zone STD5DST,M3.2.0,M11.1.0",
+        "7/year from 02-29",
+    ];
+    for text in texts {
+        compare(text, ALL / 60, Step(1), |policy| Box::new(Windows::new(policy)));
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use proptest::prelude::*;
 use tollbar::policy::text::{parse, parse_list, print, TEXT_MOST};
-use tollbar::policy::{Fault, Knots, Opt};
+use tollbar::policy::{Fault, Knots, Opt, Span, Zone};
 use tollbar::{Anchor, Kind, Mode, Policy, PolicyError, State, SyntaxError, Unit};
 
 #[test]
@@ -140,6 +140,24 @@ fn errors_name_the_column() {
         ("1/s algo quota", "  ^", Fault::Policy(PolicyError::Quota)),
         ("5/forever burst 7", "          ^", Fault::Policy(PolicyError::OptionMismatch)),
         ("5/2forever", "   ^", Fault::Syntax),
+        ("5/2month", "   ^", Fault::Syntax),
+        ("5/month algo gcra", "  ^", Fault::Policy(PolicyError::Calendar)),
+        ("5/h algo calendar", "  ^", Fault::Policy(PolicyError::Calendar)),
+        ("5/h zone UTC", "  ^", Fault::Policy(PolicyError::Calendar)),
+        ("5/month from 32", "             ^", Fault::Syntax),
+        ("5/week from 3", "            ^", Fault::Syntax),
+        ("5/year from 04", "              ^", Fault::Syntax),
+        ("5/year from 13-01", "            ^", Fault::Syntax),
+        ("5/year from 02-30", "  ^", Fault::Policy(PolicyError::Calendar)),
+        ("5/day from 1", "           ^", Fault::Syntax),
+        ("5/month burst 7", "        ^", Fault::Policy(PolicyError::OptionMismatch)),
+        ("5/month zone Europe/Atlantis", "             ^", Fault::Syntax),
+        ("5/month zone ../../../etc/passwd", "             ^", Fault::Syntax),
+        ("5/month zone CET-1CEST,M3.6.0,M10.5.0", "             ^", Fault::Syntax),
+        ("5/month zone CET-25", "             ^", Fault::Syntax),
+        ("5/month zone STD1 until 0 STD2", "                        ^", Fault::Syntax),
+        ("5/month zone STD1 until 7 Europe/Berlin", "                          ^", Fault::Syntax),
+        ("5/month zone STD1 until 7", "                         ^", Fault::Syntax),
         ("10/s; 100/forever", "      ^", Fault::Policy(PolicyError::List)),
         ("100/s reserve", "             ^", Fault::Syntax),
         ("100/s reserve burst 3", "              ^", Fault::Syntax),
@@ -231,6 +249,24 @@ fn period() -> impl Strategy<Value = u64> {
     (number(), unit).prop_map(|(n, unit)| n.saturating_mul(unit).max(1))
 }
 
+/// A zone of any words that make one.
+fn zone(offsets: u64, turns: u64, changes: bool, turning: bool) -> Zone {
+    let offset = |bits: u64| ((bits % 179_999) as i32 - 89_999) as u32;
+    let turn = |bits: u64| {
+        (bits % 1_209_599 + 1) as u32 | ([5 << 6 | 2 << 3 | 6, 1 << 10 | 200, 3 << 9 | 60][bits as usize % 3] << 21)
+    };
+    let law = |bits: u64| match turning {
+        true => [
+            u64::from(offset(bits)) | u64::from(offset(bits >> 20)) << 32,
+            u64::from(turn(turns)) | u64::from(turn(turns >> 9)) << 32,
+        ],
+        false => [u64::from(offset(bits)), 0],
+    };
+    let ([a, b], [c, d]) = (law(offsets), law(offsets >> 7));
+    let words = if changes { [a, b, c, d, 1 + turns % (1 << 40)] } else { [a, b, 0, 0, 0] };
+    Zone::from_words(words).expect("a zone")
+}
+
 prop_compose! {
     /// Any valid policy.
     fn any_policy()(
@@ -239,6 +275,8 @@ prop_compose! {
         segments in 1..=1024u32, cold in 1..=1000u32, flags in any::<[bool; 6]>(), reserves in prop::collection::vec(number(), 0..=4),
     ) -> Policy {
         let limit = if kind == Kind::SlidingLog { limit % ((1 << 24) + 1) } else { limit };
+        let span = Span::ALL[segments as usize % 4];
+        let period = if kind == Kind::Calendar { span.nanos() } else { period };
         let mut policy = Policy::new(limit, period).with_kind(kind);
         let [own_burst, own_init, borrow, anchored, count, bytes] = flags;
         let takes_burst = matches!(kind, Kind::Gcra | Kind::Interval | Kind::Pacer | Kind::WarmUp);
@@ -258,6 +296,15 @@ prop_compose! {
             Kind::SlidingWindow => (policy.segments, policy.mode) = (segments, mode),
             Kind::Pacer => policy.slack = slack,
             Kind::WarmUp => (policy.warm_up, policy.cold) = (warm_up, cold),
+            Kind::Calendar => {
+                policy.from = match span {
+                    Span::Day => 0,
+                    Span::Week => cold % 7,
+                    Span::Month => cold % 31,
+                    Span::Year => cold % 12 * 32 + cold % 29,
+                };
+                policy.zone = zone(burst, init, anchored, bytes);
+            }
             _ => {}
         }
         policy.count_rejected = count && matches!(kind, Kind::FixedWindow | Kind::SlidingLog);
@@ -304,7 +351,7 @@ proptest! {
     }
 }
 
-const PIECES: [&str; 40] = [
+const PIECES: [&str; 47] = [
     "10",
     "/",
     "s",
@@ -345,6 +392,13 @@ const PIECES: [&str; 40] = [
     "\t",
     ";",
     "é",
+    "month",
+    "year",
+    "zone",
+    "CET-1CEST,M3.5.0,M10.5.0/3",
+    "until",
+    "from",
+    "calendar",
 ];
 
 fn bears(text: &[u8]) {
@@ -365,7 +419,7 @@ fn bears(text: &[u8]) {
 fn every_option_belongs_to_its_algorithms() {
     type Change = fn(&mut Policy);
     use Kind::*;
-    let options: [(&str, Change, &[Kind]); 10] = [
+    let options: [(&str, Change, &[Kind]); 12] = [
         ("borrow", |p| p.borrow = true, &[Gcra]),
         ("init", |p| p.init = 1, &[Gcra]),
         ("burst", |p| (p.burst, p.init) = (5, 5), &[Gcra, Interval, Pacer, WarmUp, LevelRefill]),
@@ -376,9 +430,11 @@ fn every_option_belongs_to_its_algorithms() {
         ("slack", |p| p.slack = 1, &[Pacer]),
         ("count rejected", |p| p.count_rejected = true, &[FixedWindow, SlidingLog]),
         ("cold", |p| p.cold = 7, &[WarmUp]),
+        ("from", |p| (p.from, p.period) = (4, Span::Week.nanos()), &[Calendar]),
+        ("zone", |p| p.zone = "1/day zone JST-9".parse::<Policy>().expect("a policy").zone, &[Calendar]),
     ];
     for kind in Kind::ALL {
-        let mut plain = Policy::new(9, SEC).with_kind(kind);
+        let mut plain = Policy::new(9, DAY).with_kind(kind);
         assert_eq!(plain.segments, if kind == SlidingWindow { 10 } else { 0 });
         assert_eq!(plain.cold, if kind == WarmUp { 3 } else { 0 });
         for (name, change, takers) in options {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{scale, Rng};
+use common::{scale, Rng, DAY};
 use num_bigint::BigUint;
 use tollbar::algorithm::Rule;
 use tollbar::limiter::Cell;
@@ -191,6 +191,19 @@ fn quota(policy: &Policy, word: u128, cost: u128) -> Stepped {
     }
 }
 
+/// Days and weeks of UTC. `tests/calendar.rs` has the windows of zones.
+fn calendar(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
+    let limit = u128::from(policy.limit);
+    let days = now / DAY;
+    let window = if policy.period == DAY { days } else { (days + 3) / 7 };
+    let (stored, used) = (word / (limit + 1), word % (limit + 1));
+    let (window, used) = if stored < u128::from(window) + 3 { (u128::from(window) + 3, 0) } else { (stored, used) };
+    match used + cost <= limit {
+        true => (Verdict::Allowed, window * (limit + 1) + used + cost),
+        false => (Verdict::Denied, word),
+    }
+}
+
 fn step(policy: &Policy, word: u128, now: u64, cost: u64) -> Stepped {
     let wide = u128::from(cost);
     match policy.kind {
@@ -205,6 +218,7 @@ fn step(policy: &Policy, word: u128, now: u64, cost: u64) -> Stepped {
         Kind::FixedWindow => fixed_window(policy, policy.limit, word, now, wide),
         Kind::WeightedWindow => weighted_window(policy, word, now, wide),
         Kind::Quota => quota(policy, word, wide),
+        Kind::Calendar => calendar(policy, word, now, wide),
         Kind::WarmUp | Kind::SlidingWindow | Kind::SlidingLog | Kind::Curve | Kind::LevelRefill => {
             unreachable!("not promised")
         }
@@ -242,6 +256,8 @@ fn the_words_are_those_of_the_documentation() {
         "60000/s algo weighted-window",
         "9/forever",
         "1000/forever",
+        "5/day algo calendar",
+        "900/week algo calendar",
     ];
     let mut rng = Rng(41);
     for text in texts {

@@ -1,7 +1,7 @@
 //! The golden vectors: decisions of the oracle that every face of the library must repeat.
 //!
 //! `tests/vectors/decisions.json` is an array with an object a line: `policy` is the policy's text, and `steps` are requests to one fresh
-//! limiter in their order, `[now, cost, verdict, remaining, retry_after]`. Times are nanoseconds. `verdict` is the C face's number: 0
+//! limiter on the wall clock in their order, `[now, cost, verdict, remaining, retry_after]`. Times are nanoseconds. `verdict` is the C face's number: 0
 //! allowed, 1 denied, 2 never. `retry_after` is 2^64 - 1 where no wait helps. `VECTORS=write cargo test --test vectors` writes the
 //! file again.
 
@@ -11,6 +11,7 @@ mod oracle;
 use common::{has_each, policy, Rng, Shape};
 use oracle::bans::Ban;
 use oracle::buckets::{Bucket, Departures, Refill, Trapezoid};
+use oracle::calendars::Windows;
 use oracle::curves::{Curve, Levels};
 use oracle::pairs::Two;
 use oracle::quotas::Quota;
@@ -19,13 +20,14 @@ use oracle::{q, Model, Side, Q};
 use std::fmt::Write;
 use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::warm_up::WarmUp;
+use tollbar::clock::{Source, Wall};
 use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/decisions.json");
 
 /// Policies that limiters and tables take and whose decisions have one right answer to the nanosecond, two or more for each algorithm.
-const POLICIES: [&str; 41] = [
+const POLICIES: [&str; 44] = [
     "10/s",
     "3/s burst 5",
     "7/s burst 1",
@@ -67,6 +69,9 @@ const POLICIES: [&str; 41] = [
     "7/10s curve 0:0 50%:80% 100%:100%",
     "10/s burst 8 refill 0:50% 50%:100%",
     "3/min burst 9 refill 0:25% 33%:50% 66%:100%",
+    "3/day algo calendar",
+    "5/day zone STD-1DST,M3.5.0,M10.5.0/3",
+    "10/month from 31",
 ];
 
 /// A request and the oracle's answer.
@@ -102,6 +107,7 @@ fn model(policy: &Policy) -> Box<dyn Model> {
         Kind::Quota => Box::new(Quota::new(policy)),
         Kind::Curve => Box::new(Curve::new(policy)),
         Kind::LevelRefill => Box::new(Levels::new(policy)),
+        Kind::Calendar => Box::new(Windows::new(policy)),
     }
 }
 
@@ -183,9 +189,9 @@ fn the_vectors_have_every_verdict_of_every_policy() {
 fn rust_repeats_them() {
     for text in POLICIES {
         let policy = policy(text);
-        let limiter = Limiter::new(&policy).expect(text);
+        let limiter = Limiter::with(State::new(&policy).expect(text), Wall);
         let state = State::new(&policy).expect(text);
-        let table = Table::private(&Options::new(100), &[policy]).expect(text);
+        let table = Table::private(&Options { clock: Source::Wall, ..Options::new(100) }, &[policy]).expect(text);
         for (n, step) in steps(text).into_iter().enumerate() {
             let answers = [
                 ("limiter", limiter.check_at(step.now, step.cost)),

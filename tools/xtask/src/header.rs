@@ -200,8 +200,8 @@ fn constant(line: &str) -> String {
         "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
     } else if name == "TOLLBAR_FOREVER" {
         "#define TOLLBAR_FOREVER UINT64_MAX".to_owned()
-    } else if name == "TOLLBAR_TIME_ZERO" {
-        format!("#define TOLLBAR_TIME_ZERO UINT64_C({value})")
+    } else if ["TOLLBAR_TIME_ZERO", "TOLLBAR_DAY", "TOLLBAR_WEEK", "TOLLBAR_MONTH", "TOLLBAR_YEAR"].contains(&name) {
+        format!("#define {name} UINT64_C({value})")
     } else if value.starts_with('-') {
         format!("#define {name} ({value})")
     } else if unsigned.iter().any(|part| name.contains(part)) {

@@ -32,7 +32,7 @@ class LeaseError(Error, ValueError):
 
 # The ranges that tollbar.h gives the codes of policies, tables and leases, and one code by name.
 # [lists: errors] written by cargo xtask lists
-_POLICIES = range(-35, -9)
+_POLICIES = range(-37, -9)
 _NO_MEMORY = -40
 _TABLES = range(-79, -49)
 _LEASES = range(-89, -79)

@@ -21,6 +21,7 @@ ALGORITHMS = (
     "quota",
     "curve",
     "level-refill",
+    "calendar",
 )
 _LENDING = frozenset((
     "pacer",

@@ -118,7 +118,13 @@ impl Plan {
     pub(super) const fn supports(kind: Kind) -> bool {
         match kind {
             Kind::Gcra | Kind::Interval | Kind::FixedWindow | Kind::WeightedWindow | Kind::SlidingLog => true,
-            Kind::SlidingWindow | Kind::Pacer | Kind::WarmUp | Kind::Quota | Kind::Curve | Kind::LevelRefill => false,
+            Kind::SlidingWindow
+            | Kind::Pacer
+            | Kind::WarmUp
+            | Kind::Quota
+            | Kind::Curve
+            | Kind::LevelRefill
+            | Kind::Calendar => false,
         }
     }
 
@@ -234,7 +240,8 @@ impl Plan {
             | Kind::WarmUp
             | Kind::Quota
             | Kind::Curve
-            | Kind::LevelRefill => return None,
+            | Kind::LevelRefill
+            | Kind::Calendar => return None,
         };
         exact.then_some(plan)
     }

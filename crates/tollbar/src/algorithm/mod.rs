@@ -7,6 +7,7 @@
 //! the shared states that apply it are in [`crate::limiter`].
 
 pub mod ban;
+pub mod calendar;
 pub mod curve;
 pub mod fixed_window;
 pub mod gcra;

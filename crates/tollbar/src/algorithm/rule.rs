@@ -3,6 +3,7 @@
 mod conversion;
 
 use super::ban::Ban;
+use super::calendar::Calendar;
 use super::curve::Curve;
 use super::fixed_window::FixedWindow;
 use super::gcra::{Gcra, Plain};
@@ -45,6 +46,8 @@ pub enum Rule {
     Curve(Curve),
     /// Token bucket with level-dependent refill.
     LevelRefill(LevelRefill),
+    /// Calendar quota.
+    Calendar(Calendar),
 }
 
 /// Calls the compiled algorithm; `$closed` is the result for a limit of 0.
@@ -63,6 +66,7 @@ macro_rules! each {
             Rule::Quota($a) => $call,
             Rule::Curve($a) => $call,
             Rule::LevelRefill($a) => $call,
+            Rule::Calendar($a) => $call,
         }
     };
 }
@@ -94,6 +98,7 @@ impl Rule {
             Kind::Quota => Rule::Quota(Quota::new(policy)?),
             Kind::Curve => Rule::Curve(Curve::new(policy)?),
             Kind::LevelRefill => Rule::LevelRefill(LevelRefill::new(policy)?),
+            Kind::Calendar => Rule::Calendar(Calendar::new(policy)?),
             Kind::SlidingWindow | Kind::SlidingLog => return Err(PolicyError::NotOneWord),
         })
     }
@@ -126,6 +131,7 @@ impl Rule {
             | Rule::WarmUp(_)
             | Rule::Curve(_)
             | Rule::LevelRefill(_)
+            | Rule::Calendar(_)
             | Rule::Quota(_) => self,
         }
     }
@@ -143,6 +149,7 @@ impl Rule {
             | Rule::WeightedWindow(_)
             | Rule::Curve(_)
             | Rule::LevelRefill(_)
+            | Rule::Calendar(_)
             | Rule::Quota(_) => true,
             Rule::Pacer(_) | Rule::WarmUp(_) => false,
         }
@@ -158,6 +165,7 @@ impl Rule {
             | Rule::WeightedWindow(_)
             | Rule::WarmUp(_)
             | Rule::Curve(_)
+            | Rule::Calendar(_)
             | Rule::Quota(_) => false,
         }
     }
@@ -182,6 +190,7 @@ impl Rule {
             | Rule::WarmUp(_)
             | Rule::Curve(_)
             | Rule::LevelRefill(_)
+            | Rule::Calendar(_)
             | Rule::Quota(_) => decision,
         }
     }
@@ -281,6 +290,7 @@ impl Algorithm for Rule {
             | Rule::WarmUp(_)
             | Rule::Curve(_)
             | Rule::LevelRefill(_)
+            | Rule::Calendar(_)
             | Rule::Quota(_) => state,
         }
     }

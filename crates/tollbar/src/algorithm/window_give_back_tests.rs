@@ -87,6 +87,7 @@ impl Subject {
             | Rule::Pacer(_)
             | Rule::WarmUp(_)
             | Rule::LevelRefill(_)
+            | Rule::Calendar(_)
             | Rule::Quota(_) => panic!("no window"),
         }
     }

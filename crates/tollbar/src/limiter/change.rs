@@ -50,6 +50,7 @@ impl<C: Clock> Limiter<State, C> {
     /// [`PolicyError::OptionMismatch`] for a limiter whose threads have credit, [`PolicyError::Changes`] after 4,096 different policies,
     /// and those of [`State::new`]. The policy stays as it was.
     pub fn set_policy(&self, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
+        super::clock_fits(policy, &self.clock)?;
         self.changes.change(&self.shared, policy, keep, &|| self.clock.now())
     }
 
@@ -58,6 +59,7 @@ impl<C: Clock> Limiter<State, C> {
     /// # Errors
     /// Those of [`Limiter::set_policy`].
     pub fn set_policy_at(&self, now: u64, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
+        super::clock_fits(policy, &self.clock)?;
         self.changes.change(&self.shared, policy, keep, &|| now)
     }
 

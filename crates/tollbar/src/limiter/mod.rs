@@ -35,7 +35,7 @@ use crate::clock::Clock;
 use crate::clock::Manual as Usual;
 use crate::decision::{Counts, Decision, Verdict};
 #[cfg(unix)]
-use crate::policy::{Policy, PolicyError};
+use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
 use change::Changes;
 use tally::Tally;
@@ -93,7 +93,9 @@ impl Limiter {
     /// # Errors
     /// As [`State::new`].
     pub fn new(policy: &Policy) -> Result<Limiter, PolicyError> {
-        Ok(Limiter::with(State::new(policy)?, Usual::default()))
+        let clock = Usual::default();
+        clock_fits(policy, &clock)?;
+        Ok(Limiter::with(State::new(policy)?, clock))
     }
 
     /// [`Limiter::new`] whose threads take permits in advance ([`State::with_credit`]).
@@ -110,6 +112,14 @@ impl Limiter {
     /// As [`State::with_credit`].
     pub fn with_credit(policy: &Policy) -> Result<Limiter, PolicyError> {
         Ok(Limiter::with(State::with_credit(policy)?, Usual::default()))
+    }
+}
+
+/// Whether the clock has the times that the policy needs.
+pub(crate) fn clock_fits(policy: &Policy, clock: &impl Clock) -> Result<(), PolicyError> {
+    match policy.kind == Kind::Calendar && !clock.is_unix() {
+        true => Err(PolicyError::WallClock),
+        false => Ok(()),
     }
 }
 

@@ -9,9 +9,9 @@ use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::{Charge, Rule};
 #[cfg(unix)]
-use crate::clock::Source;
+use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Verdict};
-use crate::policy::{Policy, PolicyError, Words};
+use crate::policy::{Kind, Policy, PolicyError, Words};
 
 /// One of the shared states.
 #[derive(Debug)]
@@ -40,11 +40,12 @@ impl State {
 
     /// [`State::validate`], and whether `policy` admits for decades by `clock`. The fastest policies count fewer
     /// than 73 years ([`Policy::last_time`]). Unix time has used most of those, so on [`Source::Wall`] they are
-    /// [`PolicyError::RateTooHigh`].
+    /// [`PolicyError::RateTooHigh`]. A calendar needs Unix time: on other clocks it is [`PolicyError::WallClock`].
     #[cfg(unix)]
     pub fn validate_on(policy: &Policy, clock: Source) -> Result<(), PolicyError> {
         State::validate(policy)?;
         match clock {
+            _ if policy.kind == Kind::Calendar && !clock.is_unix() => Err(PolicyError::WallClock),
             Source::Wall if policy.last_time()? < crate::units::LAST => Err(PolicyError::RateTooHigh),
             _ => Ok(()),
         }

@@ -29,6 +29,10 @@ pub enum PolicyError {
     /// Knots of a curve that fall, or do not rise to the whole limit; bands of a level-refill whose levels do not rise from 0, or whose rates are
     /// not 1 % to 100 %.
     Knots,
+    /// A calendar whose period is not a day, week, month or year or whose first day is not one of it, or a month or year of another algorithm.
+    Calendar,
+    /// A calendar with a clock that is not the wall clock.
+    WallClock,
     /// A sliding log has more than 2^24 entries, or in a table more than its key's word can count in the period.
     LogTooLarge,
     /// The algorithm needs more than one state word.
@@ -64,6 +68,10 @@ impl PolicyError {
             PolicyError::Knots => {
                 "knots of a curve must rise to 100% of the limit, and bands rise from level 0 at rates of 1% to 100%"
             }
+            PolicyError::Calendar => {
+                "a calendar has windows of a `day`, `week`, `month` or `year`, and no other algorithm has `month` and `year`"
+            }
+            PolicyError::WallClock => "calendar windows need the wall clock, which counts from 1970: choose it as the clock",
             PolicyError::LogTooLarge => {
                 "a sliding log may have 16777216 entries at most, fewer in a table if its period is short"
             }

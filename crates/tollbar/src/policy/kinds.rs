@@ -313,6 +313,22 @@ kinds! {
             choose: "a key that empties its bucket should get permits back more slowly, or sooner",
         }],
     }
+    /// A counter for each day, week, month or year of a time zone
+    Calendar = 11 {
+        name: "calendar",
+        aliases: &[],
+        words: Words::One,
+        lends: false,
+        forever: false,
+        options: &[Opt::From, Opt::Zone],
+        forms: &[Form {
+            with: "",
+            most: "3 * limit; 2 * limit if no window is shorter than the mean",
+            refusal_writes: "nothing",
+            books_ahead: "no",
+            choose: "a quota begins anew with each day, week, month or year of a time zone",
+        }],
+    }
 }
 
 impl Kind {

@@ -6,12 +6,14 @@ mod kinds;
 mod knots;
 mod options;
 pub mod text;
+pub mod zone;
 
 pub use classes::{Classes, CLASSES_MOST, CLASS_NAME_MOST};
 pub use error::{Fault, PolicyError, SyntaxError};
 pub use kinds::{Form, Kind, Row, Words};
 pub use knots::Knots;
 pub use options::Opt;
+pub use zone::Zone;
 
 /// What a limiter, or a key of a table, keeps when its policy is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,6 +59,46 @@ pub enum Unit {
     Permits = 0,
     /// Bytes: sizes may carry `kb mb gb` (powers of 1000) or `kib mib gib` (of 1024).
     Bytes = 1,
+}
+
+/// The windows of a calendar. A policy's period is their mean length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Span {
+    /// Days.
+    Day,
+    /// Weeks.
+    Week,
+    /// Months.
+    Month,
+    /// Years.
+    Year,
+}
+
+impl Span {
+    /// All of them.
+    pub const ALL: [Span; 4] = [Span::Day, Span::Week, Span::Month, Span::Year];
+
+    /// The mean length in nanoseconds, which is the policy's period: 400 years have 146,097 days.
+    pub const fn nanos(self) -> u64 {
+        let seconds = match self {
+            Span::Day => 86_400,
+            Span::Week => 7 * 86_400,
+            Span::Month => 2_629_746,
+            Span::Year => 31_556_952,
+        };
+        seconds * 1_000_000_000
+    }
+
+    /// Whether [`Policy::from`] may have that value.
+    fn has_first_day(self, from: u32) -> bool {
+        match self {
+            Span::Day => from == 0,
+            Span::Week => from < 7,
+            Span::Month => from < 31,
+            // 2000 had a 29 February.
+            Span::Year => from / 32 < 12 && i64::from(from % 32) < zone::civil::length(2000, i64::from(from / 32) + 1),
+        }
+    }
 }
 
 /// The period of a [`Kind::Quota`]: no permit comes back.
@@ -135,6 +177,11 @@ pub struct Policy {
     /// gcra without `borrow`, interval, fixed-window, weighted-window, quota: classes of requests, and the permits that each leaves to the
     /// others. A take names its class ([`Limiter::check_class`](crate::Limiter::check_class)).
     pub classes: Classes,
+    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1. Of a week: from Monday. Of a year: 32 times the
+    /// month less 1, plus the day of the month less 1.
+    pub from: u32,
+    /// calendar: the time zone whose days, weeks, months and years the windows are.
+    pub zone: Zone,
     /// gcra, without `init`, `borrow` and `ban`: a second rate, as in "10/s; 1000/day". A request passes if both buckets have its cost, and
     /// then both are charged. Both share one state word.
     pub second: Option<Rate>,
@@ -163,6 +210,8 @@ impl Policy {
             count_rejected: false,
             unit: Unit::Permits,
             classes: Classes::NONE,
+            from: 0,
+            zone: Zone::UTC,
             second: None,
             knots: Knots::NONE,
         }
@@ -211,6 +260,17 @@ impl Policy {
         self
     }
 
+    /// A quota of `limit` permits for each day, week, month or year of a zone.
+    pub const fn calendar(limit: u64, span: Span, zone: Zone) -> Policy {
+        let policy = Policy::new(limit, span.nanos()).with_kind(Kind::Calendar);
+        Policy { zone, ..policy }
+    }
+
+    /// The windows of a calendar; `None` if the period is no span of one.
+    pub(crate) fn span(&self) -> Option<Span> {
+        Span::ALL.into_iter().find(|span| span.nanos() == self.period)
+    }
+
     /// This policy with another algorithm, and the defaults of that algorithm's options. A quota's period is [`FOREVER`].
     pub const fn with_kind(mut self, kind: Kind) -> Policy {
         self.kind = kind;
@@ -231,7 +291,7 @@ impl Policy {
     ///
     /// # Errors
     /// The first rule that the policy breaks.
-    pub const fn validate(&self) -> Result<(), PolicyError> {
+    pub fn validate(&self) -> Result<(), PolicyError> {
         if self.period == 0 {
             return Err(PolicyError::PeriodZero);
         }
@@ -275,6 +335,9 @@ impl Policy {
         }
         if kind.takes(Opt::Curve) && !self.knots.is_curve() || kind.takes(Opt::Refill) && !self.knots.is_bands() {
             return Err(PolicyError::Knots);
+        }
+        if matches!(kind, Kind::Calendar) && !self.span().is_some_and(|span| span.has_first_day(self.from)) {
+            return Err(PolicyError::Calendar);
         }
         if matches!(kind, Kind::SlidingLog) && self.limit > LOG_MOST {
             return Err(PolicyError::LogTooLarge);

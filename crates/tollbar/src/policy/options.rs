@@ -63,6 +63,10 @@ options! {
     Refill: "refill BANDS", "1 to 4 bands LEVEL:RATE such as 0:50% 50%:100%; makes the policy one of level-refill";
     /// Whether refused requests count.
     Count: "count rejected", "refused requests count too";
+    /// The first day of a calendar's windows.
+    From: "from DAY", "month: 1 to 31, the last day of shorter months; week: mon to sun; year: MM-DD; the first day if not given";
+    /// The time zone of a calendar.
+    Zone: "zone ZONE", "UTC, a name of the system's zone data or a rule as in TZ; UTC if not given";
     /// What a permit is.
     Unit: "unit bytes|permits", "with bytes, sizes may carry kb mb gb kib mib gib";
     /// The permits that each class of requests leaves to the others.
@@ -71,7 +75,7 @@ options! {
 
 impl Policy {
     /// Whether the option has another value than [`Policy::new`] gives it.
-    pub(super) const fn sets(&self, option: Opt) -> bool {
+    pub(super) fn sets(&self, option: Opt) -> bool {
         match option {
             Opt::Burst => self.burst != self.limit,
             Opt::Init => self.init != self.burst,
@@ -88,6 +92,8 @@ impl Policy {
             Opt::Refill => !self.knots.is_none() && matches!(self.kind, Kind::LevelRefill),
             Opt::Count => self.count_rejected,
             Opt::Reserve => !self.classes.is_empty(),
+            Opt::From => self.from != 0,
+            Opt::Zone => !self.zone.is_utc(),
             // Every algorithm has these two.
             Opt::Algo | Opt::Unit => false,
         }

@@ -9,10 +9,12 @@
 //! 10 per 2 minutes         10/s; 1000/day
 //! 500/forever              100/min curve ln
 //! 100/min curve 0:0 50%:80% 100%:100%       100/s burst 200 refill 0:50% 50%:100%
+//! 1000/month zone Europe/Berlin
 //! ```
 //!
 //! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minutes`), alone or after a whole number. `per` may
-//! stand for the `/`. `forever` makes a quota, which no time refills. Two policies joined by `;` are a list: a request passes if both admit
+//! stand for the `/`. `forever` makes a quota, which no time refills. `month`, `year`, `zone` and `from` make a calendar, whose windows are
+//! the days, weeks, months or years of a time zone. Two policies joined by `;` are a list: a request passes if both admit
 //! it, and then both are charged. Options come in any order, each once:
 //!
 //! <!-- [lists: options] written by cargo xtask lists -->
@@ -33,10 +35,13 @@
 //! | `curve SHAPE` | curve | `linear`, `ln`, `log2`, `front` or `step`, or knots TIME:SHARE such as 0:0 50%:80% 100%:100%; makes the policy one of curve |
 //! | `refill BANDS` | level-refill | 1 to 4 bands LEVEL:RATE such as 0:50% 50%:100%; makes the policy one of level-refill |
 //! | `count rejected` | fixed-window, sliding-log | refused requests count too |
+//! | `from DAY` | calendar | month: 1 to 31, the last day of shorter months; week: mon to sun; year: MM-DD; the first day if not given |
+//! | `zone ZONE` | calendar | UTC, a name of the system's zone data or a rule as in TZ; UTC if not given |
 //! | `unit bytes\|permits` | all | with bytes, sizes may carry kb mb gb kib mib gib |
 //! | `reserve CLASS N ...` | gcra, interval, fixed-window, weighted-window, quota | permits that a class of requests leaves to others, up to four classes; not with borrow |
 //! <!-- [lists: end] -->
 
+mod calendar;
 mod knots;
 mod names;
 mod print;
@@ -50,7 +55,7 @@ use super::{
 };
 use core::ffi::CStr;
 use names::{
-    find, name, same, Name, ALGORITHMS, ANCHORS, ANY_ALGORITHM, ANY_OPTION, MODES, OPTIONS, SIZES, TIMES, UNITS,
+    find, name, same, Name, ALGORITHMS, ANCHORS, ANY_ALGORITHM, ANY_OPTION, MODES, OPTIONS, SIZES, SPANS, TIMES, UNITS,
 };
 
 /// The longest text, in bytes, that [`print`] writes for a valid policy. [`parse`] reads longer ones.
@@ -120,7 +125,7 @@ impl core::fmt::Display for Policy {
     }
 }
 
-const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day`, `100ms` or `forever`";
+const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day`, `100ms` `month` or `forever`";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 
 /// The column at which the text names each option, and at which it first gives a number with a size. Columns count from 1. 0: not given.
@@ -140,7 +145,7 @@ impl Seen {
     /// The column of the fault in a policy that can be read but is refused.
     fn blame(&self, policy: &Policy, why: PolicyError, period: usize) -> usize {
         match why {
-            PolicyError::PeriodZero | PolicyError::Quota => period,
+            PolicyError::PeriodZero | PolicyError::Quota | PolicyError::Calendar => period,
             PolicyError::BurstZero | PolicyError::BurstTooLarge => self.column(Opt::Burst),
             PolicyError::InitAboveBurst => self.column(Opt::Init),
             PolicyError::Segments => self.column(Opt::Segments),
@@ -167,6 +172,14 @@ impl Seen {
     }
 }
 
+/// A period as the text gives it.
+struct Period {
+    /// `None` for `forever`.
+    period: Option<u64>,
+    /// Whether it is a month or a year, which only a calendar has.
+    calendar: bool,
+}
+
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
@@ -189,7 +202,7 @@ impl<'a> Reader<'a> {
         }
         self.blanks();
         let period_column = self.at + 1;
-        let period = self.period()?;
+        let Period { period, calendar } = self.period()?;
         let mut policy = Policy::new(limit, period.unwrap_or(FOREVER));
         let mut cold = None;
         let mut segments = None;
@@ -230,14 +243,18 @@ impl<'a> Reader<'a> {
                 Opt::Refill => policy.knots = self.bands()?,
                 Opt::Count => policy.count_rejected = self.choice(c"`rejected`", &[(name("rejected"), true)])?,
                 Opt::Reserve => policy.classes = self.classes(&mut seen)?,
+                Opt::From => policy.from = self.first_day(policy.period)?,
+                Opt::Zone => policy.zone = self.zone()?,
                 Opt::Unit => policy.unit = self.choice(c"`bytes` or `permits`", &UNITS)?,
             }
         }
+        let dated = calendar || seen.column(Opt::Zone) != 0 || seen.column(Opt::From) != 0;
         if seen.column(Opt::Algo) == 0 {
             policy.kind = match seen {
                 _ if period.is_none() => Kind::Quota,
                 _ if seen.column(Opt::Curve) != 0 => Kind::Curve,
                 _ if seen.column(Opt::Refill) != 0 => Kind::LevelRefill,
+                _ if dated => Kind::Calendar,
                 _ => policy.kind,
             };
         }
@@ -259,6 +276,7 @@ impl<'a> Reader<'a> {
             .filter(|column| *column != seen.column(Opt::Burst) || policy.burst != policy.limit);
         let checked = match stranger {
             _ if period.is_none() && !policy.kind.is_forever() => Err(PolicyError::Quota),
+            _ if calendar && policy.kind != Kind::Calendar => Err(PolicyError::Calendar),
             Some(_) => Err(PolicyError::OptionMismatch),
             None => check(&policy),
         };
@@ -406,14 +424,17 @@ impl<'a> Reader<'a> {
         number.checked_mul(unit).ok_or(SyntaxError { column: start + 1, expected, fault: Fault::Overflow })
     }
 
-    /// A period; `None` for `forever`.
-    fn period(&mut self) -> Result<Option<u64>, SyntaxError> {
+    fn period(&mut self) -> Result<Period, SyntaxError> {
         let start = self.at;
-        if same(&const { name("forever") }, self.word()) {
-            return Ok(None);
+        let word = self.word();
+        if same(&const { name("forever") }, word) {
+            return Ok(Period { period: None, calendar: false });
+        }
+        if let Some(span) = find(&SPANS, word) {
+            return Ok(Period { period: Some(span.nanos()), calendar: true });
         }
         self.at = start;
-        self.time(PERIOD, true).map(Some)
+        self.time(PERIOD, true).map(|period| Period { period: Some(period), calendar: false })
     }
 
     fn choice<T: Copy>(&mut self, expected: &'static CStr, from: &[(Name, T)]) -> Result<T, SyntaxError> {

@@ -8,6 +8,7 @@ use super::Queue;
 use super::{rule, Ticket};
 use crate::algorithm::Rule;
 use crate::clock::{Clock, Tsc, Utc};
+use crate::limiter::clock_fits;
 use crate::limiter::waiting::{Waiters, WAITERS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU32, Ordering};
@@ -40,6 +41,7 @@ impl<C: Clock> Words<C> {
             return Err(QueueError::Unsupported);
         }
         let rule = rule(policy).map_err(QueueError::Policy)?;
+        clock_fits(policy, &clock).map_err(QueueError::Policy)?;
         let at_once = policy.burst.max(policy.slack).saturating_add(1);
         let length = capacity.saturating_add(at_once);
         if capacity == 0 || length > CELLS_MOST {

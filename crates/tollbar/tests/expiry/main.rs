@@ -22,7 +22,7 @@ use tollbar::policy::Knots;
 use tollbar::units::HORIZON;
 use tollbar::{Anchor, Kind, Policy, Verdict, NEVER};
 
-const EACH: [&str; 68] = [
+const EACH: [&str; 72] = [
     "0/s",
     "10/s burst 7",
     "10/s burst 7 init 2",
@@ -91,6 +91,10 @@ const EACH: [&str; 68] = [
     "999983/s burst 9 refill 0:33% 20%:77% 60%:100%",
     "1/365d burst 30 refill 0:100% 50%:20%",
     "3/s burst 90000000000 refill 0:1% 99%:100%",
+    "10/day zone CET-1CEST,M3.5.0,M10.5.0/3",
+    "1000/week from sun",
+    "1000000000000/month from 31 zone <-10>10 until 1325239200 <+14>-14",
+    "7/year from 02-29",
 ];
 
 /// A time that every policy here can hold; the fastest policies have half the clock's range.

@@ -4,6 +4,7 @@
 
 pub mod bans;
 pub mod buckets;
+pub mod calendars;
 pub mod curves;
 pub mod pairs;
 pub mod quotas;
@@ -104,7 +105,10 @@ pub fn compare(text: &str, traces: u64, step: Step, make: impl Fn(&Policy) -> Bo
             }
             let range = |from: u64, to: &dyn Fn() -> u64| from..=if model.exact() { from } else { to() };
             let remaining = range(model.remaining(now, Side::Exact), &|| model.remaining(now, lenient));
-            let wait = |side| model.admits_at(now, cost, side).saturating_sub(now);
+            let wait = |side| match model.admits_at(now, cost, side) {
+                NEVER => NEVER,
+                at => at.saturating_sub(now),
+            };
             let retry = match got.verdict {
                 Verdict::Allowed => 0..=0,
                 Verdict::Never => NEVER..=NEVER,

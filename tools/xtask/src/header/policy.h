@@ -7,9 +7,11 @@
  *
  *     10 per 2 minutes        10/s; 1000/day        500/forever        100/s reserve low 20 high 0
  *     100/min curve ln        100/min curve 0:0 50%:80% 100%:100%        100/s burst 200 refill 0:50% 50%:100%
+ *     1000/month zone Europe/Berlin        100/week from sun
  *
  * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minutes` mean the same, and so does `per`
- * for the `/`. `forever` makes a quota, which refills no permit. Without `algo` the algorithm is gcra.
+ * for the `/`. `forever` makes a quota, which refills no permit. `month`, `year`, `zone` and `from` make a
+ * calendar. Without these and without `algo` the algorithm is gcra.
 @ALGORITHM_NAMES@
  *
  * Options, in any order, each with the algorithms that have it:
@@ -31,6 +33,12 @@
  *
  * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
  * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
+ *
+ * A calendar's windows are the days, weeks, months or years of a zone, so it needs TOLLBAR_CLOCK_WALL, and no cell can have one. A zone is UTC; or a
+ * rule as in the variable TZ (`CET-1CEST,M3.5.0,M10.5.0/3`); or a name, for which the call that reads the text takes the rule from the system's
+ * zone data (/usr/share/zoneinfo). A name whose future is not one rule is refused. `RULE until UNIX_SECONDS RULE` is a zone whose rule changes
+ * once. The policy holds the rule and not the name, so processes that share a table agree, and a later change of the system's zone data
+ * changes no limit: read the text again and call tollbar_table_set_policy.
  *
  * The most that a policy admits in any window of one period:
  *

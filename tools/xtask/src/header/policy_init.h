@@ -2,7 +2,8 @@
 #define TOLLBAR_POLICY_SPEC_INIT                                                                     \
     { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
       { { "", 0 }, { "", 0 }, { "", 0 }, { "", 0 } }, \
-      { 0 } }
+      { 0 }, \
+      { 0, 0, 0, 0, 0 } }
 
 /* An error report to start from. */
 #define TOLLBAR_POLICY_ERROR_INIT { (uint32_t)sizeof(tollbar_policy_error), 0, 0, NULL }

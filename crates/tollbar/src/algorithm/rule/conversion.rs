@@ -54,6 +54,10 @@ impl Rule {
                 let Rule::Pair(old) = old else { return None };
                 new.adopt(old, state)
             }
+            Rule::Calendar(new) => {
+                let Rule::Calendar(old) = old else { return None };
+                new.adopt(old, state)
+            }
             Rule::Quota(new) => {
                 if let Rule::Closed = old {
                     // A closed rule's word holds a quota's count or a time. A time says no number of permits, so it counts as none.
@@ -144,7 +148,8 @@ impl Rule {
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
-            | Rule::Quota(_) => 0,
+            | Rule::Quota(_)
+            | Rule::Calendar(_) => 0,
         }
     }
 
@@ -166,6 +171,7 @@ impl Rule {
             | Rule::WeightedWindow(_)
             | Rule::Curve(_)
             | Rule::LevelRefill(_)
+            | Rule::Calendar(_)
             | Rule::Quota(_) => {
                 let lacking = self.available(0, now).saturating_sub(self.available(state, now));
                 lacking.saturating_add(self.debt(state, now))
@@ -203,7 +209,8 @@ impl Rule {
             | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
-            | Rule::Quota(_) => self.available(0, now),
+            | Rule::Quota(_)
+            | Rule::Calendar(_) => self.available(0, now),
         };
         match permits {
             0 => 0,

@@ -1,6 +1,6 @@
 //! The names of the grammar and their meanings.
 
-use crate::policy::{Anchor, Kind, Mode, Opt, Unit};
+use crate::policy::{Anchor, Kind, Mode, Opt, Span, Unit};
 use core::ffi::CStr;
 
 const DAY: u64 = 86_400_000_000_000;
@@ -34,6 +34,20 @@ pub(super) const TIMES: [(Name, u64); 23] = [
     (name("w"), 7 * DAY),
     (name("week"), 7 * DAY),
     (name("weeks"), 7 * DAY),
+];
+
+/// The periods that only calendars have.
+pub(super) const SPANS: [(Name, Span); 2] = [(name("month"), Span::Month), (name("year"), Span::Year)];
+
+/// The days of the week, as [`Policy::from`](crate::policy::Policy::from) counts them.
+pub(super) const WEEKDAYS: [(Name, u32); 7] = [
+    (name("mon"), 0),
+    (name("tue"), 1),
+    (name("wed"), 2),
+    (name("thu"), 3),
+    (name("fri"), 4),
+    (name("sat"), 5),
+    (name("sun"), 6),
 ];
 
 pub(super) const SIZES: [(Name, u64); 6] = [

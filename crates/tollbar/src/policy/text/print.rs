@@ -1,8 +1,8 @@
 //! A policy written as text.
 
 use super::knots;
-use super::names::{Name, SECOND, TIMES};
-use crate::policy::{Anchor, Kind, Mode, Opt, Policy, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
+use super::names::{Name, SECOND, TIMES, WEEKDAYS};
+use crate::policy::{zone, Anchor, Kind, Mode, Opt, Policy, Span, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
 use crate::writer::Writer;
 
 /// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in bytes. [`parse`](super::parse)
@@ -15,11 +15,13 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     if forever {
         w.number(policy.limit);
         w.text("/forever");
+    } else if let (Kind::Calendar, Some(span)) = (policy.kind, policy.span()) {
+        w.calendar(policy, span);
     } else {
         w.rate(policy.limit, policy.period, policy.burst);
     }
     let bands = policy.kind.takes(Opt::Refill) && !policy.knots.is_none();
-    let implied = forever || bands || policy.kind.takes(Opt::Curve);
+    let implied = forever || policy.kind == Kind::Calendar || bands || policy.kind.takes(Opt::Curve);
     if policy.kind != Kind::Gcra && !implied {
         w.text(" algo ");
         w.text(policy.kind.name());
@@ -113,6 +115,38 @@ impl Words<'_> {
 
     fn name(&mut self, name: &Name) {
         name.iter().take_while(|byte| **byte != 0).for_each(|byte| self.0.byte(*byte));
+    }
+
+    /// The limit, the windows and the options of a calendar.
+    fn calendar(&mut self, policy: &Policy, span: Span) {
+        self.number(policy.limit);
+        self.text(match span {
+            Span::Day => "/day",
+            Span::Week => "/week",
+            Span::Month => "/month",
+            Span::Year => "/year",
+        });
+        let (from, utc) = (policy.from, policy.zone.is_utc());
+        // A month or year, a first day and a zone each say that it is a calendar.
+        if matches!(span, Span::Day | Span::Week) && from == 0 && utc {
+            self.text(" algo calendar");
+        }
+        if from != 0 {
+            self.text(" from ");
+            match span {
+                Span::Week => WEEKDAYS.iter().filter(|(_, day)| *day == from).for_each(|(name, _)| self.name(name)),
+                Span::Year => {
+                    self.number(u64::from(from / 32) + 1);
+                    self.text("-");
+                    self.number(u64::from(from % 32) + 1);
+                }
+                Span::Day | Span::Month => self.number(u64::from(from) + 1),
+            }
+        }
+        if !utc {
+            self.text(" zone ");
+            zone::text::print(&policy.zone, &mut self.0);
+        }
     }
 
     fn option(&mut self, name: &str, value: u64) {

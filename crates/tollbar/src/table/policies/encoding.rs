@@ -1,7 +1,7 @@
 //! The encoding of a policy and its [`Keep`] as the words of a version's record.
 
 use super::Keep;
-use crate::policy::{Anchor, Classes, Kind, Knots, Mode, Policy, Rate, Unit, CLASSES_MOST, CLASS_NAME_MOST};
+use crate::policy::{Anchor, Classes, Kind, Knots, Mode, Policy, Rate, Unit, Zone, CLASSES_MOST, CLASS_NAME_MOST};
 use crate::table::memory::layout::RECORD_WORDS;
 
 /// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is in the words of `slack`, `warm_up` and
@@ -9,6 +9,9 @@ use crate::table::memory::layout::RECORD_WORDS;
 const SECOND: u64 = 2;
 /// The value of that word that means knots. Their bytes are in the words of `slack`, `warm_up`, `ban` and `ban_after`.
 const KNOTS: u64 = 3;
+/// The value of that word that means a calendar. The zone is in the words of `borrow`, `slack`, `warm_up`, `ban` and `ban_after`, and the first day
+/// in that of `segments`.
+const CALENDAR: u64 = 4;
 
 /// How the debts of keys come to a version of a policy, and from an override's version back to the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,26 +68,30 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
         count_rejected,
         unit,
         classes,
+        from,
+        zone,
         second,
         knots,
     } = *policy;
-    // A second rate and knots exclude each other, and the options whose words they use.
-    let ban_after = u64::from(ban_after);
-    let (slack, warm_up, ban, ban_after, flags) = match second {
-        Some(rate) => (rate.limit, rate.period, rate.burst, ban_after, SECOND),
+    // A second rate, knots and a calendar exclude each other, and the options whose words they use.
+    let (borrow, ban_after) = (u64::from(borrow), u64::from(ban_after));
+    let ([borrow, slack, warm_up, ban, ban_after], flags) = match second {
+        Some(rate) => ([borrow, rate.limit, rate.period, rate.burst, ban_after], SECOND),
+        None if kind == Kind::Calendar => (zone.to_words(), CALENDAR),
         None if !knots.is_none() => {
             let [a, b, c, d] = words_of(&knots);
-            (a, b, c, d, KNOTS)
+            ([borrow, a, b, c, d], KNOTS)
         }
-        None => (slack, warm_up, ban, ban_after, u64::from(count_rejected)),
+        None => ([borrow, slack, warm_up, ban, ban_after], u64::from(count_rejected)),
     };
+    let segments = if kind == Kind::Calendar { from } else { segments };
     let first: [u64; FIRST_WORDS] = [
         limit,
         period,
         burst,
         kind as u64,
         init,
-        u64::from(borrow),
+        borrow,
         anchor as u64 | (mode as u64) << 1,
         u64::from(segments) | u64::from(cold) << 32,
         slack,
@@ -108,8 +115,18 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
 
 /// The policy and [`Keep`] of these words; `None` if no policy has such words.
 pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
-    let [limit, period, burst, kind, init, borrow, choices, counts, mut slack, mut warm_up, mut ban, mut ban_after, flags, last, classes @ ..] =
+    let [limit, period, burst, kind, init, mut borrow, choices, counts, mut slack, mut warm_up, mut ban, mut ban_after, flags, last, classes @ ..] =
         *words;
+    let kind = *Kind::ALL.get(usize::try_from(kind).ok()?)?;
+    let (mut segments, mut from, mut zone) = (counts as u32, 0, Zone::UTC);
+    if (flags == CALENDAR) != (kind == Kind::Calendar) {
+        return None;
+    }
+    if flags == CALENDAR {
+        zone = Zone::from_words([borrow, slack, warm_up, ban, ban_after])?;
+        (borrow, slack, warm_up, ban, ban_after) = (0, 0, 0, 0, 0);
+        (segments, from) = (0, segments);
+    }
     let (mut second, mut knots) = (None, Knots::NONE);
     if flags == SECOND {
         second = Some(Rate { limit: slack, period: warm_up, burst: ban });
@@ -129,11 +146,11 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
         limit,
         period,
         burst,
-        kind: *Kind::ALL.get(usize::try_from(kind).ok()?)?,
+        kind,
         init,
         borrow: flag(borrow)?,
         anchor: if choices & 1 != 0 { Anchor::First } else { Anchor::Epoch },
-        segments: counts as u32,
+        segments,
         mode: match choices >> 1 {
             0 => Mode::N,
             1 => Mode::Strict,
@@ -145,9 +162,11 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
         cold: (counts >> 32) as u32,
         ban,
         ban_after: u32::try_from(ban_after).ok()?,
-        count_rejected: !matches!(flags, SECOND | KNOTS) && flag(flags)?,
+        count_rejected: !matches!(flags, SECOND | KNOTS | CALENDAR) && flag(flags)?,
         unit: if flag(last & 1)? { Unit::Bytes } else { Unit::Permits },
         classes: classes_of(&classes)?,
+        from,
+        zone,
         second,
         knots,
     };
