@@ -13,6 +13,14 @@ pub enum RulesCommand {
         /// The rules file: TOML, or YAML by its name
         file: String,
     },
+    /// Writes a rules file for another program's limits, and says line by line what it does not express
+    Import {
+        /// The program
+        #[arg(value_enum)]
+        from: From,
+        /// Its configuration
+        file: String,
+    },
     /// Says which rules a request matches and why
     Explain {
         /// The rules file
@@ -27,10 +35,18 @@ pub enum RulesCommand {
     },
 }
 
+/// A program whose limits can be read.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum From {
+    /// nginx: limit_req and limit_req_zone
+    Nginx,
+}
+
 /// Runs the command.
 pub fn run(command: RulesCommand) -> Result<()> {
     match command {
         RulesCommand::Check { file } => check(&file),
+        RulesCommand::Import { from: From::Nginx, file } => import_nginx(&file),
         RulesCommand::Explain { file, method, path, headers } => {
             let rules = load(&file)?;
             let mut fields = vec![Field::new(b":method", method.as_bytes()), Field::new(b":path", path.as_bytes())];
@@ -67,6 +83,21 @@ fn check(file: &str) -> Result<()> {
         0 => Ok(()),
         _ => Err(Problem::io(format!("{file}: {}", crate::text::count(warnings as u64, "warning")))),
     }
+}
+
+fn import_nginx(file: &str) -> Result<()> {
+    let text = std::fs::read_to_string(file).map_err(|error| Problem::system(file, &error))?;
+    let imported = tollbar_rules::import::nginx(&text).map_err(|(line, wrong)| {
+        Problem::usage(format!("{}:{line}: {wrong}", crate::text::plain_line(file.as_bytes())))
+    })?;
+    for (line, remark) in &imported.remarks {
+        eprintln!(
+            "{}:{line}: {}",
+            crate::text::plain_line(file.as_bytes()),
+            crate::text::plain_line(remark.as_bytes())
+        );
+    }
+    crate::print(imported.toml.as_bytes())
 }
 
 fn load(file: &str) -> Result<RuleFile> {

@@ -31,6 +31,14 @@ check 'rules check: warnings' '1|1' "$?|$(grep -c 'warning: a: anybody can choos
 has 'rules explain' 'takes 1 of "6/min" and "200/day" by address' "$("$tollbar" rules explain "$site" GET /blog/x :address:192.0.3.1)"
 has 'rules explain: a header' "(the key's own)" "$("$tollbar" rules explain "$site" GET /api/x X-Api-Key:gold)"
 
+printf 'http {\n limit_req_zone $remote_addr zone=z:1m rate=1r/s;\n limit_req zone=z burst=2;\n}\n' >"$work/nginx.conf"
+"$tollbar" rules import nginx "$work/nginx.conf" >"$work/imported.toml" 2>"$work/errors"
+check 'rules import: what is not expressed' "0|$work/nginx.conf:3: nginx delays" "$?|$(cut -d' ' -f1-3 "$work/errors")"
+has 'rules import: good rules' '1 rule with 1 limit, 0 warnings' "$("$tollbar" rules check "$work/imported.toml")"
+echo 'http {' >"$work/nginx.conf"
+"$tollbar" rules import nginx "$work/nginx.conf" 2>"$work/errors"
+check 'rules import: faults' "2|tollbar: $work/nginx.conf:1: \"http\" without an end; expected \"}\"" "$?|$(cat "$work/errors")"
+
 # A log by rules: one client, eight requests of the blog and one of an image in a second.
 line() { printf '198.51.100.1 - - [17/May/2015:10:05:0%s +0000] "GET %s HTTP/1.1" 200 1 "-" "x"\n' "$1" "$2"; }
 for n in 1 2 3 4 5 6 7 8; do line 3 /blog/$n; done >"$work/log"

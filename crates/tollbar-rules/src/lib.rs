@@ -14,6 +14,7 @@
 mod engine;
 mod explain;
 mod file;
+pub mod import;
 mod key;
 mod lint;
 mod load;

@@ -1,0 +1,6 @@
+//! Rules from the configurations of other programs.
+
+mod nginx;
+mod tokens;
+
+pub use nginx::{nginx, Imported};
