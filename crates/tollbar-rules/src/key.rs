@@ -252,6 +252,7 @@ mod tests {
     fn joined_parts_and_alternatives_do_not_collide() {
         let joined = |a, b| of(&["header a", "header b"], &[("a", a), ("b", b)]);
         assert_ne!(joined("xy", "z"), joined("x", "yz"));
+        assert_ne!(joined("x\0\0\0\0y", "z"), joined("x", "y\0\0\0\0z"));
         let either = |fields: &[(&str, &str)]| of(&["header a | header b"], fields);
         assert_ne!(either(&[("a", "x")]), either(&[("b", "x")]));
     }

@@ -270,3 +270,37 @@ fn make(options: &Options, shared: bool, policy: &Policy) -> Result<Table, Table
         false => Table::private(options, &[*policy]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Format;
+    use crate::{Options, Rules};
+
+    /// The number of the only policy of a set.
+    fn policy(set: &Set) -> PolicyId {
+        match &set.homes[0][0] {
+            Home::Shared(id) => *id,
+            Home::Own(_) => panic!("a table of its own"),
+        }
+    }
+
+    /// A request that began long ago may still charge the policy of its set.
+    #[test]
+    fn a_policy_serves_no_other_rule_while_a_request_uses_its_set() {
+        let of = |n: u32| format!("version = 1\n[group.r{n}]\nlimit = '2/h'");
+        let rules = Rules::from_text(&of(0), Format::Toml, &Options::default()).unwrap();
+        let mut reload = |n: u32| {
+            rules.replace(&of(n), Format::Toml).unwrap();
+            policy(&rules.set())
+        };
+        let held = rules.set();
+        let own = policy(&held);
+        let others: Vec<PolicyId> = (1..20).map(&mut reload).collect();
+        assert!(!others.contains(&own));
+        // They serve each other's rules meanwhile.
+        assert!(others.iter().max() < Some(&PolicyId::new(6)), "{others:?}");
+        drop(held);
+        assert!((20..40).map(&mut reload).any(|id| id == own));
+    }
+}

@@ -142,3 +142,13 @@ fn the_guide_has_the_example() {
         "docs/rules.md has another text than examples/rules/site.toml"
     );
 }
+
+#[test]
+fn the_nearest_route_counts_wherever_it_stands() {
+    let rules = rules(
+        "version = 1\n[route.all]\npath = '/**'\nlimit = '1/h'\n[route.wide]\npath = '/a/**'\nlimit = '2/h'
+        [route.narrow]\npath = '/a/b'\nlimit = '3/h'\n[route.post]\npath = '/a/b'\nmethod = 'POST'\nlimit = '4/h'",
+    );
+    let of = |method, path| admitted(&rules, 9, 0, &[(":method", method), (":path", path), (":address", "1.1.1.1")]);
+    assert_eq!((of("GET", "/a/b"), of("POST", "/a/b"), of("GET", "/a/c"), of("GET", "/x")), (3, 4, 2, 1));
+}
