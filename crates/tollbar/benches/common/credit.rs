@@ -4,8 +4,8 @@ use crate::library::Library;
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
-/// `tollbar_policy_spec`, whose first four bytes are its size.
-type Spec = [u64; 15];
+/// `tollbar_policy_spec`, whose first four bytes are its size. It is larger than the library's, which fills the rest with zeroes.
+type Spec = [u64; 64];
 /// `tollbar_limiter_options`: its size, the clock, waiters, credit.
 type Options = [u32; 4];
 type SpecParse = unsafe extern "C" fn(*const c_char, usize, *mut Spec, *mut c_void) -> i32;
@@ -16,7 +16,7 @@ const ON: u32 = 1;
 
 /// A limiter of `text` with credit.
 pub fn limiter(library: &Library, text: &str) -> *mut c_void {
-    let mut spec: Spec = [0; 15];
+    let mut spec: Spec = [0; 64];
     spec[0] = size_of::<Spec>() as u64;
     let options: Options = [size_of::<Options>() as u32, 0, 0, ON];
     let mut out = null_mut();

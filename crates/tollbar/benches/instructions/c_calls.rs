@@ -15,12 +15,12 @@ type TableCheckAt = unsafe extern "C" fn(*const c_void, u32, *const u8, usize, u
 type TakeManyAt = unsafe extern "C" fn(*const Limit, usize, u64, *mut Decision, *mut c_void) -> i32;
 type TableCheckManyAt = unsafe extern "C" fn(*const c_void, *const Request, usize, u64, *mut i32) -> i32;
 
-/// `tollbar_policy_spec`.
+/// `tollbar_policy_spec`, larger than the library's, which fills the rest with zeroes.
 #[repr(C)]
 struct Spec {
     struct_size: u32,
     algorithm: u32,
-    rest: [u64; 14],
+    rest: [u64; 63],
 }
 
 /// `tollbar_table_options`.
@@ -71,6 +71,7 @@ struct Limit {
     request: Request,
     in_flight: *const c_void,
     ticket: *mut u64,
+    class_name: *const u8,
 }
 
 /// All hot calls of the C library.
@@ -199,6 +200,7 @@ pub fn all(path: &OsStr) -> Vec<Call> {
                 request: Request { key: key[n].as_ptr(), length: 8, cost: 1, policy: 0, reserved: 0 },
                 in_flight: null_mut(),
                 ticket: null_mut(),
+                class_name: std::ptr::null(),
             });
             // SAFETY: live objects and keys; the places for answers outlive the call.
             expect(0, unsafe { take_many_at(limits.as_ptr(), 2, now, null_mut(), null_mut()) });
@@ -225,7 +227,7 @@ fn table(library: &Library, check_at: TableCheckAt) -> *mut c_void {
 /// A half full table in which a hundred other keys have a policy of their own.
 fn with_overrides(library: &Library, check_at: TableCheckAt) -> *mut c_void {
     let table = table(library, check_at);
-    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, rest: [0; 14] };
+    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, rest: [0; 63] };
     for index in CAPACITY..CAPACITY + 100 {
         // SAFETY: the symbols have these signatures in tollbar.h; the pointers are live.
         unsafe {
@@ -262,7 +264,7 @@ fn flooded(library: &Library, check_at: TableCheckAt) -> *mut c_void {
 
 /// A seeded table.
 fn empty(library: &Library, hot_keys: u32, policy: &str) -> *mut c_void {
-    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, rest: [0; 14] };
+    let mut spec = Spec { struct_size: size_of::<Spec>() as u32, algorithm: 0, rest: [0; 63] };
     let mut table = null_mut();
     let options = Options {
         struct_size: size_of::<Options>() as u32,
