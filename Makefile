@@ -1,5 +1,5 @@
 # tollbar: `make demo`, `make rules`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
-# `make bench-peers`, `make bench-cores`, `make install PREFIX=/usr/local`, `make packages`, `make packages-test`, `make macos`.
+# `make bench-peers`, `make bench-cores`, `make docs`, `make install PREFIX=/usr/local`, `make packages`, `make packages-test`, `make macos`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
 PREFIX ?= /usr/local
@@ -15,7 +15,7 @@ SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name '*.lua' -o 
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib rules demo check test nginx valkey arm64 soak bench bench-peers bench-cores install packages packages-test macos clean
+.PHONY: all lib rules demo check test nginx valkey arm64 soak bench bench-peers bench-cores docs install packages packages-test macos clean
 
 all: lib
 
@@ -82,6 +82,12 @@ bench-peers:
 # By one thread and by as many as there are processors, beside the model of docs/benchmarks.md.
 bench-cores:
 	tools/bench-peers.sh --cores
+
+# The documentation as a site, build/site/index.html, with the report of a log in it.
+docs:
+	tools/setup.sh docs
+	$(MAKE) --no-print-directory $(B)/tollbar
+	tools/site/build.sh $(B)
 
 install: lib
 	tools/install.sh "$(DESTDIR)" "$(PREFIX)" "$(LIBDIR)" "$(INCLUDEDIR)" $(B) $(VERSION) $(ABI)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | peers | valkey | arm64 | mutants | roots | debian | packages | soak | test. As root on
+# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | peers | valkey | arm64 | mutants | roots | debian | docs | packages | soak | test. As root on
 # Debian with apt-get; otherwise it says exactly what to install, and fails.
 set -eu
 packages=
@@ -64,9 +64,10 @@ wants_lua() {
     wants_file /usr/lib/nginx/modules/ngx_http_lua_module.so "libnginx-mod-http-lua luajit2"
 }
 
+wants_venv() { python3 -c 'import ensurepip' 2>/dev/null || packages="$packages python3-venv"; }
 # The first python3 on the path builds the package, and it need not be Debian's.
 wants_python() {
-    python3 -c 'import ensurepip' 2>/dev/null || packages="$packages python3-venv"
+    wants_venv
     python3 -c 'import sysconfig, os, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null ||
         packages="$packages python3-dev"
 }
@@ -200,8 +201,9 @@ test)
     wants_file /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core
     wants_file /usr/include/cmocka.h libcmocka-dev
     ;;
+docs) wants_venv ;;
 *)
-    echo "setup.sh: lib, dependent, go, nginx, bench, peers, valkey, arm64, mutants, roots, debian, soak or test" >&2
+    echo "setup.sh: lib, dependent, go, nginx, bench, peers, valkey, arm64, mutants, roots, debian, docs, soak or test" >&2
     exit 2
     ;;
 esac

