@@ -152,7 +152,6 @@ fn invariant_1_no_window_admits_more_than_documented() {
         ("5/120ns burst 4 algo interval anchor first", 7),
         ("40/4800ns burst 28", 68),
         ("10/120ns curve front", 20),
-        ("40/4800ns burst 28 refill 0:50% 50%:100%", 68),
         ("40/4800ns burst 28 refill 0:100% 50%:50%", 68),
     ];
     let mut rng = Rng(1);
