@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rules through every face: Rust, C, Python and the command decide the same requests by the same file, and must say the same to the letter.
+# Rules through every face: Rust, C, Python, LuaJIT and the command decide the same requests by the same file, and must say the same to the letter.
 # Also the C face under valgrind, and pkg-config. The libraries have been built in $1.
 set -u
 build=$(cd "${1:?usage: run.sh BUILD}" && pwd)
@@ -31,11 +31,17 @@ check 'C compiles without warnings' compile
 check 'the header alone' sh -c "echo '#include \"tollbar_rules.h\"' | ${CC:-cc} -std=c90 -Wall -Wextra -Wpedantic -Wno-long-long -Werror -Iinclude -fsyntax-only -x c - && echo '#include \"tollbar_rules.h\"' | ${CXX:-c++} -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c++ -"
 check 'exported names' sh -c "nm --dynamic --defined-only --format=posix '$build/libtollbar-rules.so' | cut -d' ' -f1 | sort | diff - abi/tollbar-rules.symbols"
 
+luajit=${LUAJIT:-$(command -v luajit || command -v luajit2)} || {
+    echo "luajit is not installed (Debian: luajit2)"
+    exit 1
+}
+
 # faces REQUESTS RULES: all faces' decisions are those of Rust, and some are refusals.
 faces() {
     "$rust" "$2" <"$1" >"$work/rust" && grep -q '^1 4' "$work/rust" && [ "$(wc -l <"$work/rust")" -eq "$(wc -l <"$1")" ] || return 1
     "$work/decide" "$2" <"$1" >"$work/c" && cmp "$work/rust" "$work/c" || return 1
-    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" PYTHONPATH="$work/python" python3 tests/rules/decide.py "$2" <"$1" >"$work/py" && cmp "$work/rust" "$work/py"
+    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" PYTHONPATH="$work/python" python3 tests/rules/decide.py "$2" <"$1" >"$work/py" && cmp "$work/rust" "$work/py" || return 1
+    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" LUA_PATH="bindings/lua/?.lua;;" "$luajit" tests/rules/decide.lua "$2" <"$1" >"$work/lua" && cmp "$work/rust" "$work/lua"
 }
 # The module alone: it needs no extension.
 mkdir -p "$work/python/tollbar" && cp bindings/python/src/tollbar/rules.py "$work/python/tollbar" && : >"$work/python/tollbar/__init__.py"

@@ -1,4 +1,4 @@
-//! `bindings/lua/tollbar/cdef.lua` and `cdef_redis.lua`: the headers' declarations as LuaJIT's `ffi.cdef` reads them, which has no preprocessor.
+//! `bindings/lua/tollbar/cdef.lua`, `cdef_redis.lua` and `cdef_rules.lua`: the headers' declarations as LuaJIT's `ffi.cdef` reads them, which has no preprocessor.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,9 +13,10 @@ struct Macros {
 }
 
 /// Each header, and the copy of it.
-const COPIES: [(&str, &str); 2] = [
+const COPIES: [(&str, &str); 3] = [
     ("include/tollbar.h", "bindings/lua/tollbar/cdef.lua"),
     ("include/tollbar_redis.h", "bindings/lua/tollbar/cdef_redis.lua"),
+    ("include/tollbar_rules.h", "bindings/lua/tollbar/cdef_rules.lua"),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {

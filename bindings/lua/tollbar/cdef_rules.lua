@@ -1,0 +1,55 @@
+-- Written by `cargo xtask cdef` from include/tollbar_rules.h, which says what all of this means; changes belong there.
+require("ffi").cdef [[
+enum {
+    TOLLBAR_RULES_SHARED = 1,
+};
+typedef struct tollbar_rules tollbar_rules;
+typedef struct tollbar_rules_options {
+    uint32_t struct_size;
+    uint32_t flags;
+    uint64_t keys;
+} tollbar_rules_options;
+typedef struct tollbar_rules_field {
+    const char *name;
+    size_t name_length;
+    const char *value;
+    size_t value_length;
+} tollbar_rules_field;
+typedef struct tollbar_rules_answer {
+    uint32_t struct_size;
+    uint32_t verdict;
+    uint32_t reason;
+    uint32_t status;
+    uint64_t remaining;
+    uint64_t retry_after_ns;
+    uint64_t reset_after_ns;
+    uint64_t generation;
+    char rule[64];
+    char body[256];
+} tollbar_rules_answer;
+int32_t tollbar_rules_open(const char *path,
+                           const tollbar_rules_options *options,
+                           tollbar_rules **out,
+                           char *error,
+                           size_t error_size);
+int32_t tollbar_rules_check(const tollbar_rules *rules,
+                            const tollbar_rules_field *fields,
+                            size_t count,
+                            tollbar_rules_answer *out);
+int32_t tollbar_rules_check_at(const tollbar_rules *rules,
+                               const tollbar_rules_field *fields,
+                               size_t count,
+                               uint64_t now_ns,
+                               tollbar_rules_answer *out);
+uint64_t tollbar_rules_now(const tollbar_rules *rules);
+int32_t tollbar_rules_reload(const tollbar_rules *rules,
+                             char *error,
+                             size_t error_size);
+int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
+                                        char *error,
+                                        size_t error_size);
+void tollbar_rules_close(tollbar_rules *rules);
+]]
+
+return {
+}

@@ -1,0 +1,141 @@
+--- Rules: rate limits from a file in TOML or YAML (docs/rules.md). This module loads libtollbar-rules, and nothing else of tollbar.
+--
+--     local rules = assert(require("tollbar.rules").open "site.toml")
+--     local answer = rules:check { [":method"] = "GET", [":path"] = "/blog/1", [":address"] = "198.51.100.7" }
+--     if not answer or answer.status ~= 200 then … end
+--
+-- A failure at run time returns `nil, message, code`. A fault of the program raises an error.
+local ffi = require "ffi"
+require "tollbar.cdef_rules"
+
+local path = os.getenv "TOLLBAR_RULES_LIBRARY"
+local lib = ffi.load(path and path ~= "" and path or "libtollbar-rules.so.1")
+
+-- A struct around the pointer, which is NULL once the rules are closed.
+ffi.cdef "typedef struct { tollbar_rules *handle; } tollbar_lua_rules;"
+
+local ERROR_BYTES = 65536
+local error_text = ffi.new("char[?]", ERROR_BYTES)
+local options = ffi.new "tollbar_rules_options"
+local answer = ffi.new "tollbar_rules_answer"
+options.struct_size = ffi.sizeof(options)
+answer.struct_size = ffi.sizeof(answer)
+local FIELDS_MOST = 256
+local fields = ffi.new("tollbar_rules_field[?]", FIELDS_MOST)
+local VERDICTS = { [0] = "allowed", "denied", "never" }
+-- TOLLBAR_NO_TIME of tollbar.h.
+local NEVER = 0xffffffffffffffffULL
+
+local Rules = {}
+
+local function failure(code)
+    local text = ffi.string(error_text)
+    return nil, text ~= "" and text or ("error " .. code), code
+end
+
+local function handle(self)
+    if self.handle == nil then
+        error("the rules are closed", 3)
+    end
+    return self.handle
+end
+
+local function seconds(ns)
+    return ns == NEVER and math.huge or tonumber(ns) / 1e9
+end
+
+--- Takes the request's cost of all limits of all rules that it matches, or of none. `request` is a table of names and values: ":method", ":path", ":address",
+-- other words of the server with a colon, and headers. `now_ns` is a time on the scale of `now_ns()`, or nil for the clock.
+-- Returns a table: verdict ("allowed", "denied" or "never"), status, body, rule, remaining, retry_after and reset_after (seconds), reason, generation.
+function Rules:check(request, now_ns)
+    local count = 0
+    for name, value in pairs(request) do
+        if type(name) ~= "string" or type(value) ~= "string" then
+            error("a request has names and values that are strings", 2)
+        end
+        if count == FIELDS_MOST then
+            error("a request has at most " .. FIELDS_MOST .. " fields", 2)
+        end
+        -- `request` keeps both strings alive.
+        local field = fields[count]
+        field.name, field.name_length, field.value, field.value_length = name, #name, value, #value
+        count = count + 1
+    end
+    local code
+    if now_ns == nil then
+        code = lib.tollbar_rules_check(handle(self), fields, count, answer)
+    else
+        code = lib.tollbar_rules_check_at(handle(self), fields, count, now_ns, answer)
+    end
+    if code < 0 then
+        error_text[0] = 0
+        return failure(code)
+    end
+    local rule = ffi.string(answer.rule)
+    return {
+        verdict = VERDICTS[code],
+        reason = answer.reason,
+        status = answer.status,
+        body = ffi.string(answer.body),
+        rule = rule ~= "" and rule or nil,
+        remaining = answer.remaining,
+        retry_after = seconds(answer.retry_after_ns),
+        reset_after = seconds(answer.reset_after_ns),
+        generation = tonumber(answer.generation),
+    }
+end
+
+--- The tables' clock, as a number of 64 bits.
+function Rules:now_ns()
+    return lib.tollbar_rules_now(handle(self))
+end
+
+--- Reads the file again and puts its rules in force as a whole. Returns true, or nil and a message with the places of the faults; then the old rules stay.
+function Rules:reload()
+    local code = lib.tollbar_rules_reload(handle(self), error_text, ERROR_BYTES)
+    if code < 0 then
+        return failure(code)
+    end
+    return true
+end
+
+--- `reload`, if the file has changed since it was last read. Returns whether it has, or nil and a message.
+function Rules:reload_if_changed()
+    local code = lib.tollbar_rules_reload_if_changed(handle(self), error_text, ERROR_BYTES)
+    if code < 0 then
+        return failure(code)
+    end
+    return code == 1
+end
+
+--- Ends the rules.
+function Rules:close()
+    lib.tollbar_rules_close(self.handle)
+    self.handle = nil
+end
+
+local new = ffi.metatype("tollbar_lua_rules", { __index = Rules, __gc = Rules.close })
+
+--- Reads the rules file `path`. Options: `keys`, how many keys can have a debt at one time (100,000); `shared`, the states are shared with processes that
+-- this one forks later. Returns the rules, or nil and a message with the places of all faults.
+local function open(path, given)
+    if type(path) ~= "string" then
+        error("open: a path is a string", 2)
+    end
+    given = given or {}
+    for name in pairs(given) do
+        if name ~= "keys" and name ~= "shared" then
+            error("open: unknown option " .. tostring(name) .. ", expected keys or shared", 2)
+        end
+    end
+    options.flags = given.shared and 1 or 0
+    options.keys = given.keys or 100000
+    local out = ffi.new "tollbar_rules *[1]"
+    local code = lib.tollbar_rules_open(path, options, out, error_text, ERROR_BYTES)
+    if code < 0 then
+        return failure(code)
+    end
+    return new(out[0])
+end
+
+return { open = open }

@@ -1,0 +1,29 @@
+-- Decides on requests of requests.py by the rules file in arg[1], and prints "VERDICT STATUS RULE REMAINING" for each.
+local ffi = require "ffi"
+local rules = assert(require("tollbar.rules").open(arg[1]))
+local names = { ":method", ":path", ":address", "X-Api-Key", ":account" }
+local verdicts = { allowed = 0, denied = 1, never = 2 }
+ffi.cdef "unsigned long long strtoull(const char *, char **, int);"
+
+for line in io.lines() do
+    local request, n, now = {}, 0, nil
+    for value in line:gmatch "[^\t]+" do
+        if n == 0 then
+            now = ffi.C.strtoull(value, nil, 10)
+        elseif value ~= "-" then
+            request[names[n]] = value
+        end
+        n = n + 1
+    end
+    local answer = assert(rules:check(request, now))
+    local remaining = tostring(answer.remaining):gsub("ULL$", "")
+    io.write(verdicts[answer.verdict], " ", answer.status, " ", answer.rule or "-", " ", remaining, "\n")
+end
+
+-- Faults and reloads.
+assert(rules:now_ns() > 0 and rules:reload() == true and rules:reload_if_changed() == false)
+local none, message, code = require("tollbar.rules").open "/nowhere.toml"
+assert(none == nil and message:find("/nowhere.toml: ", 1, true) == 1 and code < 0)
+assert(not pcall(rules.check, rules, { 1 }))
+rules:close()
+assert(not pcall(rules.check, rules, {}))
