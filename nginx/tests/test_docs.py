@@ -92,12 +92,12 @@ def test_examples(tmp_path, number):
 ])
 def test_rates(tmp_path, zone, said):
     code, words = check(tmp_path, f"load_module {tollbar.module()}; events {{ }} error_log stderr; pid nginx.pid; "
-                                  f"http {{ {TEMP} tollbar_zone $arg_k zone=z:332k {zone}; }}")
+                                  f"http {{ {TEMP} tollbar_zone $arg_k zone=z:344k {zone}; }}")
     assert code == (0 if said is None else 1) and (said or "") in words
 
 
 @pytest.mark.parametrize("block, said", [
-    ("http { tollbar_zone $arg_k zone=z:331k rate=1r/s; }", "it must have at least 332k"),
+    ("http { tollbar_zone $arg_k zone=z:343k rate=1r/s; }", "it must have at least 344k"),
     ("http { tollbar_conn_zone $arg_k zone=z:32k; }", None),
     ("http { tollbar_conn_zone $arg_k zone=z:31k; }", "too small"),
     ("stream { tollbar_zone $remote_addr zone=z:32k rate=1r/s; }", None),

@@ -84,8 +84,8 @@ CASES = [
      '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
     ("hot_keys", f"{ZONE}{STORE} nodes=2 hot_keys=64;", "", '"hot_keys" must not be beside "sync" in zone "z"'),
     ("on_full", f"{ZONE}{STORE} nodes=2 on_full=deny;", "", '"on_full" must not be beside "sync" in zone "z"'),
-    ("the least size", SHARED.replace(":1m", ":348k"), "", None),
-    ("a size too small", SHARED.replace(":1m", ":347k"), "", 'zone "z" is too small, with "sync" it must have at least 348k'),
+    ("the least size", SHARED.replace(":1m", ":360k"), "", None),
+    ("a size too small", SHARED.replace(":1m", ":359k"), "", 'zone "z" is too small, with "sync" it must have at least 360k'),
     # Limits
     ("no nodelay", SHARED, "tollbar zone=z;", 'with "sync" no request is delayed, so "nodelay" must be in a limit of zone "z" in '),
     ("a burst of a limit", SHARED, "tollbar zone=z burst=5 nodelay;", 'with "sync", "burst" must be in the "tollbar_zone" of zone "z" in '),

@@ -57,7 +57,7 @@ def launch(tmp_path, clock):
     running = []
     library = preload.library(tmp_path, "stand_still")
 
-    def start(flavour, zone, limit="nodelay", size="332k", more=""):
+    def start(flavour, zone, limit="nodelay", size="344k", more=""):
         modules, word = FLAVOURS[flavour]
         # Connections have timers, too.
         patience = "client_header_timeout 10d; keepalive_timeout 10d; keepalive_time 10d; send_timeout 10d;"

@@ -145,7 +145,7 @@ def client_of_each_worker(nginx, stack):
 def test_workers_agree_on_the_number_of_a_rate(launch):
     """Both workers meet the same new rates in the same instant, as many as a zone can have."""
     zones = range(21)
-    nginx = launch(http="add_header X-Worker $pid;" + "".join(f"tollbar_zone $arg_k zone=z{z}:332k rate=$arg_rate;" for z in zones),
+    nginx = launch(http="add_header X-Worker $pid;" + "".join(f"tollbar_zone $arg_k zone=z{z}:344k rate=$arg_rate;" for z in zones),
                    server=f"location / {{ {CONTENT} }}" + "".join(
                        f"location /{z} {{ tollbar zone=z{z}; {CONTENT} }}" for z in zones), workers=2)
     workers = nginx.workers()

@@ -93,7 +93,7 @@ def ask_keys(nginx, keys):
 
 @pytest.mark.parametrize("on_full, passes", [("deny", False), ("allow", True), ("evict-nearest", True), ("inherit", False)])
 def test_a_full_zone(launch, on_full, passes):
-    nginx = launch(http=f"tollbar_zone $arg_k zone=z:332k rate=1r/d on_full={on_full};",
+    nginx = launch(http=f"tollbar_zone $arg_k zone=z:344k rate=1r/d on_full={on_full};",
                    server=f"location / {{ tollbar zone=z; {CONTENT} }} location /s {{ tollbar_status_page json; }}")
     found = []
     for start in range(0, 8000, 50):

@@ -16,7 +16,7 @@ PIECES = int(os.environ.get("FUZZ_PIECES", "1000"))
 
 HTTP = """
     tollbar_zone $arg_k zone=one:1m rate=2r/s;
-    tollbar_zone "$arg_a$arg_k" zone=two:332k rate=$arg_x;
+    tollbar_zone "$arg_a$arg_k" zone=two:344k rate=$arg_x;
     tollbar_zone "$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k"
                  zone=long:1m policy="1/s algo sliding-window";
     tollbar_zone $binary_remote_addr zone=address:1m policy="30/s burst 10";

@@ -80,10 +80,10 @@ fn sentences(policy: &Policy) -> Vec<String> {
         return vec!["Refuses every request.".to_owned()];
     }
     if policy.kind.is_forever() {
-        return vec![
-            format!("{}, once. None comes back with time.", of(limit)),
-            format!("The worst case: at most {} until the key is reset.", of(limit)),
-        ];
+        let mut all = vec![format!("{}, once. None comes back with time.", of(limit))];
+        all.extend(classes(policy));
+        all.push(format!("The worst case: at most {} until the key is reset.", of(limit)));
+        return all;
     }
     if policy.kind == Kind::Calendar {
         return vec![
@@ -164,8 +164,19 @@ fn sentences(policy: &Policy) -> Vec<String> {
     if policy.ban > 0 {
         all.push(format!("The {} refusal shuts a key out for {}.", ordinal(policy.ban_after), span(policy.ban)));
     }
+    all.extend(classes(policy));
     all.push(format!("The worst case: {} in some window of {period}.", worst(policy)));
     all
+}
+
+/// A sentence for each class.
+fn classes(policy: &Policy) -> impl Iterator<Item = String> + '_ {
+    policy.classes.iter().map(|(class, reserve)| match reserve {
+        0 => format!("A request of class {class} leaves no reserve."),
+        _ => {
+            format!("A request of class {class} passes only if {} or more are left after it.", permits(policy, reserve))
+        }
+    })
 }
 
 fn ordinal(n: u32) -> String {
@@ -327,6 +338,11 @@ mod tests {
                 ],
             ),
             ("500/forever", ["500 permits, once.", "at most 500 permits until the key is reset"]),
+            (
+                "100/s reserve low 20 high 0",
+                ["class low passes only if 20 permits or more are left", "class high leaves no reserve"],
+            ),
+            ("9/forever reserve low 2", ["class low passes only if 2 permits or more are left", "at most 9 permits"]),
             ("0/s", ["Refuses every request", ""]),
         ] {
             let out = explained(text);

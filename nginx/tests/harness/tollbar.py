@@ -38,7 +38,7 @@ class Familiar(Tollbar):
         # Its own default is 429, and it does not make a zone larger than it was said to be.
         if "limit_req_status" not in parts.get("http", ""):
             text = text.replace("root html;", "root html; tollbar_status 503;", 1)
-        (self.home / "nginx.conf").write_text(text.replace(":32k", ":332k"))
+        (self.home / "nginx.conf").write_text(text.replace(":32k", ":344k"))
 
 
 def launcher(kind):
