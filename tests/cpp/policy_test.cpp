@@ -61,7 +61,7 @@ TEST(curves_and_bands_are_made_of_numbers) {
 TEST(a_calendar_has_the_windows_of_its_zone) {
     const auto month = tollbar::spec::calendar(1000, TOLLBAR_MONTH);
     CHECK(month.text() == "1000/month" && month == tollbar::spec("1000/month"));
-    CHECK(tollbar::limiter::try_make(month).error().code() == tollbar::errc::wall_clock);
+    CHECK(tollbar::limiter::try_make(month).why().code == tollbar::errc::wall_clock);
 }
 
 TEST(a_version_and_an_abi) {

@@ -115,7 +115,12 @@ fn windows_around_every_change_are_those_of_the_database() {
                 // Windows longer than a day begin under other changes, so only those that begin near this one are compared.
                 for window in calendar.window(from) + 1..=calendar.window(until) {
                     let day = first_day(windows.0, windows.2, windows.3, window);
-                    assert_eq!(calendar.start(window), begins(&zone, day), "{name}, {text}, window {window}");
+                    let (start, end) = (calendar.start(window), calendar.start(window + 1));
+                    assert_eq!(start, begins(&zone, day), "{name}, {text}, window {window}");
+                    // Clocks that were set back over midnight show the day before in a window that has begun.
+                    let minutes =
+                        (start..end).step_by(60).take(180).chain([end - 1]).filter(|at| (start..end).contains(at));
+                    minutes.for_each(|at| assert_eq!(calendar.window(at), window, "{name}, {text} at {at}"));
                     compared += 1;
                 }
             }
