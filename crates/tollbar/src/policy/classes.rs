@@ -131,7 +131,8 @@ fn padded(name: &[u8]) -> Option<ClassName> {
     if name.is_empty() || name.len() > CLASS_NAME_MOST {
         return None;
     }
-    padded.get_mut(..name.len())?.copy_from_slice(name);
+    // No `copy_from_slice`: a compiler for size keeps its panic.
+    padded.iter_mut().zip(name).for_each(|(to, byte)| *to = *byte);
     Some(padded)
 }
 

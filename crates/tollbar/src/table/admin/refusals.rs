@@ -65,12 +65,10 @@ impl Table {
                 continue;
             }
             length = (length + 1).min(top.len());
-            if let Some(rest) = top.get_mut(at..length) {
-                rest.rotate_right(1);
-                if let Some(first) = rest.first_mut() {
-                    *first = refused;
-                }
-            }
+            // Each place gets the key that was before it. No `rotate_right`: a compiler for size keeps its panic.
+            let mut carried = refused;
+            let rest = top.get_mut(at..length).unwrap_or_default();
+            rest.iter_mut().for_each(|place| core::mem::swap(place, &mut carried));
         }
         length
     }

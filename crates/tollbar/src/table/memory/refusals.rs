@@ -216,9 +216,8 @@ impl Text {
             return None;
         }
         let mut bytes = [0; TEXT_MOST];
-        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
+        // No `copy_from_slice`: a compiler for size keeps its panic.
+        bytes.iter_mut().zip(words.into_iter().flat_map(u64::to_le_bytes)).for_each(|(to, byte)| *to = byte);
         let (policy, is_cut) = ((tail >> 7) as u32, tail >> 6 & 1 != 0);
         Some((of(seen), KeyText { policy, bytes, length, is_cut }))
     }

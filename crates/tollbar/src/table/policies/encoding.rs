@@ -197,8 +197,7 @@ fn words_of(knots: &Knots) -> [u64; 4] {
 
 fn knots_of(words: [u64; 4]) -> Knots {
     let mut bytes = [0; 32];
-    for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
-        bytes.copy_from_slice(&word.to_ne_bytes());
-    }
+    let all = words.into_iter().flat_map(u64::to_ne_bytes);
+    bytes.iter_mut().zip(all).for_each(|(to, byte)| *to = byte);
     Knots::from_bytes(&bytes)
 }
