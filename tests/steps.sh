@@ -67,7 +67,9 @@ export WORK="$work"
 # FIRST ONE TWO [ONLY]: runs the lists, and leaves what was printed in $work/out.
 run() {
     rm -f "$work/order" "$work"/met-*
-    GRACE=20 PATIENCE=${PATIENCE:-400} FIRST=$1 ONE=$2 TWO=$3 ONLY=${4:-} "$work/script" >"$work/out" 2>&1
+    # Appended: the lanes and the script write to one file, and one must not write over another.
+    rm -f "$work/out"
+    GRACE=20 PATIENCE=${PATIENCE:-400} FIRST=$1 ONE=$2 TWO=$3 ONLY=${4:-} "$work/script" >>"$work/out" 2>&1
     status=$?
     cat "$work/out"
     return $status

@@ -73,7 +73,7 @@ pub unsafe fn write<T: Growable>(to: *mut T, value: &T) -> Result<(), i32> {
     Ok(())
 }
 
-/// [`write`] to an element of an array, whose first element says the size of each.
+/// [`write()`] to an element of an array, whose first element says the size of each.
 ///
 /// # Safety
 /// `to` points to `size` writable bytes, a size that [`size_at`] has returned for a `T`.
