@@ -43,6 +43,15 @@ package $1
 import "C"
 EOF
 }
+# The library of rules is not in the module: a program that wants it installs it.
+cat >"$module/rules/link_module.go" <<'EOF'
+//go:build cgo && !tollbar_installed
+
+package rules
+
+// #error "package rules needs libtollbar-rules: install it, and build with -tags tollbar_installed"
+import "C"
+EOF
 with_objects tollbar "$module" libtollbar
 with_objects redis "$module/redis" libtollbar-redis
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rules through every face: Rust, C, Python, LuaJIT and the command decide the same requests by the same file, and must say the same to the letter.
+# Rules through every face: Rust, C, Python, Go, LuaJIT and the command decide the same requests by the same file, and must say the same to the letter.
 # Also the C face under valgrind, and pkg-config. The libraries have been built in $1.
 set -u
 build=$(cd "${1:?usage: run.sh BUILD}" && pwd)
@@ -36,12 +36,21 @@ luajit=${LUAJIT:-$(command -v luajit || command -v luajit2)} || {
     exit 1
 }
 
+# By the library of this checkout, whose build/ it names.
+go_program() { (cd bindings/go && go build -o "$work/decide-go" ../../tests/rules/decide.go); }
+[ "$build" = "$root/build" ] || {
+    echo "$build: expected $root/build, which the Go package names"
+    exit 1
+}
+check 'the Go program compiles' go_program
+
 # faces REQUESTS RULES: all faces' decisions are those of Rust, and some are refusals.
 faces() {
     "$rust" "$2" <"$1" >"$work/rust" && grep -q '^1 4' "$work/rust" && [ "$(wc -l <"$work/rust")" -eq "$(wc -l <"$1")" ] || return 1
     "$work/decide" "$2" <"$1" >"$work/c" && cmp "$work/rust" "$work/c" || return 1
     TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" PYTHONPATH="$work/python" python3 tests/rules/decide.py "$2" <"$1" >"$work/py" && cmp "$work/rust" "$work/py" || return 1
-    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" LUA_PATH="bindings/lua/?.lua;;" "$luajit" tests/rules/decide.lua "$2" <"$1" >"$work/lua" && cmp "$work/rust" "$work/lua"
+    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" LUA_PATH="bindings/lua/?.lua;;" "$luajit" tests/rules/decide.lua "$2" <"$1" >"$work/lua" && cmp "$work/rust" "$work/lua" || return 1
+    "$work/decide-go" "$2" <"$1" >"$work/go" && cmp "$work/rust" "$work/go"
 }
 # The module alone: it needs no extension.
 mkdir -p "$work/python/tollbar" && cp bindings/python/src/tollbar/rules.py "$work/python/tollbar" && : >"$work/python/tollbar/__init__.py"

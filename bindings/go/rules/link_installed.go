@@ -1,0 +1,8 @@
+//go:build tollbar_installed
+
+package rules
+
+// The library that `make install` has installed, found by pkg-config.
+
+// #cgo pkg-config: tollbar-rules
+import "C"

@@ -1,0 +1,132 @@
+//go:build cgo
+
+package rules_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tollbar/tollbar/bindings/go"
+	"github.com/tollbar/tollbar/bindings/go/rules"
+)
+
+const twoAnHour = "version = 1\n[group.a]\nlimit = \"2/h\"\nbody = \"slow down\"\n"
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rules.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func mustOpen(t *testing.T, path string) *rules.Rules {
+	t.Helper()
+	r, err := rules.Open(path, rules.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func TestRequestsByAFile(t *testing.T) {
+	path := write(t, twoAnHour)
+	r := mustOpen(t, path)
+	request := []rules.Field{{Name: ":path", Value: "/"}, {Name: ":address", Value: "192.0.2.1"}}
+	var answer rules.Answer
+	for n, want := range []tollbar.Verdict{tollbar.Allowed, tollbar.Allowed, tollbar.Denied} {
+		var err error
+		if answer, err = r.Check(request); err != nil || answer.Verdict != want {
+			t.Error(n, answer, err)
+		}
+	}
+	if answer.Status != 429 || answer.Rule != "a" || answer.Body != "slow down" || answer.Generation != 1 {
+		t.Error(answer)
+	}
+	if answer.RetryAfter <= 0 || answer.RetryAfter > 30*time.Minute || answer.ResetAfter > time.Hour {
+		t.Error(answer.RetryAfter, answer.ResetAfter)
+	}
+	now, err := r.Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err = r.CheckAt(now+uint64(time.Hour), request); err != nil || answer.Verdict != tollbar.Allowed {
+		t.Error(answer, err)
+	}
+}
+
+func TestAFileWithFaultsLeavesTheRules(t *testing.T) {
+	path := write(t, twoAnHour)
+	r := mustOpen(t, path)
+	if changed, err := r.ReloadIfChanged(); changed || err != nil {
+		t.Error(changed, err)
+	}
+	if err := os.WriteFile(path, []byte("version = 1\n[group.a]\nlimit = \"2/y\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var fault *rules.FileError
+	if err := r.Reload(); !errors.As(err, &fault) || !errors.Is(err, tollbar.ErrSyntax) || !strings.HasPrefix(fault.Text, path+":3:") {
+		t.Error(err)
+	}
+	if _, err := rules.Open(path, rules.Options{}); !errors.As(err, &fault) {
+		t.Error(err)
+	}
+	if answer, err := r.Check([]rules.Field{{Name: ":address", Value: "192.0.2.1"}}); err != nil || answer.Generation != 1 {
+		t.Error(answer, err)
+	}
+	_ = r.Close()
+	if _, err := r.Check(nil); !errors.Is(err, tollbar.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestHandler(t *testing.T) {
+	r := mustOpen(t, write(t, twoAnHour))
+	handler := r.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
+	got := httptest.NewRecorder()
+	for _, want := range []int{204, 204, 429} {
+		got = httptest.NewRecorder()
+		handler.ServeHTTP(got, httptest.NewRequest("GET", "/x?y", nil))
+		if got.Code != want {
+			t.Error(got.Code, want)
+		}
+	}
+	if got.Body.String() != "slow down" || got.Header().Get("Retry-After") != "1800" {
+		t.Error(got.Body, got.Header())
+	}
+}
+
+func TestReloadsBesideRequests(t *testing.T) {
+	path := write(t, twoAnHour)
+	r := mustOpen(t, path)
+	var wait sync.WaitGroup
+	for n := 0; n < 4; n++ {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for n := 0; n < 2_000; n++ {
+				if _, err := r.Check([]rules.Field{{Name: ":address", Value: "192.0.2.1"}}); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	for n := 0; n < 50; n++ {
+		if err := r.Reload(); err != nil {
+			t.Error(err)
+		}
+	}
+	wait.Wait()
+	if answer, _ := r.Check(nil); answer.Generation != 51 {
+		t.Error(answer)
+	}
+}
