@@ -1,3 +1,5 @@
+//go:build cgo
+
 package tollbar
 
 // RefusedMost is the most keys that [Table.TopRefused] returns.

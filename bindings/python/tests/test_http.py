@@ -72,9 +72,9 @@ def test_what_is_wrong_is_said():
         http.fields([one], draft=8)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="legacy is 'seconds', 'epoch' or None, not 'minutes'"):
         http.fields([one], legacy="minutes")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="1 to 16 limits, not 0"):
+    with pytest.raises(ValueError, match="expected 1 to 16 limits, found 0"):
         http.fields([])
-    with pytest.raises(ValueError, match="1 to 16 limits, not 17"):
+    with pytest.raises(ValueError, match="expected 1 to 16 limits, found 17"):
         http.fields([one] * 17)
     with pytest.raises(PolicyError):
         http.fields([one._replace(policy="2/eon")])

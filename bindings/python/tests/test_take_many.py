@@ -56,7 +56,7 @@ def test_bad_limits_charge_nothing() -> None:
     wrong(TypeError, "a key is bytes", (table, 1.5))
     wrong(ValueError, "an int key is 0", (table, -1))
     wrong(ValueError, "cost must be 0 to", (limiter, -1))
-    for limit in (table, (table,), (limiter, 1, 2), (table, "k", 1, 0, 0), "k", None, [table, "k"]):
+    for limit in (table, (table,), (limiter, 1, 2), (table, "k", 1, 0, "low", 0), "k", None, [table, "k"]):
         wrong(TypeError, "a limit is a Limiter", limit)
     with pytest.raises(tollbar.TableError) as raised:
         take_many([limiter, (table, "k", 1, 7)], at=SEC)

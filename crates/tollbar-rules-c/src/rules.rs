@@ -125,7 +125,7 @@ pub unsafe extern "C" fn tollbar_rules_open(
                 Ok(TOLLBAR_ALLOWED)
             }
             // SAFETY: by the caller's promise.
-            Err(why) => Err(unsafe { told(&why, error, error_size) }),
+            Err(why) => Err(unsafe { report(&why, error, error_size) }),
         }
     })
 }
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn tollbar_rules_reload(
         match unsafe { reference(rules) }?.rules.reload() {
             Ok(_) => Ok(TOLLBAR_ALLOWED),
             // SAFETY: by the caller's promise.
-            Err(why) => Err(unsafe { told(&why, error, error_size) }),
+            Err(why) => Err(unsafe { report(&why, error, error_size) }),
         }
     })
 }
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn tollbar_rules_reload_if_changed(
             Ok(Some(_)) => Ok(TOLLBAR_YES),
             Ok(None) => Ok(TOLLBAR_NO),
             // SAFETY: by the caller's promise.
-            Err(why) => Err(unsafe { told(&why, error, error_size) }),
+            Err(why) => Err(unsafe { report(&why, error, error_size) }),
         }
     })
 }
@@ -306,7 +306,7 @@ fn of(answer: &Answer) -> tollbar_rules_answer {
 ///
 /// # Safety
 /// `buffer` is null or has `size` writable bytes.
-unsafe fn told(why: &LoadError, buffer: *mut c_char, size: usize) -> i32 {
+unsafe fn report(why: &LoadError, buffer: *mut c_char, size: usize) -> i32 {
     if let (false, Some(most)) = (buffer.is_null(), size.checked_sub(1)) {
         let text = why.to_string();
         let mut length = text.len().min(most);

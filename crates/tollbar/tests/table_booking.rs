@@ -57,7 +57,8 @@ fn a_key_books_as_a_limiter_does() {
         "10/s burst 4 refill 0:50% 50%:100%",
         "0/s",
     ];
-    has_each(tollbar::Kind::ALL, &texts);
+    // `calendar` needs the wall clock (tests/calendar.rs).
+    has_each(tollbar::Kind::ALL.into_iter().filter(|kind| *kind != tollbar::Kind::Calendar), &texts);
     for text in texts {
         let (table, limiter) = (table(text), state(text));
         let mut rng = Rng(21);

@@ -71,7 +71,7 @@ fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
         let rng = &mut Rng(seed);
         let options = Options::new(1).with_seed(seed).with_on_full(on_full);
         let first: Vec<Policy> = (0..POLICIES).map(|_| any_policy(rng)).collect();
-        let (mut here, mut there) = (Memory(vec![[0; 8]; 5_120]), Memory(vec![[0; 8]; 5_120]));
+        let (mut here, mut there) = (Memory(vec![[0; 8]; 8_192]), Memory(vec![[0; 8]; 8_192]));
         let (old, mut young) = (here.init(&options, &first), there.init(&options, &first));
         let (mut now, mut changes, mut allowed) = (NOW, 0, 0u64);
         while changes < 3 * MANY {

@@ -21,7 +21,7 @@ tables() {
     awk 'BEGIN { for (i = 0; i < 10000; i++) print "1000000000 k" i " 1" }' > "$work/crowd"
     check 'a state for each key' '10000|' "$(value allowed --format trace --policy 1/h "$work/crowd")|$(
         value 'no place' --format trace --policy 1/h "$work/crowd")"
-    check 'enough room, as asked' '2 for 20000 keys a policy, 3.4 MB|0' "$(
+    check 'enough room, as asked' '2 for 20000 keys a policy, 3.5 MB|0' "$(
         value tables --format trace --keys 20000 --policy 1/h --policy '9/h algo sliding-log' "$work/crowd")|$(
         value 'no place' --format trace --keys 20000 --policy 1/h "$work/crowd")"
 

@@ -145,7 +145,7 @@ A 0 -' "$(cat "$work/decisions")"
 
 demo() {
     mkdir -p "$work/project/tools" "$work/project/build"
-    cp "$here/../../../../tools/demo.sh" "$work/project/tools"
+    cp "$here/../../../../tools/demo.sh" "$here/../../../../tools/demo-log.sh" "$work/project/tools"
     cp "$tollbar" "$work/project/build/tollbar"
     (cd "$work/project" && sh tools/demo.sh build) > "$work/demo" 2>"$work/errors"
     check 'demo' "0 10000 4 9996" "$? $(echo $(wc -l < "$work/project/build/demo.log")) \

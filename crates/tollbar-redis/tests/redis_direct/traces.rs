@@ -210,7 +210,11 @@ fn what_the_server_cannot_count_exactly_is_refused() {
     // A script decides by each of these, and by no other.
     for kind in Kind::ALL {
         let warm_up = if kind.takes(Opt::Warm) { SEC } else { 0 };
-        let made = store.limit("test", &Policy { warm_up, ..Policy::new(10, SEC).with_kind(kind) });
+        let of_kind = match kind {
+            Kind::Calendar => policy("10/day algo calendar"),
+            _ => Policy { warm_up, ..Policy::new(10, SEC).with_kind(kind) },
+        };
+        let made = store.limit("test", &of_kind);
         assert_eq!(made.map(drop).err(), (!known.contains(kind.name())).then_some(LimitError::Unsupported(kind)));
     }
     for text in [

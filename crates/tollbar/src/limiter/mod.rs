@@ -34,7 +34,6 @@ use crate::clock::Clock;
 #[cfg(not(unix))]
 use crate::clock::Manual as Usual;
 use crate::decision::{Counts, Decision, Verdict};
-#[cfg(unix)]
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
 use change::Changes;

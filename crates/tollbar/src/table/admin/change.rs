@@ -10,6 +10,10 @@ use crate::table::policies::{records, Keep, PolicyId};
 impl Table {
     /// The current policy of that number.
     pub fn policy(&self, policy: PolicyId) -> Result<Policy, TableError> {
+        // In the common case this process has compiled it, and does not read the whole record.
+        if let Some(known) = self.policies.known_policy(policy) {
+            return Ok(*known);
+        }
         match self.policies.memory.header().current.get(policy.number() as usize) {
             Some(current) if current.load(Ordering::Acquire) != 0 => {
                 records::current_policy(self.policies.memory.records(), current).ok_or(TableError::Corrupt)

@@ -11,6 +11,7 @@ pub(crate) mod records;
 pub(crate) mod references;
 
 pub use crate::policy::Keep;
+use crate::policy::Policy;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::TableError;
@@ -66,6 +67,11 @@ impl Policies {
     /// The mark that credit taken now under a version gets ([`Version::credit_mark`]). Credit with another mark is void.
     pub(crate) fn credit_mark(&self, version: &Version) -> u64 {
         version.credit_mark(self.memory.header().special.read().changes())
+    }
+
+    /// The current policy of this number, if this process has compiled it for all threads.
+    pub(crate) fn known_policy(&self, policy: PolicyId) -> Option<&Policy> {
+        self.versions.known(self.memory.current_stamp(policy.0)).map(|version| &version.policy)
     }
 
     /// The version that the key with `hash` is under: its override's, or the current one of its policy.
