@@ -4,16 +4,13 @@ mod common;
 mod oracle;
 
 use common::*;
-use oracle::bans::Ban;
-use oracle::buckets::{Bucket, Refill};
-use oracle::quotas::Quota;
-use oracle::windows::{Counter, Weighted};
-use oracle::{q, Model, Side};
+use oracle::reserves::{model, TEXTS};
+use oracle::Side;
 use tollbar::clock::Manual;
 use tollbar::policy::{Classes, Keep, PolicyError, CLASSES_MOST};
 use tollbar::table::{Options, PolicyId, Table, TableError};
 use tollbar::take_many::{take_all, take_many, take_many_at, Limit, ManyError};
-use tollbar::{Anchor, Decision, Kind, Limiter, Policy, Reason, State, Verdict, NEVER};
+use tollbar::{Decision, Limiter, Reason, State, Verdict, NEVER};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 const KEY: &[u8] = b"key";
@@ -70,37 +67,12 @@ fn m5_a_class_stops_exactly_at_its_reserve() {
     }
 }
 
-fn model(policy: &Policy) -> Box<dyn Model> {
-    match policy.kind {
-        Kind::Gcra if policy.ban != 0 => Box::new(Ban::new(policy)),
-        Kind::Gcra => Box::new(Bucket::new(policy, q(0))),
-        Kind::Interval if policy.anchor == Anchor::Epoch => Box::new(Refill::new(policy)),
-        Kind::Interval | Kind::FixedWindow => Box::new(Counter::new(policy)),
-        Kind::WeightedWindow => Box::new(Weighted::new(policy)),
-        _ => Box::new(Quota::new(policy)),
-    }
-}
-
 /// Verdict, wait, reason and permits left of mixed classes are those of the oracle, for which a class's request is one for its cost and its
 /// reserve that takes the cost.
 #[test]
 fn classes_get_what_the_oracle_says() {
     let mut rng = Rng(2697);
-    for text in [
-        "10/s",
-        "3/s burst 5",
-        "3/min burst 40",
-        "5/7ns burst 9",
-        "10/s burst 6 init 0",
-        "5/s burst 8 ban 2s after 3",
-        "10/s algo interval",
-        "2/s burst 15 algo interval",
-        "3/min algo interval anchor first",
-        "10/s algo fixed-window",
-        "20/min algo fixed-window anchor first",
-        "10/s algo weighted-window",
-        "30/forever",
-    ] {
+    for text in TEXTS {
         let plain = policy(text);
         let mut model = model(&plain);
         let (mut kept_back, mut waits) = (0, 0);

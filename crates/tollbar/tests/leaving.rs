@@ -5,16 +5,13 @@ mod common;
 mod oracle;
 
 use common::*;
-use oracle::bans::Ban;
-use oracle::buckets::{Bucket, Refill};
-use oracle::quotas::Quota;
-use oracle::windows::{Counter, Weighted};
-use oracle::{q, Model, Side};
+use oracle::reserves::{model, TEXTS};
+use oracle::Side;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tollbar::clock::Manual;
 use tollbar::policy::PolicyError;
 use tollbar::table::{Options, PolicyId, Table, TableError};
-use tollbar::{Anchor, Kind, Limiter, Policy, State, Verdict, NEVER};
+use tollbar::{Limiter, State, Verdict, NEVER};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 
@@ -57,37 +54,12 @@ fn m5_standard_requests_stop_exactly_at_the_reserve() {
     }
 }
 
-fn model(policy: &Policy) -> Box<dyn Model> {
-    match policy.kind {
-        Kind::Gcra if policy.ban != 0 => Box::new(Ban::new(policy)),
-        Kind::Gcra => Box::new(Bucket::new(policy, q(0))),
-        Kind::Interval if policy.anchor == Anchor::Epoch => Box::new(Refill::new(policy)),
-        Kind::Interval | Kind::FixedWindow => Box::new(Counter::new(policy)),
-        Kind::WeightedWindow => Box::new(Weighted::new(policy)),
-        _ => Box::new(Quota::new(policy)),
-    }
-}
-
 /// A limiter and a table's key give the oracle's answers to requests of several classes. The oracle is asked for the cost and the reserve together, and
 /// charges the cost.
 #[test]
 fn mixed_classes_get_what_the_oracle_says() {
     let mut rng = Rng(22);
-    for text in [
-        "10/s",
-        "3/s burst 5",
-        "3/min burst 40",
-        "5/7ns burst 9",
-        "10/s burst 6 init 0",
-        "5/s burst 8 ban 2s after 3",
-        "10/s algo interval",
-        "2/s burst 15 algo interval",
-        "3/min algo interval anchor first",
-        "10/s algo fixed-window",
-        "20/min algo fixed-window anchor first",
-        "10/s algo weighted-window",
-        "30/forever",
-    ] {
+    for text in TEXTS {
         let policy = policy(text);
         let mut model = model(&policy);
         assert!(model.exact(), "{text}");

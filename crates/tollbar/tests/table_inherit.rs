@@ -1,4 +1,4 @@
-//! A full table under `inherit`: what a key gains whose slot a new key has taken.
+//! A full table under `inherit`: a new key takes the slot of another key, which then begins anew. The permits that the other key gains are bounded.
 
 mod common;
 

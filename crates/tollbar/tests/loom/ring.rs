@@ -8,7 +8,8 @@ fn ring_gives_the_last_permit_once() {
     exact("ring next", 2, "2/20ns algo sliding-window segments 2", &[&[(15, 1)], &[(15, 1)], &[(15, 1)]]);
 }
 
-/// One thread admits in segment 0 while two begin segment 1, all in one window.
+/// One thread admits a request at 9 ns, the end of segment 0. Two others admit at 10 ns, and each tries to write the start of segment 1. The model
+/// checks that the window's limit of two holds in every order.
 #[test]
 fn ring_begins_a_segment_once() {
     let threads: &[Requests] = &[&[(9, 1)], &[(10, 1)], &[(10, 1)]];

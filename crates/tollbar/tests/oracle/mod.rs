@@ -8,6 +8,7 @@ pub mod calendars;
 pub mod curves;
 pub mod pairs;
 pub mod quotas;
+pub mod reserves;
 pub mod windows;
 
 use super::common::*;
