@@ -2137,8 +2137,8 @@ typedef struct tollbar_adaptive_state {
 int32_t tollbar_adaptive_init(tollbar_adaptive *limit,
                               const tollbar_adaptive_options *options);
 
-/* Takes a permit. TOLLBAR_DENIED: as many permits as the limit are in flight. With TOLLBAR_ALLOWED the caller gives `*ticket` to
- * tollbar_adaptive_release of the same limit, once. */
+/* Takes one permit of the limit for a request. Returns TOLLBAR_ALLOWED and writes `*ticket`; when the request ends, the caller passes the
+ * ticket to tollbar_adaptive_release of the same limit, once. Returns TOLLBAR_DENIED if all permits of the limit are in flight. */
 int32_t tollbar_adaptive_acquire(tollbar_adaptive *limit,
                                  tollbar_ticket *ticket);
 

@@ -88,7 +88,8 @@ typedef struct tollbar_rules_answer {
  * for the defaults. The caller ends `*out` with tollbar_rules_close.
  *
  * Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another error. `error` may be NULL. Otherwise the call writes a text of at
- * most `error_size` bytes there, NUL included: a line for each fault, "FILE:LINE:COLUMN: FIELD: what was found; expected what". */
+ * most `error_size` bytes there, NUL included. The text has one line for each fault, such as
+ * `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`. */
 int32_t tollbar_rules_open(const char *path,
                            const tollbar_rules_options *options,
                            tollbar_rules **out,

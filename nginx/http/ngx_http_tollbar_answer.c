@@ -1,4 +1,4 @@
-/* Carries out a decision: admits, delays or refuses the request, and logs it. */
+/* Applies the decision on a request: lets the request pass, delays it, or answers it with an error, and writes a line to the error log. */
 
 #include "ngx_http_tollbar.h"
 

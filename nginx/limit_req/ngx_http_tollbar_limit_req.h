@@ -37,11 +37,11 @@ typedef struct {
 
     /* The module computes the following fields after all directives have been read. */
     ngx_http_tollbar_limit_req_zone_t *zone;
-    /* Nanoseconds: the largest debt, without the request, with which the limit admits a request. */
+    /* Nanoseconds: the largest debt that a key may have before the charge, if the limit admits the request. */
     uint64_t debt_most;
-    /* Nanoseconds: the largest debt, with the request, of an admitted request. */
+    /* Nanoseconds: the largest debt that a key may have after the limit has admitted and charged a request. */
     uint64_t debt_after;
-    /* Nanoseconds: the largest debt, with the request, of a request that is not delayed. */
+    /* Nanoseconds: the largest debt that a key may have after the charge, if the module does not delay the request. */
     uint64_t debt_undelayed;
     /* Another limit of the zone has a larger burst, so the table admits more than this limit does. */
     unsigned narrow:1;

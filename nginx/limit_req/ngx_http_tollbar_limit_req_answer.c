@@ -1,4 +1,5 @@
-/* Carries out a decision: admits, delays or refuses the request, and logs it. Adds $limit_req_status to an nginx without it. */
+/* Applies the decision on a request: lets the request pass, delays it, or answers it with an error, and writes a line to the error log.
+ * Also defines the variable $limit_req_status in versions of nginx that lack it. */
 
 #include "ngx_http_tollbar_limit_req.h"
 

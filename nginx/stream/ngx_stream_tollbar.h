@@ -32,11 +32,11 @@ typedef struct {
 
     /* The module computes the following fields after all directives have been read. */
     ngx_stream_tollbar_zone_t *zone;
-    /* Nanoseconds: the largest debt, without the connection, with which the limit admits a connection. */
+    /* Nanoseconds: the largest debt that a key may have before the charge, if the limit admits the connection. */
     uint64_t debt_most;
-    /* Nanoseconds: the largest debt, with the connection, of an admitted connection. */
+    /* Nanoseconds: the largest debt that a key may have after the limit has admitted and charged a connection. */
     uint64_t debt_after;
-    /* Nanoseconds: the largest debt, with the connection, of a connection that is not delayed. */
+    /* Nanoseconds: the largest debt that a key may have after the charge, if the module does not delay the connection. */
     uint64_t debt_undelayed;
 } ngx_stream_tollbar_limit_t;
 

@@ -75,11 +75,11 @@ if command -v valgrind >/dev/null; then
     check 'valgrind finds nothing' sh -c "valgrind --quiet --error-exitcode=9 --leak-check=full '$work/decide' examples/rules/site.toml <'$work/some'"
 fi
 installed() {
-    tools/install.sh "$work/root" /usr /usr/lib /usr/include "$build" 0.1.0 1 || return 1
-    export PKG_CONFIG_PATH="$work/root/usr/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$work/root"
+    tools/install.sh "$work/stage" /usr /usr/lib /usr/include "$build" 0.1.0 1 || return 1
+    export PKG_CONFIG_PATH="$work/stage/usr/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$work/stage"
     # shellcheck disable=SC2046
     "${CC:-cc}" -std=c99 -o "$work/installed" tests/rules/decide.c $(PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 pkg-config --cflags --libs tollbar-rules) || return 1
-    LD_LIBRARY_PATH="$work/root/usr/lib" "$work/installed" examples/rules/site.toml <"$work/some" | cmp - "$work/some.rust"
+    LD_LIBRARY_PATH="$work/stage/usr/lib" "$work/installed" examples/rules/site.toml <"$work/some" | cmp - "$work/some.rust"
 }
 "$rust" examples/rules/site.toml <"$work/some" >"$work/some.rust"
 check 'installed, by pkg-config' installed

@@ -58,7 +58,8 @@ type Answer struct {
 type FileError struct {
 	// Code is the kind of error; errors.Is finds it.
 	Code tollbar.Code
-	// Text has a line for each fault: "FILE:LINE:COLUMN: FIELD: what was found; expected what".
+	// Text has one line for each fault, such as
+	// `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`.
 	Text string
 }
 

@@ -209,7 +209,7 @@ func giveBack(all []asked) {
 	for i := range all {
 		one := &all[i]
 		if one.isCharged() {
-			// An error means that the table was closed or damaged. The next request returns it again.
+			// Cancel fails only if the table was closed or is damaged. The next request of that table fails in the same way, and is reported.
 			_, _ = one.limit.Table.Under(one.limit.Limit.Policy).Cancel(one.key, tollbar.Reservation{Departs: one.before, Cost: one.cost})
 		}
 	}

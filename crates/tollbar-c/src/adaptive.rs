@@ -117,8 +117,8 @@ pub unsafe extern "C" fn tollbar_adaptive_init(
     })
 }
 
-/// Takes a permit. TOLLBAR_DENIED: as many permits as the limit are in flight. With TOLLBAR_ALLOWED the caller gives `*ticket` to
-/// tollbar_adaptive_release of the same limit, once.
+/// Takes one permit of the limit for a request. Returns TOLLBAR_ALLOWED and writes `*ticket`; when the request ends, the caller passes the
+/// ticket to tollbar_adaptive_release of the same limit, once. Returns TOLLBAR_DENIED if all permits of the limit are in flight.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

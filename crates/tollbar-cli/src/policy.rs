@@ -271,8 +271,8 @@ fn chart(policy: &Policy) -> Result<String> {
     Ok(out)
 }
 
-/// How the permits of a slice come, or how an empty bucket fills: what a peek finds at [`PARTS`] times. `None` for algorithms whose permits
-/// come evenly or all at once.
+/// A bar chart of permits over time, from peeks at [`PARTS`] times: for a curve over one slice, for a level-dependent refill until an empty
+/// bucket is full. `None` for other algorithms, whose permits come evenly or all at once.
 fn picture(policy: &Policy) -> Result<Option<String>> {
     let state = State::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
     let begin = policy.period.saturating_mul(4);

@@ -33,7 +33,7 @@ has 'rules explain: a header' "(the key's own)" "$("$tollbar" rules explain "$si
 
 printf 'http {\n limit_req_zone $remote_addr zone=z:1m rate=1r/s;\n limit_req zone=z burst=2;\n}\n' >"$work/nginx.conf"
 "$tollbar" rules import nginx "$work/nginx.conf" >"$work/imported.toml" 2>"$work/errors"
-check 'rules import: what is not expressed' "0|$work/nginx.conf:3: nginx delays" "$?|$(cut -d' ' -f1-3 "$work/errors")"
+check 'rules import: a remark about a delay' "0|$work/nginx.conf:3: nginx delays" "$?|$(cut -d' ' -f1-3 "$work/errors")"
 has 'rules import: good rules' '1 rule with 1 limit, 0 warnings' "$("$tollbar" rules check "$work/imported.toml")"
 echo 'http {' >"$work/nginx.conf"
 "$tollbar" rules import nginx "$work/nginx.conf" 2>"$work/errors"

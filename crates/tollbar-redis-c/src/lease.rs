@@ -255,8 +255,9 @@ pub unsafe extern "C" fn tollbar_lease_check_at(
     })
 }
 
-/// Decides from the permits in the leases and in the machine's own bucket, charges nothing, and requests no lease. tollbar_lease_check may still
-/// deny a request that this call admits, because while the store answers it may draw only a part of the machine's own bucket.
+/// Says how tollbar_lease_check would decide, and takes nothing. The call counts the permits that this machine has leased and those in its own
+/// bucket. It requests no lease from the store. tollbar_lease_check may deny a request that this call admits: while the store answers, a
+/// check takes only a part of the machine's own bucket.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

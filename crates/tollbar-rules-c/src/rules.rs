@@ -90,7 +90,8 @@ const _: () = assert!(size_of::<tollbar_rules_answer>() == 368);
 /// for the defaults. The caller ends `*out` with tollbar_rules_close.
 ///
 /// Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another error. `error` may be NULL. Otherwise the call writes a text of at
-/// most `error_size` bytes there, NUL included: a line for each fault, "FILE:LINE:COLUMN: FIELD: what was found; expected what".
+/// most `error_size` bytes there, NUL included. The text has one line for each fault, such as
+/// `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -273,7 +274,7 @@ unsafe fn decide(
         Some(now) => rules.check_at(request, now),
         None => rules.check(request),
     };
-    // The rules' reader has refused more limits than one request can have, so the fault is a table's.
+    // tollbar_rules_open refuses a file under which one request would have too many limits. So an error here means that a table is damaged.
     let answer = answer.map_err(|_| TOLLBAR_E_CORRUPT)?;
     if !out.is_null() {
         // SAFETY: by the caller's promise.

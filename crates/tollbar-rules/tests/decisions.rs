@@ -83,7 +83,7 @@ fn a_shadow_counts_and_refuses_nothing() {
     assert_eq!((of("site"), of("site-strict")), (Some((15, 0)), Some((10, 5))));
 }
 
-/// A request that a spelling of its path would take past a rule.
+/// A client spells a limited path in six ways (`//login`, `/%6Cogin`, …). The rule counts all six, so spelling evades no limit.
 #[test]
 fn other_spellings_of_a_path_are_limited() {
     let rules = rules("version = 1\n[route.login]\npath = '/login'\nkey = 'all'\nlimit = '3/min'");

@@ -1,4 +1,4 @@
-//! nginx's limits as rules: what the rules decide, and what is said about the rest.
+//! Rules that are imported from nginx configurations: their decisions, and the remarks about directives that rules cannot express.
 
 mod common;
 

@@ -1,7 +1,8 @@
 //! nginx's `limit_req` and `limit_req_zone` as a rules file.
 //!
-//! Each `limit_req` becomes a group: nginx's locations are exclusive and groups add up, so each location also becomes a route that replaces the
-//! groups of other places. What rules cannot express is a remark with its line.
+//! Each `limit_req` becomes a group. In nginx one location handles a request; in a rules file all groups that match a request count. So each
+//! location also becomes a route that replaces the groups of other locations. Each directive that a rules file cannot express becomes a
+//! remark with the directive's line.
 
 use super::tokens::{directives, Directive};
 use crate::path::Pattern;
@@ -13,14 +14,14 @@ use std::fmt::Write;
 pub struct Imported {
     /// The rules file, in TOML.
     pub toml: String,
-    /// What it does not express: the line of the configuration, and why.
+    /// The directives that a rules file cannot express: the line in the configuration, and the reason.
     pub remarks: Vec<(usize, String)>,
 }
 
-/// Reads nginx's configuration and writes rules for its `limit_req`.
+/// Translates the `limit_req` directives of an nginx configuration, given as text, into a rules file.
 ///
 /// # Errors
-/// The line, and what is wrong with the configuration there.
+/// The number of the line at which the configuration is malformed, and a description of the fault.
 pub fn nginx(text: &str) -> Result<Imported, (usize, String)> {
     let mut import = Import::default();
     let all = directives(text)?;

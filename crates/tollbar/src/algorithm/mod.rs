@@ -219,7 +219,7 @@ pub trait Algorithm: Copy + Send + Sync {
     /// - Pacer: one largest cost more than a take could charge. Gcra with `borrow`: as much as the word can hold.
     /// - Warm-up: up to the largest cost at once, unless the state already owes more than that costs.
     /// - Windows, curves and quotas count up to their limit.
-    /// - Level-dependent refill: what the lowest band pays in the time in which the bucket fills.
+    /// - Level-dependent refill: as many permits as the lowest band refills in the time that an empty bucket needs to become full.
     ///
     /// The next state keeps the contract of [`Algorithm::expires_at`], as that of a step does. A cost of 0, and a time after
     /// [`Algorithm::last_time`], charge nothing.

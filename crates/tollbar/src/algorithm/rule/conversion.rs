@@ -133,8 +133,8 @@ impl Rule {
         }
     }
 
-    /// For a state in debt, the wait for its next permit in permits, rounded up, less 1. For other states 0. [`Rule::adopt`] and
-    /// [`Rule::carry`] keep the debt of a ban.
+    /// The permits that a key must regain before it has none left and owes none. The result is rounded up to whole permits, and is 0 for a key
+    /// that owes nothing. Bans answer 0, because [`Rule::adopt`] and [`Rule::carry`] convert a ban by its time.
     fn debt(&self, state: u64, now: u64) -> u64 {
         match self {
             Rule::Pacer(pacer) => pacer.debt(state, now),

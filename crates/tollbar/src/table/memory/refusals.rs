@@ -12,8 +12,8 @@
 //!
 //! Counts are halved at each new period of 2^36 ns (68.7 s), so a count is near the number of refusals in the last two minutes.
 //!
-//! Calls make no retries that matter: a count may miss a refusal that came beside another, and a call that is killed leaves a text that does
-//! not belong to its word. A reader shows such a key without its text, and the key's next refusal writes the text again.
+//! Counts are not exact: if two threads refuse one key at the same time, the sketch may count one refusal. If a process is killed while it
+//! stores a key's text, readers leave the key out until its next refusal, which stores the text again.
 
 use crate::sync::{fence, AtomicU64, Ordering};
 use crate::table::memory::mix::mix;

@@ -33,7 +33,7 @@ pub(crate) const OVERRIDE: u64 = 1 << OVERRIDE_AT;
 /// One change of an override.
 pub(crate) const CHANGE: u64 = 1 << COUNT_BITS;
 
-/// The word in the header. 0: there are none of either, and no refusal is recorded.
+/// The word in the table's header. Its lower half is 0 if the table has no exempt key and no override, and records no refusals.
 #[repr(transparent)]
 pub(crate) struct SpecialCounts(AtomicU64);
 
