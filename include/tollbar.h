@@ -1506,7 +1506,7 @@ int32_t tollbar_table_wait(const tollbar_table *table,
  * NULL. Cancel a reservation once only.
  *
  * All permits of the latest reservation come back. Of an earlier one only those come back that no later reservation waits behind, usually
- * none, because the later callers keep the departures that they were told. Permits that the limit has refilled meanwhile do not come back
+ * none, because the later callers keep the departure times that they have. Permits that the limit has refilled meanwhile do not come back
  * again. So a cancelled reservation never admits more than the limit.
  *
  * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and tables without credit; lifetime

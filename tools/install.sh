@@ -1,7 +1,7 @@
 #!/bin/sh
 # install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: what `make install` and `cmake --install` do.
 # Under DESTDIR (may be empty) go the headers, libtollbar and libtollbar-redis, shared and static, tollbar.pc, tollbar-redis.pc, and
-# the CMake package, which name the others; and the LuaJIT module. What `make rules` makes is installed if it is there.
+# the CMake package, which name the others; and the LuaJIT module. If `make rules` has built libtollbar-rules, the library and its header go there, too.
 set -eu
 destdir=$1 prefix=$2 libdir=$3 includedir=$4 build=$5 version=$6 abi=$7
 root=$(cd "$(dirname "$0")/.." && pwd)

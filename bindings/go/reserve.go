@@ -23,7 +23,7 @@ type Reservation struct {
 // once only.
 //
 // The latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep the departures that
-// they were told. Gcra without borrow and ban, quotas, fixed and weighted windows, and interval with "anchor first" give permits back.
+// they have. Gcra without borrow and ban, quotas, fixed and weighted windows, and interval with "anchor first" give permits back.
 func (l *Limiter) Cancel(booked Reservation) (uint64, error) {
 	if l.closed.Load() {
 		return 0, ErrClosed

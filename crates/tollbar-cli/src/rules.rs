@@ -13,7 +13,7 @@ pub enum RulesCommand {
         /// The rules file: TOML, or YAML by its name
         file: String,
     },
-    /// Writes a rules file for another program's limits, and says line by line what it does not express
+    /// Translates another program's limits into a rules file, and prints a remark for each line that rules cannot express
     Import {
         /// The program
         #[arg(value_enum)]

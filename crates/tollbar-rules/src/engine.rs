@@ -317,7 +317,7 @@ impl Rules {
     }
 }
 
-/// What a rule has decided.
+/// Counts of one rule's decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleCounts {
     /// The rule.

@@ -1,4 +1,4 @@
-//! Which rules take part in a request, and what it is answered.
+//! The rules that take part in a request, and the answer that the request gets.
 
 mod common;
 

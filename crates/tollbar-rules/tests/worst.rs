@@ -1,4 +1,5 @@
-//! The worst case of each algorithm is what an adversary finds who may send any number of requests at any nanosecond.
+//! The worst case that `worst_case` computes equals the one that a search finds. The search plays an adversary who may send any number of
+//! requests at any nanosecond.
 //!
 //! The policies have periods of some nanoseconds, so the adversary can try everything: for algorithms of one state word all states that some
 //! history reaches, and from each of them every number of requests at each instant of the window. For sliding windows and logs, whose states

@@ -155,7 +155,7 @@ fn windows_of_utc_are_those_of_the_calendar() {
     }
 }
 
-/// The days of the past that are told of most, by date.
+/// Real days of 0, 23, 23.5, 25 and other unusual numbers of hours: a daily quota's window is as long as the day was in its zone.
 #[test]
 fn the_days_that_are_not_24_hours() {
     let hours = |text: &str, day: Date| {
@@ -179,7 +179,8 @@ fn the_days_that_are_not_24_hours() {
     assert_eq!([29, 30, 31].map(|day| hours(apia, date(2011, 12, day))), [24.0, 0.0, 24.0]);
 }
 
-/// A zone that follows the moon has no law, and one that changes once has two.
+/// A zone file without one rule for the future is refused: Gaza's daylight time follows the moon. A zone with one change to come has two rules, and
+/// is accepted.
 #[test]
 fn a_future_without_a_law_is_refused() {
     let now = second(2026);
@@ -198,7 +199,8 @@ fn a_future_without_a_law_is_refused() {
     assert_eq!(tzif::zone(file, second(2009)), None);
 }
 
-/// All zones of the database but those that follow the moon have a law, and their texts come back.
+/// Each zone of the database has one rule for its future, except for those whose daylight time follows the moon. The policy's text prints the
+/// rule, and parses to the same policy.
 #[test]
 fn every_zone_has_a_text() {
     // 2026-11-23. Cuba keeps daylight time for a winter, so a fixed offset holds until a law takes over.

@@ -160,7 +160,8 @@ fn the_largest_curves_are_exact_or_refused() {
     assert!(made > rounds(20_000) / 10, "{made}");
 }
 
-/// Permits of a slice come back only in that slice, and however charges and returns overlap, what is kept never exceeds what has come.
+/// A caller gets permits of a slice back only in that slice. In any order of charges and returns, the callers together keep no more permits than
+/// the curve has given by then.
 #[test]
 fn returns_of_a_curve_never_let_more_in_than_has_come() {
     let mut rng = Rng(24);

@@ -220,7 +220,7 @@ fn keys_of_a_full_table_keep_their_bounds() {
     assert_eq!(stats.evicted, 0, "{stats:?}");
 }
 
-/// What happens after a change to a slower policy.
+/// The admissions and returns after a change to a slower policy.
 #[derive(Default)]
 struct AfterAChange {
     /// Admissions after the change: time and cost.
@@ -282,7 +282,7 @@ fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
                     false => limiter.give_back_at(now, charge, charge.cost),
                 };
                 seen.kept -= back;
-                // What may come back under the slower policy, and of that what the former one had refilled.
+                // `returned`: the time of refill that the slower policy gives back. `refilled`: the part of it that the former policy had refilled.
                 let returned = (charge.cost * new.1).saturating_sub(now - charge.at);
                 seen.refilled += returned.min((changed - charge.at).div_ceil(old.1) * new.1);
             } else if admit(now, cost) == Verdict::Allowed {

@@ -69,7 +69,7 @@ class Limiter(_core.Limiter):
         reservation once only.
 
         The latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep the
-        departures that they were told.
+        departure times that they have.
         """
         return self._cancel(reservation.departs_ns, reservation.cost)
 

@@ -272,7 +272,7 @@ class Table(_core.Table):
         reservation once only.
 
         The key's latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep
-        the departures that they were told.
+        the departure times that they have.
         """
         return self._cancel(key, reservation.departs_ns, reservation.cost, policy)
 

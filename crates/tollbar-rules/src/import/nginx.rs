@@ -61,7 +61,7 @@ struct Settings {
     dry_run: bool,
 }
 
-/// Where the directives stand, with what they inherit.
+/// A block of the configuration: the paths that it serves, and the limits that it inherits from the blocks around it.
 #[derive(Clone)]
 struct Place {
     pattern: Pattern,
