@@ -57,8 +57,8 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_runtest_logreport(report):
-    # A test has three parts, and counts once: it fails with any of them. What is skipped counts as failed,
-    # since nobody looks at what is only skipped.
+    # A test has three parts (setup, call, teardown) and counts once: it fails if any part fails. A skipped test counts as
+    # failed, because nobody reads the list of skipped tests.
     if report.when == "call" and report.passed:
         outcome["passed"] += 1
     elif not report.passed:

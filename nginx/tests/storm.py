@@ -24,7 +24,7 @@ FLAVOURS = {
     places.DROPIN_FLAVOUR: ([places.DROPIN], "limit_req"),
     "tollbar": ([tollbar.MODULE], "tollbar"),
 }
-# The bursts are those the probes expect; the first limit is the tightest in every way.
+# The first limit has the lowest rate and the smallest burst, so it decides. The probes expect its burst.
 ZONES = """
     access_log off;
     {word}_zone $arg_k zone=a:10m rate=1r/s;
@@ -43,7 +43,7 @@ class Damage:
 
     kills: int = 0
     requests: int = 0
-    # Under load no key is asked twice, so that no limit explains any of these.
+    # The load uses each key once, so no limit can have refused these requests.
     refused_in_the_storm: int = 0
     newcomers_refused: int = 0
     wrong_bursts: list = field(default_factory=list)
@@ -86,7 +86,7 @@ def wrong_bursts(nginx, prefix):
         admitted = count(answers)
         if not BURST + 1 <= admitted <= BURST + 1 + earned + 1:
             wrong.append(admitted)
-        # Whoever is refused is refused by a limit.
+        # Every refusal has the status of a limit.
         if admitted + count(answers, 503) + count(answers, 429) != 12:
             wrong.append(-1)
     return wrong
@@ -98,7 +98,7 @@ def storm(home, flavour, kills, seed=1):
     try:
         chance = random.Random(seed)
         done = 0
-        # In short rounds, since wrk has to be told beforehand how long it runs.
+        # Short rounds, because wrk takes its running time when it starts.
         while done < kills:
             wrk = load.begin(nginx, connections=16, seconds=2, fresh=f"storm{done}")
             # The first requests have to be on their way.

@@ -19,7 +19,7 @@ from harness.server import wait_until
 
 LIMIT = 4
 KEYS = 12
-# What each kind of nginx is configured with.
+# The zone and the limit of each kind of nginx.
 DIRECTIVES = {
     "stock": ("limit_conn_zone $arg_k zone=z:1m;", f"limit_conn z {LIMIT}; limit_conn_status 429;"),
     "tollbar": ("tollbar_conn_zone $arg_k zone=z:1m;", f"tollbar_conn z {LIMIT};"),
@@ -33,7 +33,7 @@ class Damage:
     kills: int = 0
     let_in: int = 0
     refused: int = 0
-    # Keys of the storm that do not have room for just the limit, with the room that they have.
+    # Keys that after the storm do not have exactly the limit's permits free, each with its free permits.
     wrong_keys: list = field(default_factory=list)
     after_a_reload: list = field(default_factory=list)
     complaints: list = field(default_factory=list)
@@ -107,7 +107,7 @@ def storm(home, flavour, kills, seed=1):
             one.start()
         time.sleep(0.2)
         done = 0
-        # More of them until enough has been let in beside them, on a machine that is busy with other things.
+        # On a busy machine the kills go on until nginx has admitted more than 100 requests.
         while done < kills or (sum(one.statuses.count(100) for one in clients) <= 100 and done < 50 * kills):
             workers = nginx.workers()
             if workers:
@@ -116,7 +116,6 @@ def storm(home, flavour, kills, seed=1):
             time.sleep(chance.uniform(0.005, 0.08))
         damage.kills = done
         wait_until(lambda: len(nginx.workers()) == 2, "both workers are back")
-        # There has been nothing else to wait for.
         for one in clients:
             one.stop = True
         for one in clients:

@@ -43,7 +43,7 @@ def machine(tmp_path):
     made = Machine()
     made.home.mkdir()
     made.first.mkdir()
-    # Neither nginx nor wrk, curl or Python.
+    # A machine without nginx, wrk, curl and Python.
     for name in ("sh", "bash", "sed", "sort", "head", "tail", "tr", "cut", "dirname", "cat", "cksum", "mkdir", "rm", "ln", "cmp", "cp", "mv",
                  "env", "grep", "uname", "cc", "gcc", "make", "ld", "as", "mktemp", "printf", "awk", "expr", "ls", "chmod"):
         found = subprocess.run(["sh", "-c", f"PATH=/usr/bin:/bin command -v {name}"], stdout=subprocess.PIPE, text=True, check=False)
@@ -79,7 +79,7 @@ def test_no_rust_at_all(machine):
 
 
 @pytest.mark.parametrize("in_path, at_home, taken", [
-    # Debian's beside the user's own; the user's own, which is not in PATH; one that is new enough; the newer of two.
+    # Debian's old Rust in PATH and a newer one at home; only one at home; only one in PATH; twice, the newer of two.
     ("1.63.0", "1.90.0", "1.90.0"), (None, "1.81.0", "1.81.0"), ("1.88.0", None, "1.88.0"), ("1.88.0", "1.63.0", "1.88.0"),
     ("1.88.0", "1.90.0", "1.90.0"),
 ])

@@ -89,7 +89,7 @@ def test_several_limits_are_all_or_none(launch):
     held, refused = hold(nginx, "/?a=a&b=b", 6)
     assert len(held) == 2 and len(refused) == 4
     assert {tuple(said.rpartition("by zone ")[2].split(",")[:1]) for _, said in nginx.said("limiting")} == {('"two"',)}
-    # Those that `two` has refused are not counted by `one`.
+    # A request that `two` has refused does not count for `one`.
     assert room(nginx, "/one?a=a", 4) == 2
     end(held)
     wait_for_room(nginx, "/one?a=a", 4)
@@ -141,7 +141,7 @@ def test_the_status_variable_and_the_status(launch):
     held, _ = hold(nginx, "/?k=a", 1)
     assert nginx.get("/?k=a").status == 503
     end(held)
-    # The request that was held has ended now, and what it was passed on to.
+    # The log has the held request, which has ended, and the proxied request to /end.
     lines = sorted(line for line in nginx.access_log(3) if "end" not in line)
     assert lines == ["200 POST /?k=a [PASSED]", "503 GET /?k=a [REJECTED]"]
 
@@ -171,7 +171,7 @@ def test_the_line_in_the_log(launch, directive, level):
 # A zone of 32 KB has some 2,500 slots: one for each key that a worker has requests of.
 @pytest.mark.parametrize("on_full, status", [("", 429), ("on_full=deny", 429), ("on_full=allow", 100)])
 def test_a_full_zone(launch, on_full, status):
-    # As many connections as that, for nginx too.
+    # The test and nginx each need a descriptor for every connection.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(8000, hard)), hard))
     nginx = launch(**parts("tollbar_conn z 1;", zone=f"tollbar_conn_zone $arg_k zone=z:32k {on_full};"))
@@ -181,7 +181,7 @@ def test_a_full_zone(launch, on_full, status):
     if status == 100:
         assert statuses == [100] * 4000
     else:
-        # Nobody is let in who cannot be counted.
+        # The full zone refuses every key that has no slot.
         assert set(statuses) == {100, 429} and 1500 < statuses.count(100) < 2600
         assert room(nginx, f"/?k=key{statuses.index(100)}", 1) == 0
     lines = nginx.said('zone "z" is full: a key without a slot is')

@@ -26,7 +26,7 @@ SERVER = f"""
 
 
 def reload_and_end(nginx):
-    # A single process does not serve after that, with any module; but this way one process has had both configurations.
+    # nginx as a single process stops serving after a reload, with or without this module. Still, one process has had both configurations.
     os.kill(nginx.process.pid, signal.SIGHUP)
     wait_until(lambda: nginx.said("reconfiguring"), "it reloads")
     os.kill(nginx.process.pid, signal.SIGTERM)
@@ -48,7 +48,7 @@ def test_http(tmp_path):
         gone.drop()
         end(held)
         end(dry)
-        # This one is there still when all is over.
+        # This request is still open when nginx ends.
         left = Held(nginx.port, "/?k=left")
         assert left.answer() == 100
         reload_and_end(nginx)
@@ -67,7 +67,7 @@ def test_stream(tmp_path, echo):  # noqa: F811
     nginx = Streams(tmp_path / "nginx", wrapper=memory.wrapper(report), main="master_process off;", stream=stream).start()
     try:
         several = [nginx.open() for _ in range(7)]
-        # By the rate four pass, three of them late; of those two are let in at one time.
+        # The rate admits four connections, three of them delayed, and the connection limit admits two of the four.
         assert sum(one.passed() for one in several) == 2
         for one in several:
             one.close()

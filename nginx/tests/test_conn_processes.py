@@ -27,7 +27,7 @@ def test_a_reload_goes_on_counting(launch):
     assert nginx.reload()
     new, refused = hold(nginx, "/?k=a", 4)
     assert len(new) == 2 and refused == [429] * 2
-    # Those of the old workers end, and make room.
+    # The requests of the old workers end and free their permits.
     end(old)
     wait_for_room(nginx, "/?k=a", 3)
     end(new)
@@ -74,7 +74,7 @@ def test_a_reload_with_another_key_counts_apart(launch):
     held, _ = hold(nginx, "/?k=a&j=a", 5)
     assert nginx.reload(**parts(zone=ZONE.replace("arg_k", "arg_j")))
     assert room(nginx, "/?k=a&j=a", 5) == 5
-    # And back again: the first five are still there.
+    # Under the first key again, the five requests still count.
     assert nginx.reload(**parts())
     assert room(nginx, "/?k=a&j=a", 5) == 0
     end(held)
@@ -104,7 +104,7 @@ def test_an_old_worker_that_is_killed_while_it_waits_for_its_requests(launch):
     held, _ = hold(nginx, "/?k=a", 4)
     assert nginx.reload()
     assert room(nginx, "/?k=a", 5) == 1
-    # No worker comes in its place.
+    # The master starts no worker in place of an old one.
     [old] = leaving(nginx)
     os.kill(old, signal.SIGKILL)
     wait_until(lambda: not os.path.exists(f"/proc/{old}"), "the old worker is gone, and its parent knows")
@@ -119,7 +119,7 @@ def test_a_worker_that_is_stopped_keeps_nobody_waiting(launch):
     stopped = nginx.workers()[0]
     os.kill(stopped, signal.SIGSTOP)
     try:
-        # The other answers; what the stopped one has is still counted.
+        # The other worker answers. The stopped worker's requests still count.
         answered = []
         for _ in range(20):
             from_here = hold_some(nginx, "/?k=a")
@@ -154,7 +154,7 @@ def test_it_ends_when_its_requests_have_ended(launch):
 
 
 def end_without_upstream(held):
-    # Nothing listens any more, so nginx cannot ask itself.
+    # The old nginx no longer listens, so its request to itself fails with 502.
     for one in held:
         assert one.end() == 502
 

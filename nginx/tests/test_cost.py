@@ -27,5 +27,5 @@ def test_limits_cost_less_than_nginx_has_for_them_and_each_the_same(monkeypatch,
     stock, *ours = limits(monkeypatch, tmp_path, few, "limit_req", "drop-in", "tollbar")
     for one, all_of_them in zip(ours, limits(monkeypatch, tmp_path, many, "drop-in", "tollbar"), strict=True):
         assert one < stock
-        # The first limit is asked once, which the few have more of.
+        # The first limit is only charged, without a peek before. It is a larger part of the few limits than of the many.
         assert all_of_them / many < 1.15 * one / few

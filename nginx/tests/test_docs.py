@@ -14,7 +14,7 @@ NGINX = places.ROOT / "nginx"
 TEXT = (places.ROOT / "docs" / "nginx.md").read_text()
 README = (places.ROOT / "README.md").read_text()
 PARTS = {"limit_req": "The drop-in", "http": "http: ", "stream": "stream"}
-# Not everybody may make directories where nginx has its own.
+# Only root may make nginx's default temporary directories.
 TEMP = "".join(f"{name}_temp_path {name};" for name in TEMP_PATHS)
 CONTEXTS = {"MAIN": None, "SRV": "server", "LOC": "location"}
 
@@ -58,7 +58,7 @@ def test_directives(part):
 
 @pytest.mark.parametrize("part, least", [("limit_req", 1), ("http", 6), ("stream", 2)])
 def test_variables(part, least):
-    # The file of a module's variables gives each its name alone; directives have flags behind it.
+    # In the C files nothing but a semicolon or a function follows a variable's name. Flags follow a directive's name.
     names = {name for path in (NGINX / part).glob("*.c") for name in
              re.findall(r'(?:\{ |= )ngx_string\("((?:tollbar|limit_req)\w*)"\)(?:;|, (?:absent|print) )', path.read_text())}
     section = "".join(body for title, body in re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^## |\Z)", TEXT)

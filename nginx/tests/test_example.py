@@ -61,7 +61,7 @@ def test_the_printed_lines(run):
     assert [head["status"] for head in heads] == ["200", "200", "200", "429"]
     assert [head["X-RateLimit-Remaining"] for head in heads] == ["2", "1", "0", "0"]
     assert all('"customer";q=6;w=60' in head["RateLimit-Policy"] for head in heads)
-    # One in ten seconds, of which a moment has passed.
+    # A permit comes back every ten seconds, and the first three requests took less than a second.
     assert [head.get("Retry-After") for head in heads] in ([None] * 3 + ["10"], [None] * 3 + ["9"])
     assert one.line("bobs-key").split() == ["200"] * 3
     assert sorted(one.line("downloads").split()) == ["200", "200", "429"]
@@ -71,7 +71,7 @@ def test_the_printed_lines(run):
     assert len(flood) == 40 and 21 <= flood.count("200") <= 21 + earned and flood[:21] == ["200"] * 21
     assert set(flood) <= {"200", "429"}
     assert '"name":"customer"' in one.line("/limits")
-    # It has all been logged, and nothing that must not be there.
+    # The access log has the refusals, and the error log has no warning.
     assert " 429 " in (one.home / "access.log").read_text()
     assert not re.search(r"\[(alert|emerg|crit|warn)\]", (one.home / "error.log").read_text())
 

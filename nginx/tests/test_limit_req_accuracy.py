@@ -32,7 +32,7 @@ def stolen():
 
 def admitted_per_second(home, flavour):
     """What was admitted in a second, and the share of the time in which nginx or its clients waited for a core."""
-    # Without a burst to speak of, a limiter that knows time in steps of a millisecond lets 2 pass in each.
+    # With this small burst a limiter whose clock has steps of a millisecond admits two requests in each step.
     nginx = Nginx(home, modules=places.modules_of(flavour), log_level="crit",
                   http=f"access_log off; limit_req_zone $server_port zone=z:1m rate={RATE}r/s;",
                   server=f"location / {{ limit_req zone=z burst=1 nodelay; {CONTENT} }}").start()
@@ -55,7 +55,7 @@ def test_a_high_rate_without_a_burst_is_reached(tmp_path, capsys):
     while len(lines) <= TRIES and not reached:
         ours, held_up = admitted_per_second(tmp_path / f"dropin{len(lines)}", places.DROPIN_FLAVOUR)
         lines.append(f"drop-in {ours:,.0f} (without a core for {held_up:.0%} of the time)")
-        # While another program has nginx's core or the clients', permits go by that nobody can save up with this burst.
+        # While another program has the core of nginx or of the clients, permits above this small burst are lost.
         reached = ours >= 0.85 * RATE * (1 - held_up)
         assert ours <= 1.01 * RATE
     with capsys.disabled():

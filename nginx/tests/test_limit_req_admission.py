@@ -51,7 +51,7 @@ def test_more_is_not_saved_up_than_the_burst(launch):
     nginx = launch(**one("limit_req zone=z burst=2 nodelay;", "limit_req_zone $arg_k zone=z:1m rate=20r/s;"))
     assert nginx.get("/?k=a").status == 200
     time.sleep(1.5)
-    # Thirty would have been earned in that time.
+    # In that time the rate gives thirty permits, and the key keeps three.
     answers = nginx.volley("/?k=a", 25)
     assert 3 <= count(answers) <= 4 + 20 * spread(answers)
     assert spread(answers) > 0.9 or count(answers, 503) > 0
@@ -69,7 +69,7 @@ def test_the_rate_is_what_it_says(launch, rate, seconds):
         time.sleep(0.005)
     # A millisecond's rounding on either side, and the rest for what passes between nginx's clock and ours.
     assert passed[-1].done - passed[0].sent > 2 * seconds - 0.05
-    # Late by as much as a busy machine may hold up one of our turns.
+    # A busy machine may delay one of the client's requests by up to 2 s.
     assert passed[-1].sent - passed[0].done < 2 * seconds + 2.0
 
 

@@ -9,8 +9,8 @@ from harness.server import check
 
 ZONE = "limit_req_zone $arg_k zone=z:1m rate=1r/s;"
 
-# A name, what stands in http, what stands in the location, and a part of what nginx is to say: None where it accepts. That part
-# makes sure that the case is about what it is meant to be. Where the drop-in has other words, they are the second of two.
+# A name, the lines of http, the lines of the location, and a part of nginx's message; None if nginx accepts the configuration.
+# The part shows that nginx refuses for the reason that the case is about. A pair has the stock module's words and the drop-in's.
 CASES = [
     # limit_req_zone
     ("the usual", ZONE, "limit_req zone=z burst=5 nodelay;", None),

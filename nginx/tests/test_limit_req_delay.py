@@ -38,8 +38,7 @@ def assert_waits(answers, expected, lag):
 ])
 def test_a_volley_is_spread_over_time(launch, limit, waits):
     nginx = launch(**parts(limit))
-    # Until ten requests have been asked within a third of a second: the machine may be busy. The last is asked last; refused so soon,
-    # nothing was earned before it.
+    # A busy machine tries again until ten requests took less than a third of a second. No permit comes back in that time.
     for key in range(10):
         began = time.monotonic()
         answers = nginx.volley(f"/?k={key}", 10)
@@ -50,16 +49,16 @@ def test_a_volley_is_spread_over_time(launch, limit, waits):
         raise AssertionError("the last of ten was never refused within a third of a second")
     assert_waits(answers, waits, lag)
     assert count(answers, 503) == 10 - len(waits)
-    # What is refused is refused at once, and not after the others had their turn.
+    # nginx refuses at once, and not after the delayed requests.
     assert all(a.took < max(waits) + LATE for a in answers if a.status == 503)
 
 
 def test_without_nodelay_the_longest_wait_is_not_that_of_nodelay(launch):
-    """What is told apart above by bounds for slow machines is told apart here by the header."""
+    """The test above distinguishes the kinds of delay by their times, with bounds for slow machines; this one by a header."""
     for limit, delayed in (("burst=3", 3), ("burst=3 delay=2", 1), ("burst=3 nodelay", 0)):
         nginx = launch(**parts(f"limit_req zone=z {limit};", "30r/s"))
         found = [a.headers.get("x-limit") for a in nginx.volley("/?k=a", 12)]
-        # At this rate a slow machine may earn something between the first request and the last.
+        # On a slow machine permits may come back between the first request and the last.
         assert found.count("PASSED") >= 4 - delayed
         assert (found.count("DELAYED") > 0) == (delayed > 0)
 
@@ -97,7 +96,7 @@ def test_a_client_that_goes_away_while_it_waits(launch):
     # It would have waited for ten seconds; that it went is noticed when it goes.
     assert time.monotonic() - began < 8
     assert log[1] == "499 GET /?k=a [DELAYED]"
-    # What it took stays taken.
+    # The permit of the request that was given up stays charged.
     assert nginx.get("/?k=a").status == 503
     assert nginx.workers() == workers
 

@@ -14,8 +14,8 @@ from harness.server import Nginx
 SEEDS = range(int(os.environ.get("DIFFERENTIAL_SEEDS", "12")))
 REQUESTS = 200
 
-# In a second less than a third of a request is earned at any of these. With bursts below ten no two of them ever give
-# the same wait, so that there is no doubt which limit is to be named for it.
+# At each of these rates less than a third of a permit comes back in a second. With bursts below ten no two rates give the
+# same wait, so the wait shows which limit refused.
 RATES = [11, 13, 17, 19]
 SECONDS = 1.0
 TOLERANCE = SECONDS * max(RATES) / 60 + 0.01
@@ -35,7 +35,7 @@ def limits_of(chance, zones):
 def parts_of(chance):
     zones = chance.randrange(1, 5)
     http = "\n".join(f"limit_req_zone {chance.choice(KEYS)} zone=z{i}:1m rate={RATES[i]}r/m;" for i in range(zones))
-    # Waits would be of many seconds; in a dry run they are told and not waited. Elsewhere the limits have `nodelay`.
+    # Delays would take many seconds. A dry run reports them without waiting; all other limits have `nodelay`.
     server = "add_header X-Limit $limit_req_status always;\n"
     for i in range(4):
         limits, dry = limits_of(chance, zones), chance.random() < 0.6

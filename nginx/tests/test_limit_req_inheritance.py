@@ -18,7 +18,7 @@ INNER = "limit_req zone=inner burst=3 nodelay;"
     ("", OUTER, "", "", 2),
     ("", "", OUTER, "", 2),
     ("", "", "", OUTER, 2),
-    # Any limit of its own puts all those from outside out of force.
+    # A block with a limit of its own inherits none.
     (OUTER, INNER, "", "", 4),
     (OUTER, "", INNER, "", 4),
     (OUTER, "", "", INNER, 4),

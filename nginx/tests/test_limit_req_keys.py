@@ -50,7 +50,7 @@ def test_a_key_with_text_between_its_variables(launch):
     nginx = launch(**parts('"$arg_a|$arg_b"'))
     assert count(nginx.each(*["/?a=xy&b=z"] * 3)) == 2
     assert count(nginx.each(*["/?a=x&b=yz"] * 3)) == 2
-    # The text makes it one that is never empty.
+    # A key with text between its variables is never empty.
     assert count(nginx.each(*["/"] * 3)) == 2
 
 

@@ -26,7 +26,7 @@ def test_the_line_of_a_refusal(launch):
     [(level, message)] = nginx.said("limiting")
     assert level == "error"
     assert re.fullmatch(r'limiting requests, excess: \d+\.\d\d\d by zone "some_zone"' + TAIL, message)
-    # At one a minute a thousandth is earned in 60 ms; the two requests are not six seconds apart.
+    # At one a minute a thousandth of a permit comes back in 60 ms. The two requests are less than six seconds apart.
     assert 0.9 <= excess_of(message) <= 1.0
 
 
@@ -34,7 +34,7 @@ def test_the_excess_is_over_the_rate_and_not_over_the_burst(launch):
     nginx = launch(**parts("limit_req zone=z burst=3 nodelay;"))
     nginx.each(*["/?k=a"] * 7)
     found = [excess_of(message) for _, message in nginx.said("limiting")]
-    # The refused do not add to it: it goes down from 4 and never up.
+    # A refused request does not raise the excess, so it falls from 4.
     assert len(found) == 3 and found == sorted(found, reverse=True)
     assert all(3.95 <= x <= 4.0 for x in found)
 

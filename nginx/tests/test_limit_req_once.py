@@ -19,7 +19,7 @@ def left(nginx):
     return count(nginx.volley("/left", 12))
 
 
-# What is left of the six tells how often the request was counted.
+# The permits left of six show how often nginx counted the request.
 REST = f"location /left {{ {LIMIT} {CONTENT} }}"
 
 
@@ -146,8 +146,8 @@ def test_streams_of_http2_wait_beside_each_other(launch):
     answers = together(nginx.port, ["/?k=a"] * 4 + ["/?k=b"] * 4)
     assert statuses(answers) == [200] * 8
     for waits in ([a.took for a in answers[:4]], [a.took for a in answers[4:]]):
-        # nginx looks at its clock once per turn of its event loop: hence the margin below. Above it is for slow
-        # machines; but all eight waited one after another would be 3.5 s.
+        # nginx reads its clock once per turn of its event loop, so a wait may be 50 ms shorter. The upper margin is for slow
+        # machines, and smaller than the 3.5 s of eight requests that wait one after another.
         assert all(i * 0.5 - 0.05 <= wait <= i * 0.5 + 1.5 for i, wait in enumerate(waits)), waits
 
 
@@ -159,7 +159,7 @@ def test_a_stream_of_http2_that_is_cancelled_while_it_waits(launch):
         s.sendall(PREFACE + frame(SETTINGS, 0, 0) + ask(1, "/?k=a") + ask(3, "/?k=a") + ask(5, "/?k=a"))
         wait_until(lambda: len(nginx.said("delaying")) == 2, "two are delayed")
         s.sendall(frame(RST_STREAM, 0, 3, b"\0\0\0\x08"))
-        # The other goes with the connection.
+        # Closing the connection cancels the other delayed request.
         assert nginx.access_log(lines=2)[1].startswith("499 ")
     assert nginx.access_log(lines=3)[2].startswith("499 ")
     assert statuses(together(nginx.port, ["/?k=a", "/?k=b"])) == [503, 200]

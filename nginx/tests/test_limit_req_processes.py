@@ -45,7 +45,7 @@ def test_a_reload_with_another_rate(launch):
     nginx = launch(**parts())
     assert count(nginx.volley("/?k=a", 9)) == 6
     assert nginx.reload(**parts(zone="limit_req_zone $arg_k zone=z:1m rate=100r/s;"))
-    # What was owed is worked off at the new rate: six in a tenth of a second instead of six minutes.
+    # The debt is repaid at the new rate: six permits in 60 ms instead of six minutes.
     wait_until(lambda: nginx.get("/?k=a").status == 200, "the new rate is in force", 10)
     assert nginx.reload(**parts())
     wait_until(lambda: nginx.get("/?k=a").status == 503, "the old rate is in force", 10)
@@ -56,7 +56,7 @@ def test_a_reload_with_another_size_begins_anew(launch, flavour):
     assert count(nginx.volley("/?k=a", 4)) == 4
     assert nginx.reload(**parts(zone=SLOW.replace("1m", "2m", 1)))
     admitted = count(nginx.volley("/?k=a", 9))
-    # The drop-in may carry over what was spent; then two are left.
+    # The drop-in may carry over the debt of four permits; then two are left.
     assert admitted in ({"stock": [6], "dropin": [6, 2]}[flavour])
     assert count(nginx.volley("/?k=b", 9)) == 6
 
@@ -68,7 +68,7 @@ def test_a_reload_with_another_key(launch, flavour):
     nginx.expected.append('limit_req "z" uses')
     taken = nginx.reload(**parts(zone=SLOW.replace("$arg_k", "$arg_other")))
     if flavour == "dropin" and taken:
-        # It may take the new key and begin anew where the stock module refuses.
+        # The stock module refuses another key for a zone. The drop-in may accept it and begin with an empty zone.
         assert count(nginx.volley("/?other=a", 9)) == 6
         return
     assert not taken
@@ -165,7 +165,7 @@ def test_back_to_the_old_binary(launch):
     wait_until(lambda: nginx.workers(old), "the old master serves again")
     os.kill(new, signal.SIGQUIT)
     wait_until(lambda: nginx.master() == old, "the new master is gone")
-    # The old one has kept what it knew.
+    # The old master's zone has kept the debt.
     wait_until(lambda: not nginx.workers(new), "the new workers are gone")
     assert count(nginx.volley("/?k=a", 9)) == 2
 

@@ -99,7 +99,8 @@ def test_a_left_out_limit_costs_nothing_and_the_others_are_charged(launch):
 ])
 def test_the_longest_wait_is_the_one_that_is_waited(launch, limits):
     nginx = launch(http=FAST, server=f"location / {{ {limits} {CONTENT} }}")
-    # A second each by `a`, half a second each by `b`: 1, 2 is told from 1.5, 3 (the sum). Again if the machine was busy.
+    # Waits are 1 s a request by `a` and 0.5 s by `b`. The longest wait gives 1 and 2 s; a sum of both would give 1.5 and 3 s.
+    # On a busy machine the test tries again.
     for n in range(5):
         answers = nginx.volley(f"/?a={n}&b={n}", 3)
         waits = sorted(a.done - answers[0].sent for a in answers)
@@ -130,5 +131,5 @@ def test_a_dry_run_of_several(launch):
         location /a {{ limit_req zone=a burst=5 nodelay; {CONTENT} }}""")
     assert count(nginx.volley("/?a=1&b=1", 6)) == 6
     assert named(nginx) == ["b"] * 5
-    # Only the one that would have passed has been charged to `a`.
+    # `a` was charged for one request only, the one that both limits would have admitted.
     assert count(nginx.volley("/a?a=1", 9)) == 5

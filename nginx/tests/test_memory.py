@@ -38,7 +38,6 @@ def test_an_odd_stream_of_requests(tmp_path):
                   http=HTTP, server=SERVER).start()
     try:
         assert fuzz.stream(nginx.port, PIECES, SEED) > PIECES / 10
-        # It has lived through it.
         assert nginx.get("/?k=the-end").status == 200
         # A second configuration takes over the zones of the first. A single process does not serve after that, with
         # any module; but this way one process has had them both.
@@ -48,13 +47,13 @@ def test_an_odd_stream_of_requests(tmp_path):
         assert nginx.process.wait(PATIENCE) == 0
     finally:
         nginx.stop()
-    # It has been everywhere.
+    # The run has reached all of these paths.
     for words in ("limiting requests,", "limiting requests, dry run", "delaying request,", "is more than 65535 bytes"):
         assert nginx.said(words), words
     assert memory.faults(report) == []
 
 
-# Those that are refused by the module itself, and not by nginx before it is asked.
+# The configurations that the module refuses. nginx itself refuses the others before it calls the module.
 WRONG = [case for case in CASES if case[3] and "zone" in case[1] + case[2]]
 
 

@@ -270,7 +270,7 @@ def test_a_message_says_where_what_was_found_and_what_is_expected(tmp_path, modu
     assert re.search(r"must|expected|cannot|too small for|host not found|limited in|already bound", complaints[0])
 
 
-# What a configuration alone does not bring about.
+# Messages that no configuration file alone can cause.
 ELSEWHERE = [
     "/dev/urandom cannot be read", 'zone "%V" cannot be used again', 'zone "%V" of %uz bytes cannot hold',
     # Any other fault of the client than the URL's, and a host that the system finds without an address.
@@ -303,7 +303,7 @@ def test_every_message_has_a_row():
         regex = regex.replace(re.escape("%V:%ui"), ".*")
         for part in ("%uL", "%ui", "%uzk", "%uz", "%uD", r"%\*s", "%s", "%V"):
             regex = regex.replace(re.escape(part.replace("\\", "")), ".*")
-        # Where the directive stands is added to what is told too late.
+        # nginx appends the place of the directive to a message that comes after it has read the file.
         regex = regex.removesuffix(re.escape(" in ") + ".*")
         if not any(re.search(regex, one) for one in told):
             missing.append(f"{file}: {whole}")

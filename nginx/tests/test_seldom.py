@@ -51,7 +51,7 @@ def all_are_told(nginx, ask, count, *words):
         asked += 1
         return told(nginx, *words)[0] == asked
 
-    # The last of a second are told of in the next.
+    # The module logs the last requests of a second in the next second.
     wait_until(complete, "the log stands for all of them")
     assert len(told(nginx, *words)[1]) <= time.monotonic() - began + 2
 

@@ -44,7 +44,7 @@ def test_as_many_as_the_limit(launch, echo, workers):
     nginx = launch(stream(echo, "tollbar_conn z 4;"), workers=workers)
     there, refused = open_all(nginx, 9)
     assert len(there) == 4 and refused == 5
-    # They go on as long as they like.
+    # Admitted connections stay usable.
     assert all(one.passed(b"still here") for one in there)
     close_all(there[:2])
     wait_for_room(nginx, 2)
@@ -91,7 +91,7 @@ def test_a_connection_that_a_rate_delays_is_not_among_them_yet(launch, echo):
     wait_until(lambda: nginx.said("delaying"), "it waits")
     assert nginx.reload(stream=stream(echo, "tollbar_conn z 1;", zones))
     assert room(nginx, 1) == 1
-    # The old worker lets it go on, and then it is one of them.
+    # The old worker admits the delayed connection, and from then on it counts.
     assert waiting.passed() and room(nginx, 1) == 0
     waiting.close()
     wait_for_room(nginx, 1)

@@ -29,7 +29,7 @@ def passed(nginx, count):
 def test_a_burst_and_no_more(launch, echo):
     nginx = launch(stream(echo, "tollbar zone=z burst=3 nodelay;"), workers=2)
     assert passed(nginx, 7) == [True] * 4 + [False] * 3
-    # Those that are refused never come to the server.
+    # A refused connection never reaches the server.
     assert echo.taken == 4
     assert sorted(nginx.logged(7)) == ["200 [PASSED] [-]"] * 4 + ["503 [REJECTED] [-]"] * 3
 
@@ -125,7 +125,7 @@ def test_delay_after_a_proxy_protocol_header(launch, echo):
     several = [nginx.open() for _ in range(4)]
     for one in several:
         one.socket.sendall(b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n")
-    # What comes in the meantime wakes the connection that waits, and does not make it go on.
+    # Data from the client wakes a delayed connection, but does not end its delay.
     found = [one.passed() for one in several]
     assert found.count(True) == 3
     assert sorted(nginx_lines(several, nginx)) == ["200 [DELAYED] [-]"] * 2 + ["200 [PASSED] [-]", "503 [REJECTED] [-]"]
@@ -135,13 +135,13 @@ def test_several_limits(launch, echo):
     zones = SLOW + 'tollbar_zone "all" zone=all:1m rate=1r/m;'
     nginx = launch(stream(echo, "tollbar zone=z burst=5 nodelay; tollbar zone=all burst=2 nodelay;", zones))
     assert passed(nginx, 5) == [True] * 3 + [False] * 2
-    # What `all` has refused has not been charged to `z`.
+    # A connection that `all` refused was not charged to `z`.
     assert nginx.reload(stream=stream(echo, "tollbar zone=z burst=5 nodelay;", zones))
     assert passed(nginx, 5) == [True] * 3 + [False] * 2
 
 
 def test_a_smaller_burst_of_the_same_zone(launch, echo):
-    # Nobody asks the other one: it is there for its burst.
+    # No client uses the second server. It gives the zone a larger burst elsewhere.
     more = f"server {{ listen unix:larger.sock; tollbar zone=z burst=5 nodelay; proxy_pass 127.0.0.1:{echo.port}; }}"
     nginx = launch(stream(echo, "tollbar zone=z burst=2 nodelay;", more=more))
     assert passed(nginx, 5) == [True] * 3 + [False] * 2

@@ -39,7 +39,7 @@ def test_who_is_refused_elsewhere_is_not_charged(machines, order):
     server = LIMITS if order == "z first" else f"location / {{ tollbar zone=local nodelay; tollbar zone=z nodelay; {CONTENT} }}"
     nginx = several(machines, server=server)
     for _ in range(3):
-        # A new key waits some milliseconds for its first lease, and who is refused by it meanwhile the other limit does not charge.
+        # A new key has no permits until its first lease, some milliseconds later. The other limit does not charge these refusals.
         wait_until(lambda: nginx.get("/?k=a&l=a").status == 200, "a lease")
     assert statuses(nginx.each(*["/?k=a&l=a"] * 5)) == [429] * 5
 
@@ -48,18 +48,18 @@ def test_who_is_refused_elsewhere_is_not_charged(machines, order):
         time.sleep(0.25)
         return found == [zone_of(nginx)[name] for name in ("granted", "overdrawn", "denied")]
 
-    # The last that passed has had another lease asked for.
+    # After the last admission the node asked for another lease.
     wait_until(at_rest, "nothing is on its way from the store")
     before = zone_of(nginx)
     assert count(nginx.volley("/?k=b&l=a", 30)) == 0
     after = zone_of(nginx)
-    # A key that nobody has let through has neither been asked for nor counted as refused.
+    # For a key that the other limit refused, the node asked for no lease and counted no refusal.
     assert [after[name] for name in ("granted", "overdrawn", "denied")] == [before[name] for name in ("granted", "overdrawn", "denied")]
 
 
 def test_who_is_refused_here_is_not_charged_elsewhere(machines):
     nginx = several(machines, zone="rate=1r/h burst=5 lease=1ms overdraft=1")
-    # There are six for all of them, and hardly any at once. The other limit would let three pass of each.
+    # All clients together have six permits, and the node has few of them at first. The other limit would admit three of each client.
     answers = [nginx.get(f"/?k=a&l={n}").status for n in range(12)]
     assert 1 <= answers.count(200) <= 6
     for n, status in enumerate(answers):
@@ -86,7 +86,7 @@ def test_headers(machines):
     first = nginx.get("/?k=a")
     assert first.headers["x-ratelimit-limit"] == str(BURST) and 0 <= int(first.headers["x-ratelimit-remaining"]) < BURST
     assert first.headers["ratelimit-policy"] == '"z";q=100;w=1'
-    # When all of it is there again only the store knows.
+    # Only the store knows when the bucket is full again, so there is no reset.
     assert "x-ratelimit-reset" not in first.headers and ";t=" not in first.headers["ratelimit"]
     refused = [answer for answer in nginx.volley("/?k=a", 60) if answer.status == 429]
     # An estimate of some milliseconds, rounded up.
@@ -97,7 +97,7 @@ def test_headers(machines):
 def test_headers_of_several(machines):
     nginx = several(machines, more=LOCAL + "tollbar_headers draft;")
     headers = nginx.get("/?k=a&l=a").headers
-    # Those with a table come first, whatever the order in the configuration.
+    # Limits with a table come first, in any order of the configuration.
     assert headers["ratelimit-policy"] == '"local";q=1;w=3600, "z";q=100;w=1'
     assert headers["ratelimit"].startswith('"local";r=2;t=3600, "z";r=')
 
@@ -151,7 +151,7 @@ def test_the_status_page(machines):
     for name in ("granted_total", "overdrawn_total", "fallback_permits_total", "uncounted_total", "denied_total", "queue_full_total",
                  "opened_total", "owed", "bytes", "capacity"):
         assert numbers[f"tollbar_zone_{name}", "z"] == zone[name.removesuffix("_total")]
-    # What one kind of zone has not is not said of it.
+    # The page has no metric of leases for a zone with a table, and none of tables for a zone with a lease.
     assert ("tollbar_zone_keys", "local") in numbers and ("tollbar_zone_keys", "z") not in numbers
     assert ("tollbar_zone_granted_total", "local") not in numbers
     machines.store.kill()

@@ -24,7 +24,7 @@ def wrong_url(column, why):
     return f'invalid "sync" of zone "z", column {column}: {why}'
 
 
-# A name, what stands in http, what stands in the location, and what nginx is to say: None where it accepts and says nothing.
+# A name, the lines of http, the lines of the location, and nginx's message; None if nginx accepts the configuration.
 CASES = [
     ("the usual", SHARED, "tollbar zone=z nodelay;", None),
     ("all parameters", f"{ZONE}{STORE}/3 nodes=2 fallback=deny lease=20ms overdraft=1 name=logins;", "tollbar zone=z nodelay;", None),

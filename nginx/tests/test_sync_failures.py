@@ -17,9 +17,9 @@ def test_share(machines):
     machines.begin(ZONE)
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 7, events=[(2, store.kill), (5, store.start)])
-    # Both together have as much as the limit, each its share.
+    # Without the store both machines together admit at most the limit, half of it each.
     holds(run, 2)
-    # Their shares have a permit in 20 ms each, and are asked every 7: 83 a second at best. One that were missing would leave 42.
+    # A share has a permit every 20 ms and gets a request every 7 ms, so both admit 83 a second at best, and one alone 42.
     assert run.reached(0, 2) >= 0.8 * RATE and run.reached(2.5, 5) >= 0.7 * RATE and run.reached(5.5, 7) >= 0.8 * RATE
     for nginx in machines.nginxes:
         zone = zone_of(nginx)

@@ -12,7 +12,7 @@ from harness.server import PATIENCE, alive, wait_until
 
 RATE, BURST = 100, 21
 ZONE = "rate=100r/s burst=20"
-# Half as much again as the limit, at each machine.
+# Requests a second at each machine: one and a half times the limit.
 ASKED = 150
 
 
@@ -80,12 +80,12 @@ def test_the_one_who_asks_is_killed(machines):
     # A request that the killed worker had is lost with it.
     assert run.lost <= 6
     run.lost = 0
-    # What a killed one had not told the store yet is not charged: an overdraft each time.
+    # Permits that a killed worker had not reported are never charged: one overdraft for each kill.
     holds(run, 3)
     assert run.reached() >= 0.8 * RATE
     assert len(set(seen)) == 3
     wait_for_circuit(first, "closed")
-    # The new one has had a second each time.
+    # Each new worker has run for a second.
     assert zone_of(first)["granted"] > 40
 
 
@@ -127,7 +127,7 @@ def test_a_reload_with_another_limit_begins_a_new_node(machines, changed):
     assert zone_of(nginx)["granted"] < granted
     run = paced.paced([nginx.port], 2 * ASKED, 1)
     assert run.reached() >= 0.8 * RATE
-    # The same memory again, and then another limit's.
+    # The first reload keeps the zone's memory. The second changes the limit, so the zone begins anew.
     assert nginx.reload() and nginx.reload(**machines.parts(ZONE, 2))
     wait_for_circuit(nginx, "closed")
     assert paced.paced([nginx.port], ASKED, 1).reached() >= 0.8 * RATE
@@ -149,7 +149,7 @@ def test_a_new_binary(machines):
     old = []
 
     def exchange():
-        # Asked for before the signal: after it, the file may name the new one already, or a process that forks to become it.
+        # The test reads the pid file before the signal. Afterwards the file may have the new master, or a process that forks to become it.
         old.append(first.master())
         os.kill(old[0], signal.SIGUSR2)
 
@@ -174,6 +174,6 @@ def test_an_end_does_not_wait(machines, how, store):
     begun = time.monotonic()
     os.kill(nginx.master(), how)
     assert nginx.process.wait(PATIENCE) == 0
-    # It gives the store 10 ms. A client that waited for an answer, or a timer that kept a worker, would take for ever.
+    # A worker that ends gives the store 10 ms. If it waited for an answer, or if a timer kept it, it would never end.
     assert time.monotonic() - begun < 10
     assert nginx.said("open socket") == []

@@ -67,7 +67,7 @@ def launch(tmp_path, clock):
                     server=f"location / {{ {word} zone=z {limit}; {CONTENT} }} {more}")
         running.append(one)
         one.start()
-        # The library looks at its clocks when it is first asked, for a millisecond, which has to go by.
+        # In its first millisecond the library compares its clocks. The tests begin after it.
         assert one.get("/?k=first").status == 200
         return one
 
@@ -139,7 +139,7 @@ def told(answer):
     return tuple(int(n) if n else None for n in (found[1], found[2], answer.headers.get("retry-after")))
 
 
-# A policy, how many its key takes at first, and what the headers say of that, then with all but one taken, with all, and of a refusal.
+# A policy, and for each request of a key: the header's permits left, its `t`, and Retry-After.
 STATES = [
     ("rate=1r/m burst=3", [(3, 60, None), (2, 60, None), (1, 60, None), (0, 60, None), (0, 60, 60)]),
     ('policy="10/min burst 3"', [(2, 6, None), (1, 6, None), (0, 6, None), (0, 6, 6)]),

@@ -14,7 +14,7 @@ from harness.tollbar import Tollbar, launcher
 launch = launcher(Tollbar)
 
 PAGE = "location /zones { tollbar_status_page json; }"
-# Of the rate of a file that nginx serves to those who know the password.
+# A file behind a password. Only a failed request is charged.
 LOGIN = 'location /login { tollbar zone=z nodelay count=failed status=429; auth_basic "in"; auth_basic_user_file passwords; empty_gif; }'
 RIGHT, WRONG = "secret", "guess"
 
@@ -58,13 +58,13 @@ def test_a_storm_of_wrong_passwords(launch, tmp_path, zone):
     assert nginx.reload()
     assert nginx.get("/login?k=a", **login(RIGHT)).status == 429
     numbers = zone_of(nginx)
-    # Refusals are counted, and charges are no decisions.
+    # The page counts admissions and refusals as decisions, and charges not.
     assert (numbers["allowed"], numbers["denied"], numbers["keys"]) == (55 + 1, 55 + 1 + 1, 1)
 
 
 def test_a_storm_at_once(launch, tmp_path):
     nginx = with_passwords(launch, tmp_path, **parts('policy="5/min ban 1h"'))
-    # Some may pass before the first of them has failed.
+    # Some of the 40 may pass before nginx has charged the first failure.
     answers = nginx.volley("/login?k=a", 40, **login(WRONG))
     assert count(answers, 401) >= 5
     assert nginx.get("/login?k=a", **login(RIGHT)).status == 429
@@ -84,7 +84,7 @@ def test_a_ban_ends_on_time(launch, tmp_path):
             assert time.monotonic() - began < 60
     banned = time.monotonic()
     wait_until(lambda: nginx.get("/login?k=a", **login(RIGHT)).status == 200, "the ban ends")
-    # It began before `banned` and after the volley was sent, and a loaded machine may notice its end late, never early.
+    # The ban began between `began` and `banned`. A loaded machine may notice its end late, but never early.
     assert time.monotonic() - began >= 2
     assert time.monotonic() - banned < 30
 
@@ -156,13 +156,13 @@ def test_both_must_hold(launch):
 
 
 def test_a_cost_that_is_known_afterwards(launch):
-    # Ten bytes an hour, of which an answer takes 43: the debt is one burst at most, and the next request is refused.
+    # 100 bytes an hour, and an answer has 43: the third answer makes a debt, at most one burst, and nginx refuses the next request.
     location = f"location / {{ tollbar zone=z count=all cost=$body_bytes_sent; {CONTENT} }}"
     nginx = launch(**parts('policy="100/h"', location))
     assert statuses(nginx.each(*["/?k=a"] * 5)) == [200] * 3 + [429] * 2
     # 129 of 100 bytes were sent: the next permit comes back after 30 are paid, at 36 s each.
     assert 1000 < int(nginx.get("/?k=a").headers["retry-after"]) <= 1080
-    # A cost that is none charges nothing, and says so.
+    # An invalid cost charges nothing, and nginx logs it.
     location = f"location / {{ tollbar zone=z count=all cost=$arg_c; {CONTENT} }}"
     nginx = launch(**parts('policy="2/h"', location))
     assert statuses(nginx.each(*["/?k=a&c=x"] * 3)) == [200] * 3

@@ -48,7 +48,7 @@ def test_the_same_rate_in_other_words_is_the_same_limit(launch):
     nginx = launch(**parts())
     same = ["60r/m", "1r/s", "1", "1.0r/s", "2r/2s", "60r/min", "1r/1000ms"]
     nginx.each(*[f"/?k={n}&rate={rate}" for n, rate in enumerate(same)])
-    # 60 in a minute and two in two seconds are no fewer words for one a second: they say their own windows.
+    # `60r/m`, `2r/2s` and `1r/s` are one rate with three windows, so they are three policies.
     assert policies(nginx) == 3
 
 
@@ -79,7 +79,7 @@ def test_a_burst_by_a_variable_and_a_fixed_rate(launch):
     nginx = launch(**parts("rate=1r/h burst=3"))
     assert count(nginx.each(*["/?k=a&burst=1"] * 6)) == 2
     assert count(nginx.each(*["/?k=a&burst=5"] * 6)) == 4
-    # Where there is none it is the zone's; none at all is possible.
+    # Without the argument the burst is the zone's. A burst of 0 is valid.
     assert count(nginx.each(*["/?k=b"] * 6)) == 4
     assert count(nginx.each(*["/?k=c&burst=0"] * 6)) == 1
     assert count(nginx.each(*["/?k=d&burst=9223372036854775807"] * 6)) == 6
@@ -115,7 +115,7 @@ def test_there_are_only_so_many_rates(launch):
     assert policies(nginx) == 127
     complaints = nginx.said('invalid rate "', 'for zone "z", ', "policies")
     assert 1 <= len(complaints) <= 13 and {level for level, _ in complaints} == {"error"}
-    # Those that are known go on, in any spelling.
+    # Rates that already have a policy still work, in any spelling.
     known = nginx.each("/?k=b&rate=1r/h", "/?k=b&rate=1.0r/h", "/?k=b&rate=127r/h", "/?k=b&rate=128r/h")
     assert statuses(known) == [200, 429, 200, 429]
 
@@ -158,7 +158,7 @@ def test_workers_agree_on_the_number_of_a_rate(launch):
                 client.send(path)
             for worker in workers:
                 os.kill(worker, signal.SIGCONT)
-            # One is let through, whoever is asked.
+            # Both workers together admit one request.
             assert sorted(client.read().status for client in clients) == [200, 429]
 
 

@@ -54,14 +54,14 @@ def test_an_odd_stream_of_requests(tmp_path):
         assert nginx.process.wait(PATIENCE) == 0
     finally:
         nginx.stop()
-    # It has been everywhere.
+    # The run has reached all of these paths.
     for words in ("limiting requests,", "limiting requests, dry run", "delaying request,", "is more than 65535 bytes",
                   "invalid rate", "invalid cost", "a table has 1 to 128 policies"):
         assert nginx.said(words), words
     assert memory.faults(report) == []
 
 
-# Those that are refused by the module itself, and not by nginx before it is asked.
+# The configurations that the module refuses. nginx itself refuses the others before it calls the module.
 WRONG = [case for case in CASES if case[3] and "zone" in case[1] + case[2]]
 
 

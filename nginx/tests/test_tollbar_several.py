@@ -68,7 +68,7 @@ def test_limits_whose_keys_are_empty_do_not_count(launch):
 @pytest.mark.parametrize("several", [False, True])
 def test_a_cost_by_a_variable(launch, several):
     nginx = launch(**parts("tollbar zone=a burst=9 cost=$arg_cost nodelay;" + "tollbar zone=b burst=50 nodelay;" * several))
-    # An empty cost is one; nothing costs nothing, also where there is nothing left.
+    # An empty cost means 1. A cost of 0 passes even if no permit is left.
     assert statuses(nginx.each("/?a=1&b=1&cost=6", "/?a=1&b=1&cost=5", "/?a=1&b=1&cost=4", "/?a=1&b=1", "/?a=1&b=1&cost=0",
                                "/?a=1&b=1&cost=11")) == [200, 429, 200, 429, 200, 429]
     assert statuses(nginx.each("/?a=2&b=1", "/?a=2&b=1&cost=10", "/?a=2&b=1&cost=9")) == [200, 429, 200]
@@ -104,7 +104,7 @@ def test_a_cost_that_can_never_be_paid(launch):
 def test_what_one_refuses_by_its_cost_is_charged_to_none(launch):
     nginx = launch(**parts("tollbar zone=a burst=9 cost=2 nodelay; tollbar zone=b burst=9 cost=$arg_cost nodelay;"))
     assert statuses(nginx.each(*[f"/?a=1&b=1&cost={cost}" for cost in (8, 3, 2, 1)])) == [200, 429, 200, 429]
-    # Two of ten and two of ten; of the other zone all.
+    # Two requests passed. `a` was charged 2 for each of them, and `b` 8 and 2, which is its whole burst.
     assert (left(nginx, "a"), left(nginx, "b")) == (17, 11)
 
 
@@ -113,7 +113,7 @@ def test_a_request_that_costs_more_does_not_wait_for_itself(launch):
         tollbar zone=z burst=9 cost=4; add_header X-S $tollbar_status always; {CONTENT} }}""")
     first, second, third = nginx.each(*["/?k=a"] * 3)
     assert (first.headers["x-s"], second.headers["x-s"]) == ("PASSED", "DELAYED")
-    # The second waits for the first to be paid; by then there is room for a third.
+    # The second request waits until the first one's cost is repaid. Then a third fits the burst.
     assert 0.95 < second.done - first.sent and second.took < 4 and third.status == 200
 
 
@@ -130,5 +130,5 @@ def test_two_workers_share_what_is_left(launch):
     for asker in askers:
         asker.join()
     assert len(found) == 75
-    # One that came between another's look and its charge may have cost a permit.
+    # A request that lost a race between the peek and the charge may have cost a permit.
     assert 20 <= count(found) <= 30

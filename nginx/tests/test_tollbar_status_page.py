@@ -206,7 +206,7 @@ def test_a_refusal_by_a_smaller_burst_is_one_series(launch):
 def test_names_that_are_no_text(launch, tmp_path):
     nginx = launch(**parts("tollbar_zone $arg_k 'zone=a\x01b:1m' rate=1r/s; tollbar_zone $arg_k zone=first:1m rate=1r/s;"
                            "tollbar_zone $arg_k zone=third:1m rate=1r/s;"))
-    # What is no UTF-8 has to be written past Python's strings.
+    # The name has bytes that are not UTF-8, so the test writes the file as bytes.
     path = nginx.home / "nginx.conf"
     whole = path.read_bytes().replace(b"a\x01b", b"a\xff\x01\xc3(\ttab")
     nginx.write = lambda **_: path.write_bytes(whole)

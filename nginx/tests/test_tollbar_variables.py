@@ -84,7 +84,7 @@ def test_a_dry_run_refuses_nobody(launch, limit):
     found = [a.headers["x-all"].split("|") for a in answers]
     assert [f[0] for f in found] == ["PASSED", "PASSED", "REJECTED_DRY_RUN", "REJECTED_DRY_RUN"]
     assert [f[1] for f in found] == ["1", "0", "0", "0"] and found[2][4] == "z" and found[2][3] != ""
-    # Clients are told nothing of it.
+    # A dry run sends no headers to the client.
     assert not [name for a in answers for name in a.headers if "ratelimit" in name or name == "retry-after"]
     assert len(nginx.said("limiting requests, dry run, excess: ", 'by zone "z"')) == 2
 

@@ -43,10 +43,10 @@ def stream(port, count, seed):
         data, wait = piece(chance)
         reset = chance.random() < 0.3
         with connect(port) as s:
-            # Long enough for most; what is delayed longer is left while it waits, which is wanted as well.
+            # Most answers come within this time. The client leaves while nginx still delays the others, which tests that path too.
             s.settimeout(0.4)
             if reset:
-                # Closing sends a reset and forgets what is on its way.
+                # Closing sends a reset and drops unsent data.
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             try:
                 s.sendall(data)

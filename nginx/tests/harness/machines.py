@@ -22,7 +22,7 @@ class Machines:
         self.nginxes = []
 
     def begin_store(self, *options):
-        # Known before it runs, so that one that does not start is ended, too.
+        # Stored before it starts, so that the fixture also ends a store that fails to start.
         self.store = Store(*options)
         return self.store.start()
 

@@ -17,7 +17,7 @@ class Paced:
     refused: int = 0
     took: list = field(default_factory=list)
     lost: int = 0
-    # When a turn of the loop came late, and by how much: nobody was asked in that time.
+    # The late turns of the loop: when, and by how much. The client sent nothing in that time.
     stalls: list = field(default_factory=list)
 
     def rate(self, start=0.0, end=None):
@@ -69,7 +69,7 @@ def paced(ports, per_second, seconds, path="/?k=a", events=()):
             if not asking and (not flying or now - result.begun > seconds + 20):
                 break
             for port in ports:
-                # What could not be sent in time is not made up for in one heap.
+                # After a pause the client does not send all missed requests at once.
                 due[port] = max(due[port], now - 0.05)
                 while asking and due[port] <= now:
                     due[port] += 1 / per_second

@@ -19,7 +19,7 @@ class Missing(Exception):
 
 def program(name):
     """Where it is; TOLLBAR_NGINX chooses another nginx, and so on."""
-    # nginx takes this for the sockets that it inherits: somebody's own is not passed on to it.
+    # nginx reads the variable NGINX as a list of inherited sockets, so a variable of the user's must not reach it.
     os.environ.pop("NGINX", None)
     # Debian keeps nginx in a directory that is not on every user's path.
     found = shutil.which(os.environ.get(f"TOLLBAR_{name.upper()}", name), path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")

@@ -99,9 +99,9 @@ class Nginx:
         self.parts = parts
         self.port_count = port_count
         self.process = None
-        # Masters whose binary was exchanged. They may still run.
+        # Masters that have started a new binary. They may still run.
         self.former = set()
-        # What may stand in the log though it is a complaint.
+        # Complaints in the log that the test expects.
         self.expected = ["exited on signal 9"]
         prepare(self.home)
 
@@ -134,7 +134,7 @@ class Nginx:
         return self.listens() and not (self.parts.get("daemon") and self.process.poll() is None)
 
     def listens(self):
-        # With several processes a connection is taken by the kernel before any worker is there.
+        # With several processes the kernel accepts connections before a worker runs.
         return self.accepts() and ("master_process off" in self.parts.get("main", "") or self.complete(self.workers()))
 
     def accepts(self):
@@ -211,7 +211,7 @@ class Nginx:
         if not self.process:
             return
         master = self.master()
-        # The first process is a child of ours; as a daemon, or after an exchange of the binary, it has an heir.
+        # The first process is a child of this one. As a daemon, or after an exchange of the binary, the master is another process.
         for pid in {self.process.pid, master} | self.still_there():
             if alive(pid):
                 os.kill(pid, signal.SIGTERM)
@@ -219,7 +219,7 @@ class Nginx:
             self.process.wait(PATIENCE)
             self.wait_until(lambda: not alive(master) and not self.still_there(), "nginx has ended")
         finally:
-            # What is left, if a test died half-way: the group holds nothing but this nginx.
+            # If a test failed half-way, processes may be left. The process group holds only this nginx.
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)
             except ProcessLookupError:

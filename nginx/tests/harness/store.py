@@ -43,7 +43,7 @@ class Store:
     def answers(self):
         assert self.process.poll() is None, (self.home / "log").read_text()
         try:
-            # One with a password answers as well.
+            # A store that wants a password is ready, too.
             return self.command("PING").startswith((b"+PONG", b"-NOAUTH"))
         except OSError:
             return False

@@ -35,7 +35,7 @@ class Familiar(Tollbar):
         super().write(**parts)
         text = (self.home / "nginx.conf").read_text()
         text = re.sub(r"(?<![\w$])limit_req\w*", lambda m: WORDS[m[0]], text)
-        # Its own default is 429, and it does not make a zone larger than it was said to be.
+        # Unlike limit_req, tollbar answers 429 by default, and does not enlarge a small zone.
         if "limit_req_status" not in parts.get("http", ""):
             text = text.replace("root html;", "root html; tollbar_status 503;", 1)
         (self.home / "nginx.conf").write_text(text.replace(":32k", ":344k"))
