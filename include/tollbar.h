@@ -2319,7 +2319,7 @@ int32_t tollbar_prefix_parse(const char *text,
 
 /* A node. */
 typedef struct tollbar_node {
-    /* What tells it from the others: a name or an address. Its keys stay if its place in the list changes. */
+    /* The bytes that identify the node: a name or an address. Its keys stay if its place in the list changes. */
     const void *name;
     /* The bytes of the name. */
     size_t length;

@@ -15,7 +15,7 @@ log=$work/log
 builds() {
     directory=$work/$1
     mkdir -p "$directory"
-    # What a Mac's SDK says of the system: any name is libSystem's.
+    # A linker that takes every undefined name to be in libSystem, as a Mac's SDK would say.
     cat >"$directory/cc" <<EOF
 #!/bin/sh
 # The driver's options are said in the linker's words.
@@ -25,7 +25,7 @@ EOF
     ln -sf "$strip" "$directory/strip"
     target=$(echo "$1" | sed 's/arm64/aarch64/')-apple-darwin
     TARGET=$target CC=$directory/cc STRIP=$strip LD=$directory/fake-ld tools/lib.sh "$directory" 1 2>"$directory/said" && return 1
-    # The archive's step is the first that cannot be done here.
+    # All steps work here up to the archive's, which needs Apple's ld.
     grep fake-ld "$directory/said"
 }
 linker=$(command -v ld64.lld-14 || command -v ld64.lld)

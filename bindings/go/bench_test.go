@@ -131,7 +131,7 @@ func BenchmarkTableCheckAll64(b *testing.B) {
 	perKey(b, 64)
 }
 
-// The same requests again and again: what is C's, and the crossing.
+// The time in C and of the call into C, without Add: the same requests each time.
 func BenchmarkTableFilled64(b *testing.B) {
 	table, keys := benchTable(b), addresses(64)
 	var batch Batch

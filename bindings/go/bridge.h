@@ -436,7 +436,7 @@ static inline int32_t go_http_read(const uint8_t *text, size_t length, uint64_t 
 
 /* ---- metrics ---- */
 
-/* A limiter's or a table's handle, one of which is 0, and the length of its name. The names are one after the other in `text`. */
+/* A limiter or a table, and the length of its name. The other handle is 0. The names follow each other in `text`. */
 typedef struct {
     uintptr_t limiter, table;
     size_t name;

@@ -10,7 +10,7 @@ for library in tollbar tollbar-redis; do
 done
 library=$(cat "$root/build/libtollbar.a" "$root/build/libtollbar-redis.a" | sha256sum | cut -c 1-32)
 header=$(cat "$root"/include/*.h "$here/bridge.h" "$here/redis/bridge.h" "$root/tests/vectors/decisions.json" | sha256sum | cut -c 1-16)
-# One Go that is newer than the package asks for is used as it is; an older one fetches what is asked for.
+# A Go that is as new as go.mod asks for is used as it is. An older one fetches that version.
 toolchain=local
 least=$(sed -n 's/^go //p' "$here/go.mod")
 [ "$(printf '%s\n' "go$least" "$(GOTOOLCHAIN=local go env GOVERSION)" | sort -V | head -n 1)" = "go$least" ] || toolchain=go$least.0

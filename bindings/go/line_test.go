@@ -136,7 +136,7 @@ func TestWhoCannotBeInTimeIsRefusedAtOnce(t *testing.T) {
 	limiter.inLine(t, 0)
 }
 
-// Waiters with all kinds of patience: none is forgotten, and none takes what is not there.
+// Waiters with all kinds of patience: every waiter returns, and together they get no more permits than there are.
 func TestLeavingTheLineAtRandom(t *testing.T) {
 	limiter := newCounted(t, "5/5ms algo sliding-log")
 	var granted atomic.Int64

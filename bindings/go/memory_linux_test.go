@@ -26,10 +26,10 @@ func virtualSize(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// What C holds for a limiter or a table that nobody can reach any more is given back.
+// The C memory of an unreachable limiter or table is freed.
 //
-// The test program calls itself, so that its C library gets one place for what is small, not one of 64 MB for each thread,
-// and keeps nothing that is large.
+// The test program starts itself with one malloc arena instead of 64 MB for each thread, and with large blocks returned to
+// the system at once.
 func TestDroppedMemoryComesBack(t *testing.T) {
 	const asked = "TOLLBAR_TEST_MEMORY"
 	if os.Getenv(asked) == "" {

@@ -53,7 +53,7 @@ func TestAFileIsSharedByItsOpeners(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
 		t.Error(info.Mode(), err)
 	}
-	// As it is, whatever it is.
+	// Without policies and capacity, OpenTable opens the file with its own.
 	b, err := tollbar.OpenTable(path, tollbar.TableOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestAFileIsSharedByItsOpeners(t *testing.T) {
 	}
 }
 
-// The test program calls itself: each process takes what it can of one key.
+// The test program starts itself several times, and each process takes as many permits of one key as it can.
 func TestProcessesShareATable(t *testing.T) {
 	const asked = "TOLLBAR_TEST_TABLE"
 	take := func(path string) int {

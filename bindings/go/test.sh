@@ -47,7 +47,7 @@ holds() {
 formatted() { gofmt -l . ../../examples/go >"$work/unformatted" && cat "$work/unformatted" && [ ! -s "$work/unformatted" ]; }
 holds formatted formatted
 holds vet go vet ./...
-# A version of its own, so that what is found does not depend on the day.
+# A fixed version, so that its findings do not change from day to day.
 staticcheck=v0.6.1
 static=$root/build/go-tests/bin/$staticcheck/staticcheck
 fetched() { [ -x "$static" ] || GOBIN=$(dirname "$static") go install "honnef.co/go/tools/cmd/staticcheck@$staticcheck"; }
@@ -119,7 +119,7 @@ complains() {
     printf 'package main\n\nimport tollbar "%s"\n\nfunc main() { println(tollbar.Version()) }\n' "$module" >main.go
     go mod init reader && go mod edit -require=$module@v0.0.0 "-replace=$module=$here" || return 1
     says 'needs_cgo__install_a_C_compiler_or_set_CGO_ENABLED_to_1' env CGO_ENABLED=0 go build . || return 1
-    # Only that: no list of what is not defined without cgo.
+    # The message is all of the output: the compiler does not list the undefined names.
     [ "$(wc -l <"$work/said")" -eq 2 ] || { cat "$work/said" && return 1; }
     go mod vendor || return 1
     says 'a copy outside tollbar' go build . || return 1

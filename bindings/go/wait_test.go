@@ -27,7 +27,7 @@ func TestWaitTakesItsTime(t *testing.T) {
 	}
 }
 
-// Those who line up wake one after the other, and no thread waits for them.
+// Waiting goroutines wake one after the other, and no thread waits with them.
 func TestWaitersLineUp(t *testing.T) {
 	limiter := mustLimiter(t, "1000/s burst 1")
 	threads := pprof.Lookup("threadcreate")

@@ -30,7 +30,7 @@ counts() {
     [ "$f" -eq 0 ] || grep -vE '^[0-9]+ passed, [0-9]+ failed$' "$work/log"
 }
 
-# Without the compiler too: what it does with the calls is not what the interpreter does.
+# Each file runs compiled and interpreted, because LuaJIT's compiler and its interpreter make calls into C in different ways.
 for file in vectors limiter line table take_many classes http metrics receipts in_flight lease jit; do
     counts "$file" "$luajit" "$here/tests/${file}_test.lua"
     [ $file = jit ] || counts "$file, interpreted" "$luajit" -joff "$here/tests/${file}_test.lua"
@@ -53,7 +53,7 @@ in_nginx() {
 }
 counts nginx in_nginx
 
-# The README's program, as a reader would take it, with what is installed.
+# The README's program, with the installed library and module.
 readme() {
     awk '/^```lua$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/README.md" >"$work/readme.lua"
     make --silent -C "$root" install PREFIX="$work/usr" || return 1

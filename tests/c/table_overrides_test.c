@@ -20,7 +20,7 @@ static uint64_t left(const tollbar_table *table, const char *key, uint64_t now) 
     return decision.remaining;
 }
 
-/* As many as can be listed. */
+/* The number of overrides that the table lists. */
 static uint64_t listed(const tollbar_table *table) {
     tollbar_table_override found = TOLLBAR_TABLE_OVERRIDE_INIT;
     uint64_t count = 0;
@@ -118,7 +118,7 @@ static void they_are_in_the_file_and_in_a_copy(void **state) {
 
 enum { WORKERS = 4, ROUNDS = 50, OWN = 200 };
 
-/* What the processes share beside the table: how many have come to each gate. */
+/* Memory that the processes share beside the table. `gate` counts how many of them have reached each gate. */
 struct board {
     int gate[4 * ROUNDS];
     int wrong;
@@ -157,7 +157,7 @@ static void work(tollbar_table *table, struct board *board, int me) {
         if ((round + 1) % WORKERS == me)
             board->wrong |= tollbar_table_clear_override(table, 0, &key, sizeof key) != TOLLBAR_YES;
         meet(board, 4 * round + 3);
-        /* Nothing left of the override is nothing left of the policy, and an hour later it is the policy's. */
+        /* The key keeps its debt: no permit is left under the policy either. An hour later it has the policy's whole burst. */
         board->wrong |= tollbar_table_peek_at(table, 0, &key, sizeof key, 1, SEC, NULL) != TOLLBAR_DENIED;
         tollbar_table_peek_at(table, 0, &key, sizeof key, 1, SEC + 2 * HOUR, &told);
         board->wrong |= told.remaining != 5;
@@ -208,7 +208,7 @@ static void change_until_killed(tollbar_table *table, uint64_t from) {
     }
 }
 
-/* A process that is killed in the middle of a change leaves the map usable, and a repair takes away what it has left. */
+/* A process that is killed in the middle of a change leaves the map usable, and a repair removes its half-made entries. */
 static void a_kill_leaves_the_map_usable(void **state) {
     struct asked asked;
     tollbar_table *table = NULL;

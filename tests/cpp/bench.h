@@ -1,4 +1,4 @@
-/* What bench.c and bench.cpp both do, each in its own language: `count` decisions, how many of them were yes. */
+/* The loops that bench.c and bench.cpp have, each in its own language. Each makes `count` decisions and returns how many allowed. */
 #ifndef TOLLBAR_BENCH_H
 #define TOLLBAR_BENCH_H
 

@@ -153,7 +153,7 @@ TEST(limiters_move) {
     tollbar_limiter *const handle = first.get();
     limiter moved = std::move(first);
     CHECK(moved && moved.get() == handle && moved.check_at(1h) && !moved.check_at(1h));
-    // What was moved from refuses, and says why.
+    // A moved-from limiter refuses with errc::null.
     const auto null = [](const auto &result) { return !result && result.error() == errc::null; };
     CHECK(!first && null(first.check()) && null(first.check_at(1h)) && null(first.decide()) && null(first.decide_at(1h)));
     CHECK(null(first.peek()) && null(first.peek_at(1h)) && null(first.wait(1ms)) && first.wait(1ms).failed());

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using tollbar::errc;
 using tollbar::spec;
 
-// What must not compile.
+// Copies and conversions that must not compile.
 static_assert(!std::is_copy_constructible_v<tollbar::policy> && !std::is_copy_assignable_v<tollbar::policy>);
 static_assert(!std::is_copy_constructible_v<tollbar::cell> && !std::is_copy_assignable_v<tollbar::cell>);
 static_assert(std::is_nothrow_move_constructible_v<tollbar::policy> && std::is_nothrow_move_assignable_v<tollbar::policy>);
@@ -254,7 +254,7 @@ TEST(policies_move) {
     tollbar::policy moved = std::move(first);
     tollbar::cell cell;
     CHECK(moved && moved.get() == handle && moved.check_at(1h, cell));
-    // What was moved from answers; it is used here on purpose.
+    // A moved-from policy answers with errc::null. The test uses it on purpose.
     CHECK(!first && first.get() == nullptr && first.check(cell).error() == errc::null);
     CHECK(first.decide_at(1h, cell).failed() && !first.decide(cell).retry_after() && first.decide(cell).remaining() == 0);
     CHECK(first.peek_at(1h, cell).error() == errc::null && first.take_up_to_at(1h, cell, 1).answer.failed());

@@ -34,7 +34,7 @@ static_assert(!std::is_convertible_v<table, bool> && std::is_constructible_v<boo
 static_assert(noexcept(std::declval<const table &>().check("")) && noexcept(std::declval<const table &>().decide("")));
 static_assert(!noexcept(std::declval<const table &>().stats()) && noexcept(std::declval<const table &>().try_stats()));
 
-// What is not a key: a number (bytes_of makes it one), elements whose bytes are not their values.
+// Types that are no keys: numbers (bytes_of makes keys of them), and elements with padding.
 struct padded {
     char a;
     int b;
@@ -449,7 +449,7 @@ TEST(tables_move) {
     tollbar_table *const handle = first.get();
     table moved = std::move(first);
     CHECK(moved && moved.get() == handle && moved.check("ann"));
-    // What was moved from refuses, and says why.
+    // A moved-from table refuses with errc::null.
     const auto null = [](const auto &result) { return !result && result.error() == errc::null; };
     CHECK(!first && null(first.check("a")) && null(first.check_at(1h, "a")) && null(first.decide("a")) && null(first.decide_at(1h, "a")));
     CHECK(null(first.peek("a")) && null(first.peek_at(1h, "a")) && null(first.take_up_to("a", 1).answer));

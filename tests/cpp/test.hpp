@@ -50,7 +50,7 @@ void throws(const Call &call, const Look &look, const char *what, const char *fi
 }
 
 inline int run() {
-    // Nothing may wait to be printed when a test forks: under valgrind a child that ends prints it once more.
+    // No output may be buffered when a test forks, because under valgrind the child would print it again.
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     int number = 0, failed = 0;
     for (const one &each : all()) {
@@ -76,7 +76,7 @@ inline int run() {
 
 #define CHECK(...) test::check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
 
-/// CHECK_THROWS(type, expression, e, what is to hold of e...)
+/// CHECK_THROWS(type, expression, e, condition on e...)
 #define CHECK_THROWS(type, expression, name, ...)                                                    \
     test::throws<type>([&] { static_cast<void>(expression); },                                       \
                        [&](const type &name) { CHECK(__VA_ARGS__); }, #expression " throws " #type, __FILE__, __LINE__)

@@ -19,7 +19,7 @@ constexpr int threads = 8, tries = 4000, permits = 1000;
 int planted = 0;
 #endif
 
-/// What `ask()` gets, asked `each` times by every thread at once.
+/// The sum of what `ask()` returns. Every thread calls it `each` times, at the same time as the others.
 template <class Ask> int together(int each, const Ask &ask) {
     std::atomic<int> ready{0}, got{0};
     std::vector<std::thread> workers;
@@ -92,7 +92,7 @@ TEST(several_limits_at_once) {
     CHECK(table.peek_at(1h, hour).remaining() == 0);
 }
 
-// That no call beside any other fails, and (under the sanitizer) that none races.
+// Every call runs beside every other without a failure and, under the sanitizer, without a race.
 TEST(every_call_at_once) {
     const tollbar::limiter limiter("1000/s");
     const tollbar::table table(100, {"1000/s", "10/s"});

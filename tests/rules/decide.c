@@ -14,7 +14,7 @@ static int expect(const char *what, int found, int expected) {
     return 1;
 }
 
-/* What a caller gets for wrong arguments and wrong files. */
+/* The errors for wrong arguments and wrong files. */
 static int faults(const char *path) {
     char error[512] = "", tiny[8];
     tollbar_rules *rules = NULL;

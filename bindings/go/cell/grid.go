@@ -81,7 +81,7 @@ func (g *grid) setRate(up, down *big.Int) bool {
 		g.hi = up.Uint64()
 		return up.IsUint64()
 	}
-	// As many bits of the quotient as make 128.
+	// Divide until the quotient has 128 bits.
 	shift := uint(0)
 	whole, rest := new(big.Int).DivMod(up, down, new(big.Int))
 	for whole.BitLen() < 128 {

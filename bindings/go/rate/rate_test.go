@@ -91,7 +91,7 @@ func TestCancelledFromTheLastAllComeBack(t *testing.T) {
 	if tokens := l.TokensAt(t0); tokens != 1 {
 		t.Errorf("%v tokens", tokens)
 	}
-	// The first alone gives back nothing: the second has been told its time.
+	// Cancelling the first reservation gives back nothing, because the second already has its time.
 	l = NewLimiter(1, 1)
 	first = l.ReserveN(t0, 1)
 	l.ReserveN(t0, 1)
@@ -198,7 +198,7 @@ func TestWait(t *testing.T) {
 		t.Error("more than the burst can be waited for")
 	}
 
-	// One that is cancelled midway gives back what it took.
+	// A Wait that is cancelled gives its permit back.
 	ctx, stop := context.WithCancel(context.Background())
 	time.AfterFunc(20*time.Millisecond, stop)
 	if err := slow.Wait(ctx); !errors.Is(err, context.Canceled) {

@@ -25,7 +25,7 @@ import (
 
 const nowhere = "unix:/no-such-directory/redis.sock"
 
-// slow is a limit of which a test uses up what it is given, and no more comes.
+// slow is a limit that refills almost nothing during a test.
 const slow = "60/min burst 600"
 
 // server is a redis-server on a unix socket in a directory of its own, which ends with the test.
@@ -250,7 +250,7 @@ func TestClosedLease(t *testing.T) {
 	if lease.Allow("k") || lease.Close(context.Background()) != nil || lease.Circuit().String() != "unknown" {
 		t.Error("it is closed")
 	}
-	// What is owed cannot be told.
+	// There is no store, so the lease cannot report its debts.
 	lease = mustLease(t, slow, redis.LeaseOptions{})
 	lease.Allow("k")
 	if err := closeIn(lease, 30*time.Millisecond); !errors.Is(err, tollbar.ErrUnreported) && !errors.Is(err, context.DeadlineExceeded) {

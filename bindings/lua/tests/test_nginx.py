@@ -120,7 +120,7 @@ def test_workers_that_are_killed_under_load(launch, path):
 
     def ask():
         while not stop.is_set():
-            # As far as the kills have come, so that not all is gone before the last.
+            # Paced by the kills, so that permits are left until the last kill.
             if len(answered) >= 400 * (killed + 1):
                 time.sleep(0.001)
                 continue
@@ -179,7 +179,7 @@ def test_waiting_lets_others_go_on(launch):
 """
     make = '0; limiter = assert(require("tollbar").limiter("1/s burst 1"))'
     nginx = launch(**parts(make, server=server, workers=1))
-    # Of six at once one passes, three are booked a second apart, and two would wait longer than they are ready to.
+    # Of six requests one passes at once and three a second apart. The other two would wait longer than their patience.
     answers = nginx.volley("/wait?patience=3.05", 6)
     assert sorted(statuses(answers)) == [200] * 4 + [429] * 2
     passed = sorted(a.done for a in answers if a.status == 200)
@@ -218,7 +218,7 @@ def test_waiting_in_line(launch):
     began = time.monotonic()
     assert statuses(nginx.volley("/wait?patience=60", 5)) == [200] * 5
     assert time.monotonic() - began >= 4 * 0.3
-    # Who has no time left goes, and the others get their turn.
+    # A waiter without patience left is refused, and those behind it move up.
     answers = sorted(statuses(nginx.volley("/wait?patience=0.75", 6)))
     assert answers[0] == 200 and answers[-1] == 429 and set(answers) == {200, 429}
     assert nginx.get("/wait?patience=60").status == 200

@@ -165,7 +165,7 @@ def test_the_memory_of_limiters_and_tables_is_given_back():
 
     def run(n):
         for _ in range(n):
-            # All of its log is written, since what is not touched is not resident.
+            # The call writes the whole log, because untouched memory is not resident.
             Limiter("100000/h algo sliding-log").check_many(100_000)
             Table("1/s", capacity=100_000).check_many(array.array("Q", range(1000)))
 

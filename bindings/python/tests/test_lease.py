@@ -293,7 +293,7 @@ def test_forks_are_one_machine(redis):
             os._exit(1)
     try:
         assert os.read(read, 1) == b"1"
-        # What the child has taken is counted here.
+        # The parent's statistics count the child's permits.
         assert limit.stats().overdrawn + limit.stats().fallback_permits >= 5 and limit.allow("both")
         assert limit._driver.thread.is_alive()
         until(lambda: redis.askers() == 1)

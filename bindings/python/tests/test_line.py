@@ -164,7 +164,7 @@ def test_who_cannot_be_in_time_is_refused_at_once():
     in_line(1)
     started = time.monotonic()
     assert table.wait("key", 30) is False
-    # What there can never be.
+    # A cost above the burst is refused at once.
     assert table.wait("key", cost=2) is False
     assert asyncio.run(table.wait_async("key", 30)) is False
     assert time.monotonic() - started < 30
@@ -183,7 +183,7 @@ def test_who_runs_out_of_patience_leaves_the_line():
     first = threading.Thread(target=table.wait, args=("key",))
     first.start()
     in_line(1)
-    # In time by what is known, but the first is stopped: here by another who takes its permit.
+    # When the second begins to wait, its patience is enough. Then another caller takes the permit of the first, so all move back.
     answers = []
     second = threading.Thread(target=lambda: answers.append(table.wait("key", 0.6)))
     second.start()

@@ -223,7 +223,7 @@ def test_installing_builds_a_library_that_is_stale(tmp_path):
     assert set_up(tmp_path).returncode == 0 and archive.read_text() == "newer"
 
 
-# Says what it is called for, and writes an empty file.
+# A compiler that logs its arguments and writes an empty file.
 COMPILER = """#!/bin/sh
 echo "$@" >>$log
 while [ "$1" != -o ]; do shift; done

@@ -61,7 +61,7 @@ def test_a_fork_beside_threads():
     for thread in threads:
         thread.start()
     try:
-        # 3.12 warns of any fork of a process with threads; that it works is what is tested.
+        # Python 3.12 warns of every fork of a process with threads. The test shows that such a fork works.
         import warnings
 
         with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from tollbar import Table, take_many
 
 POLICIES = {"fast": "2000/s burst 200", "slow": "1000/s burst 100"}
 KILLS = 40
-# Of each of the two processes that are never killed, and of all that are.
+# Three counters: one for each of the two processes that are never killed, and one for all killed processes together.
 COUNTERS = struct.Struct("=3Q")
 
 
@@ -55,7 +55,7 @@ def test_killed_processes_leave_nothing_that_does_not_come_back(tmp_path: Path) 
     # The counts may lack what a process was admitted just before it was killed.
     assert sum(got) <= 100 + elapsed * 1000 // 10**9 + 1, (got, elapsed)
     assert all(got), got
-    # Both bursts are refilled in 0.1 s, whatever the killed have left charged.
+    # Both bursts refill in 0.1 s, also the permits that killed processes left charged.
     time.sleep(0.2)
     assert table.peek("k", 200, "fast") and table.peek("k", 100, "slow")
     assert not table.validate().slots_invalid

@@ -9,7 +9,7 @@ use tollbar::route::{route, Node};
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_node {
-    /// What tells it from the others: a name or an address. Its keys stay if its place in the list changes.
+    /// The bytes that identify the node: a name or an address. Its keys stay if its place in the list changes.
     pub name: *const c_void,
     /// The bytes of the name.
     pub length: usize,

@@ -70,7 +70,7 @@ impl Stamp {
     }
 }
 
-/// What is left of a text.
+/// The unread rest of a text.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {

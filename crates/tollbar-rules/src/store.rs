@@ -298,7 +298,7 @@ mod tests {
         let own = policy(&held);
         let others: Vec<PolicyId> = (1..20).map(&mut reload).collect();
         assert!(!others.contains(&own));
-        // They serve each other's rules meanwhile.
+        // Meanwhile reloads reuse the slots of freed policies.
         assert!(others.iter().max() < Some(&PolicyId::new(6)), "{others:?}");
         drop(held);
         assert!((20..40).map(&mut reload).any(|id| id == own));

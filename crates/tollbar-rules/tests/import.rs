@@ -87,7 +87,7 @@ fn faults_have_lines() {
     {
         assert_eq!(import::nginx(text).map_err(|(line, _)| line), Err(line), "{text}");
     }
-    // Nothing to limit is a file without rules, which the reader of rules says.
+    // A configuration without limits gives a file without rules, and the reader of rules refuses that file.
     let none = import::nginx("events {}").expect("a configuration");
     assert!(read(&none.toml, Format::Toml).is_err());
     // Hostile nesting and quotes.

@@ -33,7 +33,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// 10^4 reloads, of which each third file is bad, beside three threads of requests.
+/// 10^4 reloads beside three threads of requests. Every third file is bad.
 #[test]
 fn reloads_under_load_are_never_torn_and_lose_no_state() {
     const RELOADS: u64 = 10_000;

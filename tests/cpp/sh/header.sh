@@ -48,7 +48,7 @@ says_what_it_needs() {
 has_every_error() {
     grep -o 'TOLLBAR_E_[A-Z_]*' -h "$root/include/tollbar.h" "$root/include/tollbar_redis.h" | sort -u > "$work/errors"
     grep -o '= TOLLBAR_E_[A-Z_]*' "$root/include/tollbar/error.hpp" | sed 's/= //' | sort -u > "$work/errcs"
-    # One is spoken of in the documentation of an accessor only: what it returns for numbers that are no errors.
+    # TOLLBAR_E_UNKNOWN is no error of a call: an accessor returns it for numbers that are no errors.
     grep -vx 'TOLLBAR_E_UNKNOWN' "$work/errors" | diff - "$work/errcs"
 }
 

@@ -55,7 +55,7 @@ finds_version() {
         grep -qx "found $version" "$work/version/log"
 }
 
-# PREFIX: what is asked for is there, or CMake says what is not.
+# PREFIX: find_package finds a version that fits, and refuses every other one with a message.
 knows_versions() {
     finds_version "" "$1" && finds_version "$version" "$1" && finds_version "$version EXACT" "$1" && finds_version "0.0.1...9" "$1" || return 1
     for other in 99 "0.0.1 EXACT" "0.0.1...<$version" "9...10"; do

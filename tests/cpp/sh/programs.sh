@@ -82,7 +82,7 @@ says() {
     [ $status -eq "$want_status" ] && [ "$got" = "$want" ]
 }
 
-# ADDRESS: one that is refused, and told to come back when a permit of five a minute has come, or sooner on a slow machine.
+# ADDRESS: is refused, with a Retry-After of 12 s, the time of a permit of 5/min, or a little less on a slow machine.
 refuses() {
     status=0
     got=$(LOGINS="$work/logins" "$work/keyed" "$1" 2>&1) || status=$?

@@ -1,4 +1,4 @@
-//! What a dependent uses on this machine too: the system's clock and a table; with `redis` the text of an address.
+//! Calls that need an operating system: the system's clock and a table. With `redis`, also the parser of a store's URL.
 
 use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Limiter, Policy, Verdict};

@@ -19,7 +19,7 @@ func TestNobodyIsInsideAfterClose(t *testing.T) {
 	}
 	var current atomic.Pointer[world]
 	var round, inside, entered, turnedAway atomic.Int64
-	// More goroutines than processors would wait for each other instead of meeting.
+	// With more goroutines than processors the callers would run one after the other, and never at the same time.
 	callers := int64(min(max(runtime.GOMAXPROCS(0)-1, 1), 3))
 	spin := func(until func() bool) {
 		for tries := 1; !until(); tries++ {

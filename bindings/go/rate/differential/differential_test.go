@@ -58,7 +58,7 @@ func (b *both) step(t *testing.T, random *rand.Rand, now time.Time) {
 		b.reservations = append(b.reservations, r)
 	case 8, 9, 10:
 		if len(b.reservations) > 0 {
-			// One of the latest, since of the others the time to act has long gone.
+			// One of the six latest: earlier reservations are in the past, so a cancellation returns nothing.
 			r := b.reservations[len(b.reservations)-1-random.IntN(min(6, len(b.reservations)))]
 			same("DelayFrom", r.theirs.DelayFrom(now), r.ours.DelayFrom(now))
 			r.theirs.CancelAt(now)
@@ -101,7 +101,7 @@ func TestEvery(t *testing.T) {
 	}
 }
 
-// What Wait says is what people look for in logs.
+// The error texts of Wait are equal, because people search logs for them.
 func TestWaitErrors(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

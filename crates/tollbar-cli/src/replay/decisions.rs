@@ -12,7 +12,7 @@ pub struct Decisions {
     file: BufWriter<File>,
     /// Requests whose turn has not come in the file, because an older line of the log is still waiting for its decision.
     waiting: VecDeque<Option<Vec<u8>>>,
-    /// The number of the first of them.
+    /// The number of the first request in `waiting`.
     next: u64,
 }
 
@@ -74,7 +74,7 @@ impl Decisions {
         Ok(())
     }
 
-    /// Writes what is left: what is written late fails late.
+    /// Writes the buffered rest, so that a full disk is reported and not lost.
     pub fn close(mut self) -> Result<()> {
         self.file.flush().map_err(|error| Problem::system(&self.path, &error))
     }

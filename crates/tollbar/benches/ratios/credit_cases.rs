@@ -52,7 +52,7 @@ pub fn all() -> Vec<Case> {
     let mut cases = vec![case("floor: thread-local increment", || {
         COUNT.with(|count| {
             count.set(count.get() + 1);
-            // In memory, each of them.
+            // The compiler must store each increment.
             black_box(count);
         });
     })];

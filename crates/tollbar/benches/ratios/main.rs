@@ -41,7 +41,7 @@ pub struct Goal {
 pub enum Most {
     /// At most this many times the other's time.
     Ratio(f64),
-    /// At most this many nanoseconds more than the other.
+    /// At most the other's time plus this many nanoseconds.
     Above(f64),
 }
 
