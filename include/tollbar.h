@@ -123,9 +123,10 @@ extern "C" {
  *     100/min curve ln        100/min curve 0:0 50%:80% 100%:100%        100/s burst 200 refill 0:50% 50%:100%
  *     1000/month zone Europe/Berlin        100/week from sun
  *
- * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minutes` mean the same, and so does `per`
- * for the `/`. `forever` makes a quota, which refills no permit. `month`, `year`, `zone` and `from` make a
- * calendar. Without these and without `algo` the algorithm is gcra.
+ * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minute` and `minutes` mean the same, and
+ * `per` means `/`, so "10 per 2 minutes" is 10/2min and "1/week" is 1/7day. `forever` makes a quota, which refills no permit. `month`, `year`,
+ * `zone` and `from` make a calendar, and a number before `month` or `year` can be 1 only. Without these and without `algo` the algorithm is
+ * gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
  * sliding-window, sliding-log, pacer, warm-up, quota, curve, level-refill, calendar.
  *

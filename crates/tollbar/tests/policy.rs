@@ -51,6 +51,10 @@ fn canonical_printing() {
         ("5/second", "5/s"),
         ("5/30 secs", "5/30s"),
         ("1 per 1 day", "1/day"),
+        ("5 per 1 hour", "5/h"),
+        ("9 per 1 month from 31", "9/month from 31"),
+        ("9/1months", "9/month"),
+        ("9 per years", "9/year"),
         ("10/min algo warm-up warm 5 seconds", "10/min algo warm-up warm 5s"),
         ("1/365d", "1/365day"),
         ("1/90min", "1/90min"),
@@ -100,7 +104,10 @@ fn errors_name_the_column() {
         ("100/s; 3/s; 9/h", "          ^", Fault::Syntax),
         ("100 pro s", "    ^", Fault::Syntax),
         ("100 per", "       ^", Fault::Syntax),
-        ("100/2 months", "      ^", Fault::Syntax),
+        ("100/2 months", "    ^", Fault::Syntax),
+        ("100 per 0 years", "        ^", Fault::Syntax),
+        ("100/1 fortnight", "      ^", Fault::Syntax),
+        ("100/Month", "    ^", Fault::Syntax),
         ("100/s\nburst 3", "     ^", Fault::Syntax),
         ("100/s burst 1mb", "             ^", Fault::Syntax),
         ("100/s burst 1tb unit bytes", "             ^", Fault::Syntax),
@@ -140,7 +147,9 @@ fn errors_name_the_column() {
         ("1/s algo quota", "  ^", Fault::Policy(PolicyError::Quota)),
         ("5/forever burst 7", "          ^", Fault::Policy(PolicyError::OptionMismatch)),
         ("5/2forever", "   ^", Fault::Syntax),
-        ("5/2month", "   ^", Fault::Syntax),
+        ("5/2month", "  ^", Fault::Syntax),
+        ("5/1 month algo gcra", "  ^", Fault::Policy(PolicyError::Calendar)),
+        ("5/1forever", "   ^", Fault::Syntax),
         ("5/month algo gcra", "  ^", Fault::Policy(PolicyError::Calendar)),
         ("5/h algo calendar", "  ^", Fault::Policy(PolicyError::Calendar)),
         ("5/h zone UTC", "  ^", Fault::Policy(PolicyError::Calendar)),
@@ -190,6 +199,8 @@ fn error_messages() {
     assert_eq!(refused("100").to_string(), "column 4: expected `/` and a period");
     assert!(refused("1/s algo x").to_string().starts_with("column 10: unknown algorithm, expected `gcra`"));
     assert_eq!(refused("1/0s").to_string(), "column 3: the period is zero");
+    let months = refused("9 per 3 months").to_string();
+    assert!(months.starts_with("column 7: expected 1, because a calendar counts single months and years"), "{months}");
     assert_eq!(refused("1/s burst 1 burst 1").to_string(), "column 13: given twice, expected each option once");
 }
 
@@ -318,6 +329,37 @@ prop_compose! {
     }
 }
 
+/// Each name of a unit and the unit's canonical name.
+const UNITS: [(&str, &str); 27] = [
+    ("ns", "ns"),
+    ("us", "us"),
+    ("ms", "ms"),
+    ("s", "s"),
+    ("sec", "s"),
+    ("secs", "s"),
+    ("second", "s"),
+    ("seconds", "s"),
+    ("min", "min"),
+    ("mins", "min"),
+    ("minute", "min"),
+    ("minutes", "min"),
+    ("h", "h"),
+    ("hr", "h"),
+    ("hrs", "h"),
+    ("hour", "h"),
+    ("hours", "h"),
+    ("d", "day"),
+    ("day", "day"),
+    ("days", "day"),
+    ("w", "week"),
+    ("week", "week"),
+    ("weeks", "week"),
+    ("month", "month"),
+    ("months", "month"),
+    ("year", "year"),
+    ("years", "year"),
+];
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 20_000,
@@ -336,6 +378,29 @@ proptest! {
         prop_assert_eq!(parse(&out[..len]), Ok(policy));
         // Canonical: printing what was read gives the same text.
         prop_assert_eq!(policy.to_string().into_bytes(), out[..len].to_vec());
+    }
+
+    /// A rate as people write it is the policy that its shortest form gives, alone and with an option.
+    #[test]
+    fn a_rate_as_people_write_it_is_the_short_form(
+        limit in 0..1000u64, count in 1..400u64, unit in prop::sample::select(UNITS.to_vec()),
+        per in prop::sample::select(vec!["/", " / ", "/ ", " per ", "\tper\t"]), blank in prop::sample::select(vec!["", " ", "  "]),
+        bare in any::<bool>(), burst in prop::option::of(1..50u64),
+    ) {
+        let (written, short) = unit;
+        let calendar = matches!(short, "month" | "year");
+        let count = if calendar { 1 } else { count };
+        let burst = match burst {
+            Some(burst) if !calendar && limit != 0 => format!(" burst {burst}"),
+            _ => String::new(),
+        };
+        let counted = if calendar { short.to_owned() } else { format!("{count}{short}") };
+        let shortest = policy(&format!("{limit}/{counted}{burst}"));
+        prop_assert_eq!(policy(&format!("{limit}{per}{count}{blank}{written}{burst}")), shortest);
+        if bare && count == 1 {
+            prop_assert_eq!(policy(&format!("{limit}{per}{written}{burst}")), shortest);
+        }
+        prop_assert_eq!(policy(&shortest.to_string()), shortest);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/decisions.json");
 
 /// Policies that limiters and tables take and whose decisions have one right answer to the nanosecond, two or more for each algorithm.
-const POLICIES: [&str; 44] = [
+const POLICIES: [&str; 51] = [
     "10/s",
     "3/s burst 5",
     "7/s burst 1",
@@ -72,6 +72,14 @@ const POLICIES: [&str; 44] = [
     "3/day algo calendar",
     "5/day zone STD-1DST,M3.5.0,M10.5.0/3",
     "10/month from 31",
+    // Policies as people write them.
+    "5/minute",
+    "10 per hour",
+    "10/2 minutes",
+    "1/week",
+    "5 per 1 hour burst 2",
+    "4 per 30 seconds algo fixed-window",
+    "7 per 1 month",
 ];
 
 /// A request and the oracle's answer.

@@ -12,9 +12,10 @@
 //! 1000/month zone Europe/Berlin
 //! ```
 //!
-//! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minutes`), alone or after a whole number. `per` may
+//! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minute` or `minutes`), alone or after a whole number. Names
+//! are in lower case. Blanks may stand around the `/`, and between the number and the unit. `per` may
 //! stand for the `/`. `forever` makes a quota, which no time refills. `month`, `year`, `zone` and `from` make a calendar, whose windows are
-//! the days, weeks, months or years of a time zone. Two policies joined by `;` are a list: a request passes if both admit
+//! the days, weeks, months or years of a time zone; a number before `month` or `year` can be 1 only. Two policies joined by `;` are a list: a request passes if both admit
 //! it, and then both are charged. Options come in any order, each once:
 //!
 //! <!-- [lists: options] written by cargo xtask lists -->
@@ -125,7 +126,9 @@ impl core::fmt::Display for Policy {
     }
 }
 
-const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day`, `100ms` `month` or `forever`";
+const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day`, `100ms`, `2 weeks`, `month` or `forever`";
+const ONE_SPAN: &CStr =
+    c"1, because a calendar counts single months and years; a time such as `90days` may have any number";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 
 /// The column at which the text names each option, and at which it first gives a number with a size. Columns count from 1. 0: not given.
@@ -426,12 +429,22 @@ impl<'a> Reader<'a> {
 
     fn period(&mut self) -> Result<Period, SyntaxError> {
         let start = self.at;
+        let number = match self.peek() {
+            Some(b'0'..=b'9') => self.digits(PERIOD)?,
+            _ => 1,
+        };
+        let bare = self.at == start;
+        self.blanks();
         let word = self.word();
-        if same(&const { name("forever") }, word) {
-            return Ok(Period { period: None, calendar: false });
-        }
         if let Some(span) = find(&SPANS, word) {
+            if number != 1 {
+                self.at = start;
+                return Err(self.wrong(ONE_SPAN));
+            }
             return Ok(Period { period: Some(span.nanos()), calendar: true });
+        }
+        if bare && same(&const { name("forever") }, word) {
+            return Ok(Period { period: None, calendar: false });
         }
         self.at = start;
         self.time(PERIOD, true).map(|period| Period { period: Some(period), calendar: false })

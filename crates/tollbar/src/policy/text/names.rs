@@ -37,7 +37,12 @@ pub(super) const TIMES: [(Name, u64); 23] = [
 ];
 
 /// The periods that only calendars have.
-pub(super) const SPANS: [(Name, Span); 2] = [(name("month"), Span::Month), (name("year"), Span::Year)];
+pub(super) const SPANS: [(Name, Span); 4] = [
+    (name("month"), Span::Month),
+    (name("months"), Span::Month),
+    (name("year"), Span::Year),
+    (name("years"), Span::Year),
+];
 
 /// The days of the week, as [`Policy::from`](crate::policy::Policy::from) counts them.
 pub(super) const WEEKDAYS: [(Name, u32); 7] = [
