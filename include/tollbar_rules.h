@@ -82,6 +82,13 @@ typedef struct tollbar_rules_answer {
     char rule[64];
     /* The body to answer; empty for a request that may pass. */
     char body[256];
+    /* Permits per period of the limit that binds: that of the key, if the rule has one for it. tollbar_http_fields wants this limit in a policy
+     * with these three numbers. */
+    uint64_t limit;
+    /* Its period in nanoseconds. 0: no limit took part in the decision. */
+    uint64_t period_ns;
+    /* The most permits that it lets a key take at once. */
+    uint64_t burst;
 } tollbar_rules_answer;
 
 /* Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is TOML. `options` may be NULL
@@ -127,6 +134,10 @@ int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
                                         char *error,
                                         size_t error_size);
 
+/* Makes this process the one that may reload shared rules, after it was forked from the process that could before. That one must not reload any more.
+ * It is for a server that reads its configuration, forks, and goes on in the child. Returns 0 or TOLLBAR_E_NULL. */
+int32_t tollbar_rules_adopt(const tollbar_rules *rules);
+
 /* Ends rules that no call is using. NULL is allowed and does nothing. */
 void tollbar_rules_close(tollbar_rules *rules);
 
@@ -136,7 +147,7 @@ void tollbar_rules_close(tollbar_rules *rules);
 
 /* An answer to be filled in. */
 #define TOLLBAR_RULES_ANSWER_INIT                                                                    \
-    { (uint32_t)sizeof(tollbar_rules_answer), 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 } }
+    { (uint32_t)sizeof(tollbar_rules_answer), 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, 0 }
 
 #ifdef __cplusplus
 } /* extern "C" */

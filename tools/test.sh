@@ -114,7 +114,7 @@ step_command() {
 # Rules in a file, through every face.
 step_rules() { made lib rules build/tollbar && PATH=$PATH:/usr/local/go/bin tests/rules/run.sh build; }
 # The modules in a real nginx.
-step_nginx() { made nginx && nginx/tests/run.sh; }
+step_nginx() { made nginx rules build/tollbar && nginx/tests/run.sh; }
 step_python() { made lib && bindings/python/test.sh; }
 step_go() { made lib rules && PATH=$PATH:/usr/local/go/bin bindings/go/test.sh; }
 step_lua() { made lib && bindings/lua/test.sh; }

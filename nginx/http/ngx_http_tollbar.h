@@ -17,6 +17,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 #include "ngx_http_tollbar_request.h"
+#include "ngx_http_tollbar_rules.h"
 #include "ngx_http_tollbar_sync.h"
 #include "ngx_tollbar_conf.h"
 #include "ngx_tollbar_several.h"
@@ -125,23 +126,31 @@ typedef struct {
     ngx_uint_t delay_log_level;
     ngx_uint_t headers;
     ngx_flag_t dry_run;
+    /* NULL: none. */
+    ngx_http_tollbar_rules_t *rules;
+    ngx_array_t *rules_fields; /* of ngx_http_tollbar_rules_field_t */
 } ngx_http_tollbar_conf_t;
 
-/* The index of $tollbar_status among the module's variables. */
+/* The indices of variables among the module's variables. */
 #define NGX_HTTP_TOLLBAR_VARIABLE_STATUS 0
-#define NGX_HTTP_TOLLBAR_VARIABLES 5
+#define NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS 5
+#define NGX_HTTP_TOLLBAR_VARIABLE_RULE 6
+#define NGX_HTTP_TOLLBAR_VARIABLES 7
 
 /* Every limit and zone of the configuration, from all levels. */
 typedef struct {
     ngx_array_t limits; /* of ngx_http_tollbar_limit_t * */
     ngx_array_t zones;  /* of ngx_shm_zone_t * */
     ngx_array_t confs;  /* of ngx_http_tollbar_conf_t *, of levels with limits */
+    ngx_array_t rules;  /* of ngx_http_tollbar_rules_t * */
     /* The indices of the variables. */
     ngx_uint_t variables[NGX_HTTP_TOLLBAR_VARIABLES];
     /* Whether any limit is charged after the answer. */
     ngx_flag_t afterwards;
-    /* Whether the configuration names a variable other than $tollbar_status. */
+    /* Whether the configuration names a variable about the limit of a zone, other than $tollbar_status. */
     ngx_flag_t variables_used;
+    /* Whether the configuration names $tollbar_rule. */
+    ngx_flag_t rule_used;
 } ngx_http_tollbar_main_conf_t;
 
 /* Other values of tollbar_headers are TOLLBAR_HTTP_ numbers. */
@@ -281,6 +290,9 @@ ngx_int_t ngx_http_tollbar_answer(ngx_http_request_t *r, ngx_int_t rc, const ngx
 /* Adds the configured headers, and Retry-After to a refusal. */
 ngx_int_t ngx_http_tollbar_add_headers(ngx_http_request_t *r, ngx_int_t rc, const ngx_http_tollbar_outcome_t *outcome);
 
+/* Adds the fields of `count` limits, from 1 on: TOLLBAR_HTTP_ numbers in `fields`. */
+ngx_int_t ngx_http_tollbar_add_fields(ngx_http_request_t *r, const tollbar_http_limit *limits, size_t count, uint32_t fields);
+
 /* Nanoseconds as whole seconds, rounded up. */
 uint64_t ngx_http_tollbar_seconds(uint64_t ns);
 
@@ -290,7 +302,7 @@ ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf);
 /* Finds out which of the variables the configuration uses, after nginx has read it. */
 ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf);
 
-/* Sets $tollbar_status. A request with this variable has been counted. Subrequests and redirects keep the value. */
+/* Sets $tollbar_status, or $tollbar_rules_status. A request with this variable has been decided. Subrequests and redirects keep the value. */
 void ngx_http_tollbar_set_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, ngx_uint_t status);
 
 /* Sets the other variables. */

@@ -46,12 +46,8 @@ static ngx_int_t add_lines(ngx_http_request_t *r, const charge_t *charges, ngx_u
     const ngx_flag_t all = (fields & (TOLLBAR_HTTP_RETRY_AFTER|TOLLBAR_HTTP_LEGACY|TOLLBAR_HTTP_LEGACY_EPOCH)) != 0;
     tollbar_http_limit limits[TOLLBAR_HTTP_LIMITS_MOST];
     source_t *sources;
-    u_char *line, *end, *next;
-    size_t capacity = 300, length, count = 0;
-    const ngx_time_t *now = ngx_timeofday();
-    const uint64_t utc = (uint64_t) now->sec * 1000000000 + (uint64_t) now->msec * 1000000;
+    size_t count = 0;
     ngx_uint_t i;
-    int32_t code;
 
     if (fields == 0) {
         return NGX_OK;
@@ -63,11 +59,22 @@ static ngx_int_t add_lines(ngx_http_request_t *r, const charge_t *charges, ngx_u
     for (i = 0; i < n && count < TOLLBAR_HTTP_LIMITS_MOST; i++) {
         if (all || charges[i].decided) {
             describe(&charges[i], &sources[count], &limits[count]);
-            capacity += 100 + 4 * limits[count++].name_length;
+            count++;
         }
     }
-    if (count == 0) {
-        return NGX_OK;
+    return count != 0 ? ngx_http_tollbar_add_fields(r, limits, count, fields) : NGX_OK;
+}
+
+ngx_int_t ngx_http_tollbar_add_fields(ngx_http_request_t *r, const tollbar_http_limit *limits, size_t count, uint32_t fields)
+{
+    const ngx_time_t *now = ngx_timeofday();
+    const uint64_t utc = (uint64_t) now->sec * 1000000000 + (uint64_t) now->msec * 1000000;
+    u_char *line, *end, *next;
+    size_t capacity = 300, length, i;
+    int32_t code;
+
+    for (i = 0; i < count; i++) {
+        capacity += 100 + 4 * limits[i].name_length;
     }
     line = ngx_pnalloc(r->pool, capacity);
     if (line == NULL) {

@@ -20,6 +20,7 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static ngx_uint_t sort(ngx_array_t *array);
 static ngx_uint_t place_of(const limit_t *limit);
 static uint64_t refill_of(const void *limit);
+static ngx_int_t add_handler(ngx_http_core_main_conf_t *core, ngx_uint_t phase, ngx_http_handler_pt handler);
 
 static ngx_conf_enum_t header_kinds[] = {
     { ngx_string("off"), NGX_HTTP_TOLLBAR_HEADERS_OFF },
@@ -47,6 +48,8 @@ static ngx_command_t commands[] = {
     { ngx_string("tollbar_headers"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_word, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, headers), &header_kinds },
     { ngx_string("tollbar_status_page"), NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1, ngx_http_tollbar_read_status_page, 0, 0, NULL },
+    { ngx_string("tollbar_rules"), ANYWHERE|NGX_CONF_TAKE12, ngx_http_tollbar_read_rules, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+    { ngx_string("tollbar_rules_field"), ANYWHERE|NGX_CONF_TAKE2, ngx_http_tollbar_read_rules_field, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     ngx_null_command
 };
 
@@ -67,7 +70,6 @@ static ngx_int_t complete(ngx_conf_t *cf)
     limit_t **limits = conf->limits.elts;
     ngx_shm_zone_t **zones = conf->zones.elts;
     conf_t **confs = conf->confs.elts;
-    ngx_http_handler_pt *place;
     zone_t *zone;
     ngx_uint_t n;
 
@@ -100,21 +102,24 @@ static ngx_int_t complete(ngx_conf_t *cf)
         return NGX_ERROR;
     }
     /* A configuration without limits gets no handler, so its requests cost nothing more. */
-    if (conf->limits.nelts == 0) {
-        return NGX_OK;
+    if (conf->limits.nelts != 0 && add_handler(core, NGX_HTTP_PREACCESS_PHASE, ngx_http_tollbar_handler) != NGX_OK) {
+        return NGX_ERROR;
     }
-    place = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    if (conf->afterwards && add_handler(core, NGX_HTTP_LOG_PHASE, ngx_http_tollbar_log_handler) != NGX_OK) {
+        return NGX_ERROR;
+    }
+    /* nginx calls the handler that is added last first. The rules come before the zones, because a delay by a zone is only for requests that pass. */
+    return conf->rules.nelts != 0 ? add_handler(core, NGX_HTTP_PREACCESS_PHASE, ngx_http_tollbar_rules_handler) : NGX_OK;
+}
+
+static ngx_int_t add_handler(ngx_http_core_main_conf_t *core, ngx_uint_t phase, ngx_http_handler_pt handler)
+{
+    ngx_http_handler_pt *place = ngx_array_push(&core->phases[phase].handlers);
+
     if (place == NULL) {
         return NGX_ERROR;
     }
-    *place = ngx_http_tollbar_handler;
-    if (conf->afterwards) {
-        place = ngx_array_push(&core->phases[NGX_HTTP_LOG_PHASE].handlers);
-        if (place == NULL) {
-            return NGX_ERROR;
-        }
-        *place = ngx_http_tollbar_log_handler;
-    }
+    *place = handler;
     return NGX_OK;
 }
 
@@ -212,6 +217,7 @@ static ngx_int_t start(ngx_cycle_t *cycle)
     ngx_http_tollbar_clients_end();
     if (conf != NULL) {
         ngx_tollbar_zones_start(&conf->zones, cycle->log);
+        ngx_http_tollbar_rules_start(&conf->rules, cycle->log);
     }
     return NGX_OK;
 }
@@ -238,7 +244,8 @@ static void *create_main_conf(ngx_conf_t *cf)
 
     if (conf == NULL || ngx_array_init(&conf->limits, cf->pool, 4, sizeof(limit_t *)) != NGX_OK
         || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK
-        || ngx_array_init(&conf->confs, cf->pool, 4, sizeof(conf_t *)) != NGX_OK)
+        || ngx_array_init(&conf->confs, cf->pool, 4, sizeof(conf_t *)) != NGX_OK
+        || ngx_array_init(&conf->rules, cf->pool, 1, sizeof(ngx_http_tollbar_rules_t *)) != NGX_OK)
     {
         return NULL;
     }
@@ -254,6 +261,8 @@ static void *create_conf(ngx_conf_t *cf)
         conf->limit_log_level = NGX_CONF_UNSET_UINT;
         conf->headers = NGX_CONF_UNSET_UINT;
         conf->dry_run = NGX_CONF_UNSET;
+        conf->rules = NGX_CONF_UNSET_PTR;
+        conf->rules_fields = NGX_CONF_UNSET_PTR;
     }
     return conf;
 }
@@ -286,6 +295,8 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->limit_log_level, from->limit_log_level, NGX_LOG_ERR);
     ngx_conf_merge_uint_value(conf->headers, from->headers, NGX_HTTP_TOLLBAR_HEADERS_OFF);
     ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
+    ngx_conf_merge_ptr_value(conf->rules, from->rules, NULL);
+    ngx_conf_merge_ptr_value(conf->rules_fields, from->rules_fields, NULL);
     conf->delay_log_level = conf->limit_log_level == NGX_LOG_INFO ? NGX_LOG_INFO : conf->limit_log_level + 1;
     return NGX_CONF_OK;
 }

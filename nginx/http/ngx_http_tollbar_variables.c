@@ -9,7 +9,8 @@
 typedef ngx_http_tollbar_main_conf_t main_conf_t;
 
 enum {
-    STATUS = NGX_HTTP_TOLLBAR_VARIABLE_STATUS, ZONE, REMAINING, RESET, RETRY_AFTER, VARIABLES = NGX_HTTP_TOLLBAR_VARIABLES
+    STATUS = NGX_HTTP_TOLLBAR_VARIABLE_STATUS, ZONE, REMAINING, RESET, RETRY_AFTER, RULES_STATUS = NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS,
+    RULE = NGX_HTTP_TOLLBAR_VARIABLE_RULE, VARIABLES = NGX_HTTP_TOLLBAR_VARIABLES
 };
 
 /* The length of a value that holds an unprinted number. */
@@ -28,6 +29,8 @@ static struct {
     { ngx_string("tollbar_remaining"), print },
     { ngx_string("tollbar_reset"), print },
     { ngx_string("tollbar_retry_after"), print },
+    { ngx_string("tollbar_rules_status"), absent },
+    { ngx_string("tollbar_rule"), absent },
 };
 
 ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf)
@@ -52,13 +55,16 @@ ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf)
     ngx_http_variable_t *asked_for = core->variables.elts;
     ngx_uint_t n, k, asked_for_n = core->variables.nelts;
     ngx_int_t index;
+    ngx_flag_t used[VARIABLES] = { 0 };
 
     for (n = 0; n < VARIABLES; n++) {
-        for (k = 0; n != STATUS && k < asked_for_n; k++) {
-            main->variables_used |= asked_for[k].name.len == variables[n].name.len
-                                    && ngx_strncmp(asked_for[k].name.data, variables[n].name.data, asked_for[k].name.len) == 0;
+        for (k = 0; k < asked_for_n; k++) {
+            used[n] |= asked_for[k].name.len == variables[n].name.len
+                       && ngx_strncmp(asked_for[k].name.data, variables[n].name.data, asked_for[k].name.len) == 0;
         }
     }
+    main->variables_used = used[ZONE] || used[REMAINING] || used[RESET] || used[RETRY_AFTER];
+    main->rule_used = used[RULE];
     for (n = 0; n < VARIABLES; n++) {
         index = ngx_http_get_variable_index(cf, &variables[n].name);
         if (index == NGX_ERROR) {

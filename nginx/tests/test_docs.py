@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from harness import places, tollbar
+from harness import places, rules, tollbar
 from harness.config import TEMP_PATHS
 from harness.server import check
 from harness.streams import MODULE as STREAM
@@ -74,6 +74,7 @@ BLOCKS = [block for text in (TEXT, README) for block in re.findall(r"(?ms)^```ng
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_examples(tmp_path, number):
     block = re.sub(r"modules/(\w+\.so)", lambda m: str(places.module(m[1])), BLOCKS[number])
+    block = block.replace("RULES;", f"{rules.SITE};")
     block = re.sub(r"proxy_pass http://\w+", "proxy_pass http://127.0.0.1:1", block)
     if STREAM in block:
         block = stream_itself() + block

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from harness import config, places, streams
+from harness import config, places, rules, streams
 from harness.config import CONTENT
 from harness.server import check
 
@@ -229,7 +229,16 @@ def rows(module, cases):
     return [(module, *case[1:]) for case in cases], [f"{module}: {case[0]}" for case in cases]
 
 
-PARTS = [rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC), rows("conn", [*CONNS, *others_of("tollbar_conn")]),
+RULES = [
+    *[(f"rules with {word}", f"{{{{tollbar_rules {rules.SITE} {word};}}}}", "",
+       f'invalid parameter "{word}" in "tollbar_rules" directive, it must be keys=NUMBER, from 1 on') for word in ("keys=0", "keys=x", "size=1m")],
+    ("rules with two numbers of keys", f"[[tollbar_rules {rules.SITE};]]", f"{{{{tollbar_rules {rules.SITE} keys=5;}}}}",
+     f'"{rules.SITE}" has keys=100000 in {{first}}, and keys=5 here, the numbers must be equal'),
+    ("a field of nginx itself", "{{tollbar_rules_field Path $uri;}}", "",
+     'invalid name "Path" in "tollbar_rules_field" directive, nginx itself gives the method, the path and the address, so the name must be another'),
+]
+
+PARTS = [rows("rules", RULES), rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC), rows("conn", [*CONNS, *others_of("tollbar_conn")]),
          rows("stream", STREAM), rows("stream conn", [*CONNS, *others_of("tollbar_conn", status=False)])]
 ROWS = [row for part, _ in PARTS for row in part]
 NAMES = [name for _, names in PARTS for name in names]
@@ -272,6 +281,8 @@ def test_a_message_says_where_what_was_found_and_what_is_expected(tmp_path, modu
 
 # Messages that no configuration file alone can cause.
 ELSEWHERE = [
+    # The library of rules, and the faults in a rules file.
+    '"tollbar_rules" cannot load', '"tollbar_rules" cannot use', "%V: %s",
     "/dev/urandom cannot be read", 'zone "%V" cannot be used again', 'zone "%V" of %uz bytes cannot hold',
     # Any other fault of the client than the URL's, and a host that the system finds without an address.
     '"sync" of zone "%V": %s', "no address",

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from harness import config, fuzz, memory, places
+from harness import config, fuzz, memory, places, rules
 from harness.config import CONTENT
 from harness.server import PATIENCE, wait_until
 from harness.tollbar import MODULE, Tollbar
@@ -22,9 +22,11 @@ HTTP = """
     tollbar_zone $binary_remote_addr zone=address:1m policy="30/s burst 10";
     tollbar_zone $binary_remote_addr zone=log:2m policy="30/s algo sliding-log";
     tollbar_headers both;
+    tollbar_rules_field account $arg_a;
 """
-SHOW = 'add_header X-All "$tollbar_status$tollbar_remaining$tollbar_reset$tollbar_retry_after$tollbar_zone" always;'
+SHOW = 'add_header X-All "$tollbar_rule$tollbar_status$tollbar_remaining$tollbar_reset$tollbar_retry_after$tollbar_zone" always;'
 SERVER = f"""
+    location /rules {{ tollbar_rules {rules.SITE}; {SHOW} {CONTENT} }}
     location / {{ tollbar zone=one burst=2 nodelay cost=$arg_b; {SHOW} {CONTENT} }}
     location /delay {{ tollbar zone=one burst=5; {CONTENT} }}
     location /several {{ tollbar zone=one burst=9 delay=2; tollbar zone=two burst=$arg_b dry_run; tollbar zone=address;
@@ -45,6 +47,7 @@ def test_an_odd_stream_of_requests(tmp_path):
         assert fuzz.stream(nginx.port, PIECES, SEED) > PIECES / 10
         for n in range(140):
             nginx.get(f"/dry?k=a&x={n + 1}r/h")
+        assert {nginx.get("/rules/blog").status for _ in range(20)} == {200, 429}
         assert [nginx.get(path).status for path in ("/?k=the-end", "/json", "/metrics")] == [200] * 3
         # A second configuration takes over the zones of the first. A single process does not serve after that, with
         # any module; but this way one process has had them both.

@@ -45,6 +45,8 @@ static int faults(const char *path) {
     failed += expect("a short answer", tollbar_rules_check(rules, &field, 1, &answer), TOLLBAR_E_STRUCT_SIZE);
     failed += expect("no rules", tollbar_rules_check(NULL, &field, 1, NULL), TOLLBAR_E_NULL);
     failed += expect("the same file", tollbar_rules_reload_if_changed(rules, error, sizeof error), TOLLBAR_NO);
+    failed += expect("adopts no rules", tollbar_rules_adopt(NULL), TOLLBAR_E_NULL);
+    failed += expect("adopts its own", tollbar_rules_adopt(rules), TOLLBAR_ALLOWED);
     failed += expect("a reload", tollbar_rules_reload(rules, NULL, 0), TOLLBAR_ALLOWED);
     answer.struct_size = (uint32_t)sizeof answer;
     failed += expect("a check", tollbar_rules_check(rules, &field, 1, &answer), TOLLBAR_DENIED);

@@ -26,6 +26,9 @@ typedef struct tollbar_rules_answer {
     uint64_t generation;
     char rule[64];
     char body[256];
+    uint64_t limit;
+    uint64_t period_ns;
+    uint64_t burst;
 } tollbar_rules_answer;
 int32_t tollbar_rules_open(const char *path,
                            const tollbar_rules_options *options,
@@ -48,6 +51,7 @@ int32_t tollbar_rules_reload(const tollbar_rules *rules,
 int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
                                         char *error,
                                         size_t error_size);
+int32_t tollbar_rules_adopt(const tollbar_rules *rules);
 void tollbar_rules_close(tollbar_rules *rules);
 ]]
 

@@ -5,6 +5,7 @@ use core::ffi::{c_char, CStr};
 use core::mem::size_of;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use tollbar::http;
 use tollbar_c::boundary::*;
 use tollbar_c::status::*;
 use tollbar_c::table::table_code;
@@ -77,14 +78,21 @@ pub struct tollbar_rules_answer {
     pub rule: [c_char; 64],
     /// The body to answer; empty for a request that may pass.
     pub body: [c_char; 256],
+    /// Permits per period of the limit that binds: that of the key, if the rule has one for it. tollbar_http_fields wants this limit in a policy
+    /// with these three numbers.
+    pub limit: u64,
+    /// Its period in nanoseconds. 0: no limit took part in the decision.
+    pub period_ns: u64,
+    /// The most permits that it lets a key take at once.
+    pub burst: u64,
 }
 
-// SAFETY: repr(C), u32 first, integers without holes, chars at the end.
+// SAFETY: repr(C), u32 first, integers and chars without holes.
 unsafe impl Growable for tollbar_rules_answer {
     const FIRST_SIZE: usize = 368;
 }
 
-const _: () = assert!(size_of::<tollbar_rules_answer>() == 368);
+const _: () = assert!(size_of::<tollbar_rules_answer>() == 392);
 
 /// Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is TOML. `options` may be NULL
 /// for the defaults. The caller ends `*out` with tollbar_rules_close.
@@ -218,6 +226,20 @@ pub unsafe extern "C" fn tollbar_rules_reload_if_changed(
     })
 }
 
+/// Makes this process the one that may reload shared rules, after it was forked from the process that could before. That one must not reload any more.
+/// It is for a server that reads its configuration, forks, and goes on in the child. Returns 0 or TOLLBAR_E_NULL.
+///
+/// # Safety
+/// `rules` is NULL or open.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_adopt(rules: *const tollbar_rules) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        unsafe { reference(rules) }?.rules.adopt();
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
 /// Ends rules that no call is using. NULL is allowed and does nothing.
 ///
 /// # Safety
@@ -296,7 +318,15 @@ fn of(answer: &Answer) -> tollbar_rules_answer {
         generation: answer.generation(),
         rule: [0; 64],
         body: [0; 256],
+        limit: 0,
+        period_ns: 0,
+        burst: 0,
     };
+    if let Some(policy) = answer.policy() {
+        // Of a policy with two rates it is the one that bound the decision.
+        let bound = http::Limit::new(b"", policy, decision);
+        (out.limit, out.period_ns, out.burst) = (bound.limit, bound.period, bound.burst);
+    }
     // The reader of the file has refused names above 63 bytes and bodies above 255, so a NUL always follows.
     out.rule.iter_mut().zip(answer.rule().unwrap_or("").bytes()).for_each(|(to, from)| *to = from as c_char);
     out.body.iter_mut().zip(answer.body().bytes()).for_each(|(to, from)| *to = from as c_char);

@@ -9,11 +9,11 @@ use crate::store::{Reloaded, Store};
 use arc_swap::{ArcSwap, Guard};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollbar::table::{Missing as TableMissing, Options as TableOptions, Table};
 use tollbar::take_many::{take_all, Limit, ManyError, LIMITS_MOST};
-use tollbar::{Decision, Reason, Verdict};
+use tollbar::{Decision, Policy, Reason, Verdict};
 
 /// The options of [`Rules::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,17 +63,24 @@ pub struct Rules {
     store: Mutex<Store>,
     path: Option<PathBuf>,
     stamp: Mutex<Option<Stamp>>,
-    /// The process that made a shared table.
-    owner: Option<u32>,
+    /// With a shared table: the process that may reload.
+    owner: Option<AtomicU32>,
 }
 
 /// The decision on a request.
 #[derive(Debug)]
 pub struct Answer {
     set: Guard<Arc<Set>>,
+    decided: Decided,
+}
+
+/// The decision on a request, with the rule and the policy that bind it.
+#[derive(Clone, Copy, Debug)]
+struct Decided {
     decision: Decision,
-    /// The number of the binding rule.
+    /// The number of the rule.
     rule: Option<usize>,
+    policy: Option<Policy>,
 }
 
 impl Rules {
@@ -111,7 +118,7 @@ impl Rules {
             store: Mutex::new(store),
             path: None,
             stamp: Mutex::new(None),
-            owner: options.shared.then(std::process::id),
+            owner: options.shared.then(|| AtomicU32::new(std::process::id())),
         })
     }
 
@@ -147,7 +154,7 @@ impl Rules {
         keys.clear();
         let decided = self.decide_by(&set, request, now, &mut keys);
         KEYS.set(keys);
-        decided.map(|(decision, rule)| Answer { set, decision, rule })
+        decided.map(|decided| Answer { set, decided })
     }
 
     fn decide_by(
@@ -156,7 +163,7 @@ impl Rules {
         request: &[Field<'_>],
         now: Option<u64>,
         keys: &mut Vec<u8>,
-    ) -> Result<(Decision, Option<usize>), ManyError> {
+    ) -> Result<Decided, ManyError> {
         let seen = set.see(request);
         let matching = set.matching(&seen);
         let mut parts = Parts::default();
@@ -166,7 +173,7 @@ impl Rules {
             set.tally(rule, &part);
             match part {
                 Part::Limited(key) => parts.push(rule, key),
-                Part::MissingDenied => return Ok((without(Verdict::Denied, Reason::MissingKey), Some(rule))),
+                Part::MissingDenied => return Ok(without(Verdict::Denied, Reason::MissingKey, Some(rule))),
                 Part::Exempt => uncharged = uncharged.or(Some((Reason::Exempt, rule))),
                 Part::MissingAllowed => uncharged = uncharged.or(Some((Reason::MissingKey, rule))),
                 Part::NoLimit => {}
@@ -187,8 +194,8 @@ impl Rules {
         }
         Ok(match (taken, uncharged) {
             (Some(taken), _) => taken,
-            (None, Some((reason, rule))) => (without(Verdict::Allowed, reason), Some(rule)),
-            (None, None) => (without(Verdict::Allowed, Reason::Admitted), None),
+            (None, Some((reason, rule))) => without(Verdict::Allowed, reason, Some(rule)),
+            (None, None) => without(Verdict::Allowed, Reason::Admitted, None),
         })
     }
 
@@ -200,19 +207,19 @@ impl Rules {
         route: Option<usize>,
         now: Option<u64>,
         keys: &[u8],
-    ) -> Result<Option<(Decision, Option<usize>)>, ManyError> {
+    ) -> Result<Option<Decided>, ManyError> {
         let mut limits = [Limit::Unlimited; LIMITS_MOST];
-        let mut of = [0; LIMITS_MOST];
+        let mut of = [(0, 0, 0); LIMITS_MOST];
         let mut count = 0;
-        for (rule, key) in parts.all() {
+        for (part, (rule, key)) in parts.all().iter().enumerate() {
             let cost = set.cost(*rule, route);
-            for home in &set.homes[*rule] {
+            for (n, home) in set.homes[*rule].iter().enumerate() {
                 let (table, id) = home.table(&self.table);
                 let (Some(limit), Some(place)) = (limits.get_mut(count), of.get_mut(count)) else {
                     return Err(ManyError::Count);
                 };
                 *limit = Limit::Key(table, id, keys.get(key.clone()).unwrap_or_default(), cost);
-                *place = *rule;
+                *place = (part, *rule, n);
                 count += 1;
             }
         }
@@ -220,7 +227,9 @@ impl Rules {
             return Ok(None);
         }
         let taken = take_all(&limits[..count], now, Some(&mut []))?;
-        Ok(Some((taken.decision, of.get(taken.bound).copied())))
+        let Some(&(part, rule, n)) = of.get(taken.bound) else { return Err(ManyError::Count) };
+        let key = parts.all().get(part).and_then(|(_, key)| keys.get(key.clone())).unwrap_or_default();
+        Ok(Some(Decided { decision: taken.decision, rule: Some(rule), policy: set.rules()[rule].policy(n, key) }))
     }
 
     /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name stays keep their states: under another policy they
@@ -263,8 +272,17 @@ impl Rules {
         self.change(&mut store, text, format, Path::new("rules"))
     }
 
+    /// Makes this process the one that may reload shared rules. It is for a server that reads its configuration, forks, and goes on in the child:
+    /// the process that could reload before must not do so any more, nor end the rules.
+    pub fn adopt(&self) {
+        if let Some(owner) = &self.owner {
+            // Relaxed, because only this process reads the number: a forked process has a copy of its own.
+            owner.store(std::process::id(), Ordering::Relaxed);
+        }
+    }
+
     fn lock_store(&self) -> Result<MutexGuard<'_, Store>, LoadError> {
-        match self.owner {
+        match self.owner.as_ref().map(|owner| owner.load(Ordering::Relaxed)) {
             Some(owner) if owner != std::process::id() => Err(LoadError::OtherProcess(owner)),
             // If a thread panicked in a reload, the mutex is poisoned and the old set is in force, so the lock can be used.
             _ => Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -335,17 +353,22 @@ pub struct RuleCounts {
 impl Answer {
     /// Whether the request may pass.
     pub fn is_allowed(&self) -> bool {
-        self.decision.is_allowed()
+        self.decided.decision.is_allowed()
     }
 
     /// The decision of all limits together.
     pub fn decision(&self) -> &Decision {
-        &self.decision
+        &self.decided.decision
     }
 
     /// The name of the binding rule: the one that refuses or, in an admission, the one with the fewest permits left. `None` if no rule matches.
     pub fn rule(&self) -> Option<&str> {
-        Some(&self.set.rules().get(self.rule?)?.name)
+        Some(&self.set.rules().get(self.decided.rule?)?.name)
+    }
+
+    /// The policy of the binding limit: that of the key, if the rule has one for it. `None` if no limit took part in the decision.
+    pub fn policy(&self) -> Option<&Policy> {
+        self.decided.policy.as_ref()
     }
 
     /// The status to answer: 200 for a request that may pass.
@@ -367,9 +390,9 @@ impl Answer {
         if self.is_allowed() {
             return None;
         }
-        let rule = self.set.rules().get(self.rule?)?;
+        let rule = self.set.rules().get(self.decided.rule?)?;
         match &rule.missing {
-            Missing::Deny(refusal) if self.decision.reason == Reason::MissingKey => Some(refusal),
+            Missing::Deny(refusal) if self.decided.decision.reason == Reason::MissingKey => Some(refusal),
             _ => Some(&rule.refusal),
         }
     }
@@ -396,12 +419,13 @@ impl Parts {
 }
 
 /// A decision that no limit has made.
-fn without(verdict: Verdict, reason: Reason) -> Decision {
+fn without(verdict: Verdict, reason: Reason, rule: Option<usize>) -> Decided {
     let (remaining, retry_after) = match verdict {
         Verdict::Allowed => (u64::MAX, 0),
         _ => (0, tollbar::NEVER),
     };
-    Decision { verdict, reason, remaining, retry_after, reset_after: 0, bound: 0 }
+    let decision = Decision { verdict, reason, remaining, retry_after, reset_after: 0, bound: 0 };
+    Decided { decision, rule, policy: None }
 }
 
 thread_local! {

@@ -43,7 +43,7 @@ pub struct Rule {
     pub exempt: HashSet<Vec<u8>>,
     /// Client networks that are not limited.
     pub exempt_networks: Vec<Network>,
-    /// Policies of keys of their own: for each key one for each limit.
+    /// Policies of keys of their own: for each key one for each limit. In the order of the keys' bytes.
     pub keys: Vec<(Vec<u8>, Vec<Policy>)>,
     /// The answer to a refused request.
     pub refusal: Refusal,
@@ -93,6 +93,15 @@ impl Rule {
     /// Whether the rule is for the method.
     pub fn has_method(&self, method: &[u8]) -> bool {
         self.methods.is_empty() || self.methods.iter().any(|own| own.as_bytes() == method)
+    }
+
+    /// The policy of the limit `n` for a key.
+    pub fn policy(&self, n: usize, key: &[u8]) -> Option<Policy> {
+        let own = self.keys.binary_search_by(|(own, _)| own.as_slice().cmp(key)).ok().and_then(|at| self.keys.get(at));
+        match own.and_then(|(_, policies)| policies.get(n)) {
+            Some(own) => Some(*own),
+            None => Some(self.limits.get(n)?.policy),
+        }
     }
 
     /// Whether some request matches both rules, as far as paths and methods say.

@@ -152,3 +152,15 @@ fn the_nearest_route_counts_wherever_it_stands() {
     let of = |method, path| admitted(&rules, 9, 0, &[(":method", method), (":path", path), (":address", "1.1.1.1")]);
     assert_eq!((of("GET", "/a/b"), of("POST", "/a/b"), of("GET", "/a/c"), of("GET", "/x")), (3, 4, 2, 1));
 }
+
+#[test]
+fn an_answer_has_the_policy_that_binds() {
+    let rules = rules(
+        "version = 1\n[group.a]\nkey = 'header x-plan'\nlimit = ['9/h', '2/min']\n[group.a.keys]\nb = ['8/h', '3/min']\na = ['7/h', '4/min']",
+    );
+    for (plan, expected) in [("tin", "2/min"), ("a", "4/min"), ("b", "3/min")] {
+        let answer = check(&rules, 0, &[(":path", "/"), ("x-plan", plan)]);
+        assert_eq!(answer.policy().map(ToString::to_string).as_deref(), Some(expected));
+    }
+    assert!(check(&rules, 0, &[(":path", "/")]).policy().is_none());
+}

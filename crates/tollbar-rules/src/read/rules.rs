@@ -309,6 +309,7 @@ fn own_policies(fields: &Fields<'_>, rule: &Rule, problems: &mut Problems) -> Ve
             all.push((key, policies));
         }
     }
+    all.sort_by(|(one, _), (two, _)| one.cmp(two));
     all
 }
 
