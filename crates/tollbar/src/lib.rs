@@ -13,6 +13,7 @@
 //! * [`table`]: keyed limits in memory that processes share.
 //! * [`queue`]: items that wait and leave at a policy's pace.
 //! * [`http`]: what a server tells its clients about their limits.
+//! * [`pacing`]: the rate of outgoing requests that each host accepts.
 //! * [`metrics`]: counts and sizes for Prometheus.
 //! * [`in_flight`]: how many are open at one time, by key and in memory that processes share.
 //!
@@ -95,6 +96,7 @@ pub mod limiter;
 pub mod meter;
 #[cfg(all(unix, not(loom)))]
 pub mod metrics;
+pub mod pacing;
 pub mod policy;
 pub mod prefix;
 #[cfg(unix)]

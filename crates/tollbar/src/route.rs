@@ -50,7 +50,7 @@ pub fn route<'a>(nodes: impl IntoIterator<Item = Node<'a>>, key: &[u8], seed: u6
 }
 
 /// SipHash-2-4.
-fn hash(seed: u64, of: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn hash(seed: u64, of: u64, bytes: &[u8]) -> u64 {
     let mut hasher = SipHasher::new_with_keys(seed, of);
     hasher.write(bytes);
     hasher.finish()

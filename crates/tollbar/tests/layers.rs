@@ -16,6 +16,7 @@ const TOLLBAR: &[&[&str]] = &[
     &["decision"],
     &["policy", "clock", "prefix", "route"],
     &["algorithm", "http"],
+    &["pacing"],
     &["limiter"],
     &["table"],
     &["in_flight"],
