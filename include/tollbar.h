@@ -33,13 +33,13 @@
  * slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
  *
  *     tollbar_cell_check_at                              57
- *     tollbar_limiter_check_at, allowed                  71
- *     tollbar_limiter_check_at, denied                   62
- *     tollbar_limiter_check, TSC                         90
- *     tollbar_limiter_check, credit                      70
- *     tollbar_limiter_check_at, credit                   75
+ *     tollbar_limiter_check_at, allowed                  66
+ *     tollbar_limiter_check_at, denied                   58
+ *     tollbar_limiter_check, TSC                         85
+ *     tollbar_limiter_check, credit                      68
+ *     tollbar_limiter_check_at, credit                   72
  *     tollbar_table_check_at, known key                 160
- *     tollbar_limiter_check_at, two rates                93
+ *     tollbar_limiter_check_at, two rates                89
  *     tollbar_table_check_at, known key, two rates      206
  *     tollbar_table_check_at, known key beside overrides  629
  *     tollbar_table_check_at, full decision             317
@@ -49,8 +49,8 @@
  *     tollbar_table_check_at, fresh key of a flood      360
  *     tollbar_table_check_at, hot key                   143
  *     tollbar_table_check_at, hot key, full decision    530
- *     tollbar_take_many_at, two known keys              361
- *     tollbar_table_check_many_at, a key of 32          157
+ *     tollbar_take_many_at, two known keys              349
+ *     tollbar_table_check_many_at, a key of 32          156
  *
  * Conventions
  *

@@ -10,7 +10,7 @@ use super::status::*;
 use super::table::{table_code, tollbar_table};
 use core::cell::Cell;
 use core::ffi::{c_char, c_void};
-use core::mem::{align_of, size_of};
+use core::mem::{align_of, size_of, MaybeUninit};
 use tollbar::decision::{Decision, Reason, Verdict};
 use tollbar::in_flight::Ticket;
 use tollbar::table::{Asked, Found, PolicyId, Table, Time, Under};
@@ -177,49 +177,64 @@ unsafe fn take_two(first: &tollbar_limit, given: bool, now: u64) -> i32 {
 /// # Safety
 /// As [`take_two`].
 #[inline(always)]
-unsafe fn take_two_keys(one: &tollbar_limit, when: Time) -> bool {
+unsafe fn take_two_keys(first: &tollbar_limit, when: Time) -> bool {
     // SAFETY: there are two by the caller's promise.
-    let other = unsafe { &*core::ptr::from_ref(one).add(1) };
+    let limits: &[tollbar_limit; 2] = unsafe { &*core::ptr::from_ref(first).cast() };
+    let [one, other] = limits;
     if one.table != other.table {
         return false;
     }
     // SAFETY: by the caller's promise.
     let Ok(table) = (unsafe { reference(one.table) }) else { return false };
     let table = &table.table;
-    let Some(under) = table.under(PolicyId::new(one.policy)) else { return false };
-    // SAFETY: by the caller's promise.
-    let first = unsafe { find(one, table, under, when.now) };
-    let Some(first) = &first else { return false };
-    if one.policy != other.policy {
+    let Some(under_one) = table.under(PolicyId::new(one.policy)) else { return false };
+    let mut under = under_one;
+    let mut founds = [const { MaybeUninit::<Found<'_>>::uninit() }; 2];
+    let (mut limit, mut place) = (limits.as_ptr(), founds.as_mut_ptr());
+    // A loop, because a function called for each key would save and restore registers.
+    loop {
+        // SAFETY: the pointers go through two limits and two places, and the loop ends after the second.
+        let (this, to) = unsafe { (&*limit, &mut *place) };
         // SAFETY: by the caller's promise.
-        return unsafe { take_under_two(table, under, first, one, when) };
+        let Some(found) = (unsafe { find(this, table, under, when.now) }) else { return false };
+        to.write(found);
+        if core::ptr::eq(this, other) {
+            break;
+        }
+        // SAFETY: as above.
+        (limit, place) = unsafe { (limit.add(1), place.add(1)) };
+        if one.policy != other.policy {
+            let Some(of_other) = table.under(PolicyId::new(other.policy)) else { return false };
+            under = of_other;
+        }
     }
-    // SAFETY: by the caller's promise.
-    let second = unsafe { find(other, table, under, when.now) };
-    let Some(second) = &second else { return false };
+    let [first, second] = &founds;
+    // SAFETY: the loop has written both.
+    let (first, second) = unsafe { (first.assume_init_ref(), second.assume_init_ref()) };
+    if one.policy != other.policy {
+        return take_under_two(table, limits, [under_one, under], [first, second], when);
+    }
     let first = Asked { under, found: first, cost: &one.cost };
     table.take_both(&first, &Asked { under, found: second, cost: &other.cost }, when)
 }
 
-/// [`take_two_keys`] under two policies.
-///
-/// # Safety
-/// As [`take_two`].
+/// Charges two keys under two policies. It is out of line, so that two keys under one policy stay in registers.
 #[inline(never)]
-unsafe fn take_under_two(table: &Table, under: Under<'_>, first: &Found<'_>, one: &tollbar_limit, when: Time) -> bool {
-    // SAFETY: there are two by the caller's promise.
-    let other = unsafe { &*core::ptr::from_ref(one).add(1) };
-    let Some(others) = table.under(PolicyId::new(other.policy)) else { return false };
-    // SAFETY: by the caller's promise.
-    let second = unsafe { find(other, table, others, when.now) };
-    let Some(second) = &second else { return false };
+fn take_under_two(
+    table: &Table,
+    limits: &[tollbar_limit; 2],
+    unders: [Under<'_>; 2],
+    founds: [&Found<'_>; 2],
+    when: Time,
+) -> bool {
+    let ([one, other], [first, second], [under, under_other]) = (limits, founds, unders);
     let first = Asked { under, found: first, cost: &one.cost };
-    table.take_under_two(&first, &Asked { under: others, found: second, cost: &other.cost }, when)
+    table.take_under_two(&first, &Asked { under: under_other, found: second, cost: &other.cost }, when)
 }
 
 /// # Safety
 /// The key of `limit` is NULL or as said.
-#[inline(never)]
+#[inline(always)]
 unsafe fn find<'a>(limit: &tollbar_limit, table: &'a Table, under: Under<'a>, now: u64) -> Option<Found<'a>> {
     // The general call returns the error for other invalid fields.
     let wrong = limit.limiter as usize | limit.in_flight as usize | limit.ticket as usize | limit.most as usize;

@@ -23,28 +23,6 @@ pub(crate) fn bump(word: &AtomicU64) {
     unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
 }
 
-/// [`bump`] of the word at index `n`. The instruction computes the address itself.
-///
-/// # Safety
-/// `n` is below the number of words.
-#[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
-#[inline(always)]
-pub(crate) unsafe fn bump_nth(words: &[AtomicU64], n: usize) {
-    // SAFETY: as `bump`; the caller promises that `n` is below the number of words.
-    unsafe { core::arch::asm!("inc qword ptr [{} + 8*{}]", in(reg) words.as_ptr(), in(reg) n, options(nostack)) };
-}
-
-/// [`bump`] of the word at index `n`.
-///
-/// # Safety
-/// `n` is below the number of words.
-#[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
-#[inline(always)]
-pub(crate) unsafe fn bump_nth(words: &[AtomicU64], n: usize) {
-    // SAFETY: the caller promises that `n` is below the number of words.
-    bump(unsafe { words.get_unchecked(n) });
-}
-
 /// Adds one to a word that only the caller writes. If a signal handler interrupts the caller and adds to the same word, the handler's addition
 /// is lost. (The thread sanitizer sees these accesses, but none in assembler.)
 #[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]

@@ -44,6 +44,7 @@ pub fn compare(counts: &[(&str, f64)]) -> ExitCode {
         println!("{name:<48} is not counted any more: tools/instructions.sh --record");
         failed += 1;
     }
+    failed += ratios_above_limits(counts);
     let passed = counts.len() - failed.min(counts.len());
     if then != now {
         println!(
@@ -58,6 +59,26 @@ pub fn compare(counts: &[(&str, f64)]) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// The calls that may cost only so many times another one: the call, the other one, and the limit.
+const RATIOS: [(&str, &str, f64); 2] = [
+    ("C tollbar_take_many_at, two known keys", "C tollbar_table_check_at, known key", 2.2),
+    ("C tollbar_table_check_at, known key, two rates", "C tollbar_table_check_at, known key", 1.3),
+];
+
+/// Prints the ratios of [`RATIOS`], and returns how many are above their limits.
+fn ratios_above_limits(counts: &[(&str, f64)]) -> usize {
+    let count_of = |name: &str| counts.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |(_, count)| *count);
+    let mut above = 0;
+    for (call, other, most) in RATIOS {
+        let ratio = count_of(call) / count_of(other);
+        // A call that is no longer counted has no ratio, and fails, too.
+        let fits = ratio <= most;
+        above += usize::from(!fits);
+        println!("{call}: {ratio:.2} x {other}, at most {most}{}", if fits { "" } else { "  DEARER" });
+    }
+    above
 }
 
 /// Not a failure. But until the lower count is recorded, the gain could be lost again and no test would notice.

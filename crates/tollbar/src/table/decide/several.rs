@@ -44,8 +44,8 @@ impl Table {
         Some(Under(version))
     }
 
-    /// Looks for a short key, and returns it if the policy admits its request. `None`: the general call must decide. The caller wraps this function
-    /// in one that is not inlined, because two copies in one function need more registers than there are.
+    /// Looks for a short key, and returns it if the policy admits its request. `None`: the general call must decide. The caller calls it in a
+    /// loop over its keys, because two copies in one function need more registers than there are.
     #[doc(hidden)]
     #[inline(always)]
     pub fn find<'a>(&'a self, under: Under<'a>, key: &[u8], now: u64, cost: u64) -> Option<Found<'a>> {
