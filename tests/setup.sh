@@ -27,6 +27,7 @@ check "lib" names lib "$compiler"
 check "dependent" names dependent "$compiler"
 check "nginx" names nginx "$compiler"
 check "bench" names bench "$compiler" valgrind redis-server g++ python3-dev luajit2
+check "ffi" names ffi "$compiler" php-cli nodejs npm default-jdk-headless
 check "peers" names peers "$compiler" wrk default-jdk-headless maven
 check "valkey" names valkey "missing: valkey-server"
 check "arm64" names arm64 gcc-aarch64-linux-gnu qemu-user-static redis-server

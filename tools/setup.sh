@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | peers | valkey | arm64 | mutants | roots | debian | docs | packages | soak | test. As root on
+# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | ffi | peers | valkey | arm64 | mutants | roots | debian | docs | packages | soak | test. As root on
 # Debian with apt-get; otherwise it says exactly what to install, and fails.
 set -eu
 packages=
@@ -62,6 +62,17 @@ wants_luajit() { command -v luajit >/dev/null 2>&1 || command -v luajit2 >/dev/n
 wants_lua() {
     wants_luajit
     wants_file /usr/lib/nginx/modules/ngx_http_lua_module.so "libnginx-mod-http-lua luajit2"
+}
+
+# PHP has its FFI inside; Node gets koffi through npm, Java JNA from Debian.
+wants_ffi() {
+    wants php php-cli
+    wants node nodejs
+    wants npm npm
+    wants javac default-jdk-headless
+    wants_file /usr/share/java/jna.jar libjna-java
+    wants curl curl
+    wants python3 python3
 }
 
 wants_venv() { python3 -c 'import ensurepip' 2>/dev/null || packages="$packages python3-venv"; }
@@ -170,6 +181,7 @@ soak) wants redis-server redis-server ;;
 go) wants_go ;;
 nginx) wants_nginx ;;
 peers) wants_peers ;;
+ffi) wants_ffi ;;
 valkey) wants_valkey ;;
 arm64) wants_arm64 ;;
 bench)
@@ -185,6 +197,7 @@ test)
     wants_debian
     wants_roots
     wants_lua
+    wants_ffi
     wants g++ g++
     wants clang clang
     wants valgrind valgrind
@@ -203,7 +216,7 @@ test)
     ;;
 docs) wants_venv ;;
 *)
-    echo "setup.sh: lib, dependent, go, nginx, bench, peers, valkey, arm64, mutants, roots, debian, docs, soak or test" >&2
+    echo "setup.sh: lib, dependent, go, nginx, bench, ffi, peers, valkey, arm64, mutants, roots, debian, docs, soak or test" >&2
     exit 2
     ;;
 esac

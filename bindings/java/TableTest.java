@@ -1,0 +1,231 @@
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
+import tollbar.Table;
+
+/** The tests. With the arguments {@code take FILE KEY TIMES} it takes single permits of a key, and prints how many it got. */
+public final class TableTest {
+    private static final List<String> POLICY = List.of("1000/day");
+
+    private interface Test {
+        void run() throws Exception;
+    }
+
+    public static void main(String[] arguments) {
+        if (arguments.length == 4) {
+            take(arguments[1], arguments[2], Integer.parseInt(arguments[3]));
+            return;
+        }
+        Map<String, Test> tests = new LinkedHashMap<>();
+        tests.put("three of five pass", TableTest::threeOfFivePass);
+        tests.put("keys may have any characters", TableTest::keys);
+        tests.put("a cost, and a cost above the burst", TableTest::costs);
+        tests.put("a peek takes nothing", TableTest::peeks);
+        tests.put("policies by number, and a ban", TableTest::policies);
+        tests.put("charges and resets", TableTest::chargesAndResets);
+        tests.put("header fields", TableTest::headerFields);
+        tests.put("errors say what is wrong", TableTest::errors);
+        tests.put("a file keeps the debts, and another capacity is refused", TableTest::files);
+        tests.put("threads share the permits exactly", TableTest::threads);
+        tests.put("a close beside calls", TableTest::closeBesideCalls);
+        int failed = 0;
+        for (Map.Entry<String, Test> test : tests.entrySet()) {
+            try {
+                test.getValue().run();
+            } catch (Throwable problem) {
+                failed++;
+                System.out.println("FAIL " + test.getKey() + ": " + problem);
+                problem.printStackTrace(System.out);
+            }
+        }
+        System.out.println((tests.size() - failed) + " passed, " + failed + " failed");
+        System.exit(failed == 0 ? 0 : 1);
+    }
+
+    private static void take(String file, String key, int times) {
+        int got = 0;
+        try (Table table = Table.open(file, POLICY, 1000)) {
+            for (int i = 0; i < times; i++) {
+                got += table.allow(key) ? 1 : 0;
+            }
+        }
+        System.out.println(got);
+    }
+
+    private static void threeOfFivePass() {
+        try (Table table = Table.inMemory(List.of("3/day"), 1000)) {
+            List<Boolean> allowed = new ArrayList<>();
+            List<Long> remaining = new ArrayList<>();
+            Table.Decision last = null;
+            for (int i = 0; i < 5; i++) {
+                last = table.check("k", 1, 0);
+                allowed.add(last.allowed);
+                remaining.add(last.remaining);
+            }
+            same(allowed, List.of(true, true, true, false, false));
+            same(remaining, List.of(2L, 1L, 0L, 0L, 0L));
+            within(last.retryAfterNanos, 28_000_000_000_000L, 28_800_000_000_000L);
+            within(last.resetAfterNanos, 86_000_000_000_000L, 86_400_000_000_000L);
+            same(table.allow("other"), true);
+        }
+    }
+
+    private static void keys() {
+        try (Table table = Table.inMemory(List.of("1/day"), 1000)) {
+            same(List.of(table.allow("a\0b"), table.allow("a\0c"), table.allow("é"), table.allow("a\0b")), List.of(true, true, true, false));
+        }
+    }
+
+    private static void costs() {
+        try (Table table = Table.inMemory(List.of("10/day"), 1000)) {
+            same(List.of(table.allow("k", 7, 0), table.allow("k", 4, 0), table.allow("k", 3, 0), table.allow("k", 0, 0)),
+                    List.of(true, false, true, true));
+            same(table.check("k", 11, 0).retryAfterNanos, Long.MAX_VALUE);
+        }
+    }
+
+    private static void peeks() {
+        try (Table table = Table.inMemory(List.of("1/day"), 1000)) {
+            same(List.of(table.peek("k", 1, 0).allowed, table.peek("k", 1, 0).allowed, table.allow("k"), table.peek("k", 1, 0).allowed),
+                    List.of(true, true, true, false));
+        }
+    }
+
+    private static void policies() {
+        try (Table table = Table.inMemory(List.of("1/day", "2/day ban 2day"), 1000)) {
+            same(List.of(table.allow("k"), table.allow("k")), List.of(true, false));
+            same(table.charge("k", 2, 1), 0L);
+            same(table.allow("k", 1, 1), false);
+            within(table.peek("k", 1, 1).retryAfterNanos, 172_000_000_000_000L, 172_800_000_000_000L);
+            same(failure(() -> table.allow("k", 1, 2)).code < 0, true);
+        }
+    }
+
+    private static void chargesAndResets() {
+        try (Table table = Table.inMemory(List.of("5/day"), 1000)) {
+            same(table.charge("k", 3, 0), 0L);
+            same(table.peek("k", 1, 0).remaining, 2L);
+            same(table.reset("k", 0), true);
+            same(table.peek("k", 1, 0).remaining, 5L);
+            List<Boolean> resets = new ArrayList<>();
+            for (int i = 0; i < 20; i++) {
+                resets.add(table.allow("k") && table.reset("k", 0));
+            }
+            same(List.of(resets.get(0), resets.get(19)), List.of(true, false));
+        }
+    }
+
+    private static void headerFields() {
+        try (Table table = Table.inMemory(List.of("2/min"), 1000)) {
+            same(table.fields("visits", "k", table.check("k", 1, 0), 1, 0),
+                    Map.of("RateLimit-Policy", "\"visits\";q=2;w=60", "RateLimit", "\"visits\";r=1;t=30"));
+            table.allow("k");
+            same(List.copyOf(table.fields("visits", "k", table.check("k", 1, 0), 1, 0).keySet()),
+                    List.of("Retry-After", "RateLimit-Policy", "RateLimit"));
+        }
+    }
+
+    private static void errors() {
+        same(failure(() -> Table.inMemory(List.of("5/mni"), 1000)).getMessage().startsWith("policy \"5/mni\", column 3: expected a period"), true);
+        same(failure(() -> Table.inMemory(List.of(), 1000)).code, 0);
+        same(failure(() -> Table.inMemory(List.of("5/min"), 0)).getMessage().contains("capacity"), true);
+        same(failure(() -> Table.open("/nonexistent/table", List.of("5/min"), 1000)).getMessage().contains("open"), true);
+        same(failure(() -> Table.inMemory(List.of("10/month zone Europe/Berlin"), 1000)).getMessage().contains("clock"), true);
+        Table table = Table.inMemory(List.of("5/min"), 1000);
+        same(failure(() -> table.allow("k", -1, 0)).getMessage(), "cost -1; expected 0 or more");
+        table.close();
+        table.close();
+        try {
+            table.allow("k");
+        } catch (IllegalStateException closed) {
+            return;
+        }
+        throw new AssertionError("a closed table allows");
+    }
+
+    private static void files() throws Exception {
+        Path directory = Files.createTempDirectory("tollbar-");
+        String file = directory.resolve("table").toString();
+        try {
+            try (Table table = Table.open(file, List.of("2/day"), 1000)) {
+                table.allow("k");
+            }
+            try (Table table = Table.open(file, List.of("2/day"), 1000)) {
+                same(table.peek("k", 1, 0).remaining, 1L);
+            }
+            same(failure(() -> Table.open(file, List.of("2/day"), 9999)).getMessage().contains("capacity"), true);
+        } finally {
+            Files.deleteIfExists(Path.of(file));
+            Files.delete(directory);
+        }
+    }
+
+    private static void threads() throws Exception {
+        try (Table table = Table.inMemory(POLICY, 1000)) {
+            AtomicInteger got = new AtomicInteger();
+            run(4, () -> {
+                for (int i = 0; i < 500; i++) {
+                    got.addAndGet(table.allow("k") ? 1 : 0);
+                }
+            });
+            same(got.get(), 1000);
+        }
+    }
+
+    private static void closeBesideCalls() throws Exception {
+        for (int round = 0; round < 50; round++) {
+            Table table = Table.inMemory(POLICY, 1000);
+            AtomicInteger closed = new AtomicInteger();
+            Thread closer = new Thread(table::close);
+            closer.start();
+            run(3, () -> {
+                try {
+                    while (true) {
+                        table.check("k", 1, 0);
+                    }
+                } catch (IllegalStateException expected) {
+                    closed.incrementAndGet();
+                }
+            });
+            closer.join();
+            same(closed.get(), 3);
+        }
+    }
+
+    private static void run(int count, Runnable work) throws InterruptedException {
+        List<Thread> threads = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            threads.add(new Thread(work));
+            threads.get(i).start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+    }
+
+    private static Table.Failure failure(Runnable call) {
+        try {
+            call.run();
+        } catch (Table.Failure failure) {
+            return failure;
+        }
+        throw new AssertionError("no failure");
+    }
+
+    private static void same(Object got, Object want) {
+        if (!Objects.equals(got, want)) {
+            throw new AssertionError(got + "; expected " + want);
+        }
+    }
+
+    private static void within(long got, long above, long most) {
+        if (got <= above || got > most) {
+            throw new AssertionError(got + "; expected above " + above + ", at most " + most);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+<?php
+// php -d zend.assertions=1 test.php: the tests. test.php take FILE KEY TIMES: takes single permits of a key, and prints how many it got.
+
+declare(strict_types=1);
+
+require __DIR__ . '/Tollbar.php';
+
+use Tollbar\Error;
+use Tollbar\Table;
+
+const POLICY = '1000/day';
+
+if (($argv[1] ?? '') === 'take') {
+    $table = Table::open($argv[2], POLICY, 1000);
+    $got = 0;
+    for ($i = 0; $i < (int) $argv[4]; $i++) {
+        $got += (int) $table->allow($argv[3]);
+    }
+    echo "$got\n";
+    exit;
+}
+
+function same(mixed $got, mixed $want): void
+{
+    if ($got !== $want) {
+        throw new \Exception(var_export($got, true) . '; expected ' . var_export($want, true));
+    }
+}
+
+/** The message of the error that a call throws. */
+function error(callable $call): string
+{
+    try {
+        $call();
+    } catch (Error $error) {
+        return $error->getMessage();
+    }
+    throw new \Exception('no error');
+}
+
+$tests = [
+    'three of five pass' => function (): void {
+        $table = Table::shared('3/day', 1000);
+        $decisions = array_map(fn () => $table->check('k'), range(1, 5));
+        same(array_map(fn ($d) => $d->allowed, $decisions), [true, true, true, false, false]);
+        same(array_map(fn ($d) => $d->remaining, $decisions), [2, 1, 0, 0, 0]);
+        same($decisions[2]->retryAfter, 0.0);
+        same($decisions[3]->retryAfter > 28_000 && $decisions[3]->retryAfter <= 28_800, true);
+        same($decisions[3]->resetAfter > 86_000 && $decisions[3]->resetAfter <= 86_400, true);
+        same($table->allow('other'), true);
+    },
+    'keys may have any bytes' => function (): void {
+        $table = Table::shared('1/day', 1000);
+        same([$table->allow("a\0b"), $table->allow("a\0c"), $table->allow("a\0b")], [true, true, false]);
+    },
+    'a cost, and a cost above the burst' => function (): void {
+        $table = Table::shared('10/day', 1000);
+        same([$table->allow('k', 7), $table->allow('k', 4), $table->allow('k', 3), $table->allow('k', 0)], [true, false, true, true]);
+        same($table->check('k', 11)->retryAfter, INF);
+    },
+    'a peek takes nothing' => function (): void {
+        $table = Table::shared('1/day', 1000);
+        same([$table->peek('k')->allowed, $table->peek('k')->allowed, $table->allow('k'), $table->peek('k')->allowed], [true, true, true, false]);
+    },
+    'policies by number, and a ban' => function (): void {
+        $table = Table::shared(['1/day', '2/day ban 2day'], 1000);
+        same([$table->allow('k'), $table->allow('k')], [true, false]);
+        same([$table->charge('k', 2, 1), $table->allow('k', 1, 1)], [0, false]);
+        same($table->peek('k', 1, 1)->retryAfter > 172_000.0, true);
+        same(str_contains(error(fn () => $table->allow('k', 1, 2)), 'policy'), true);
+    },
+    'charges and resets' => function (): void {
+        $table = Table::shared('5/day', 1000);
+        same([$table->charge('k', 3), $table->peek('k')->remaining], [0, 2]);
+        same([$table->reset('k'), $table->peek('k')->remaining], [true, 5]);
+        $resets = array_map(fn () => $table->allow('k') && $table->reset('k'), range(1, 20));
+        same([$resets[0], $resets[19]], [true, false]);
+    },
+    'header fields' => function (): void {
+        $table = Table::shared('2/min', 1000);
+        $fields = fn () => $table->fields('visits', 'k', $table->check('k'));
+        same($fields(), ['RateLimit-Policy' => '"visits";q=2;w=60', 'RateLimit' => '"visits";r=1;t=30']);
+        $fields();
+        same(array_keys($fields()), ['Retry-After', 'RateLimit-Policy', 'RateLimit']);
+    },
+    'errors say what is wrong' => function (): void {
+        same(str_starts_with(error(fn () => Table::shared('5/mni', 1000)), 'policy "5/mni", column 3: expected a period'), true);
+        same(str_contains(error(fn () => Table::shared([], 1000)), 'needs a policy'), true);
+        same(str_contains(error(fn () => Table::shared('5/min', 0)), 'capacity'), true);
+        same(str_contains(error(fn () => Table::open('/nonexistent/table', '5/min', 1000)), 'open'), true);
+        $table = Table::shared('5/min', 1000);
+        same(error(fn () => $table->allow('k', -1)), 'cost -1; expected 0 or more');
+        $table->close();
+        $table->close();
+        same(error(fn () => $table->allow('k')), 'the table is closed');
+    },
+    'a file keeps the debts, and another capacity is refused' => function (): void {
+        $path = sys_get_temp_dir() . '/tollbar-' . getmypid();
+        try {
+            Table::open($path, '2/day', 1000)->check('k');
+            same(Table::open($path, '2/day', 1000)->peek('k')->remaining, 1);
+            same(str_contains(error(fn () => Table::open($path, '2/day', 9999)), 'capacity'), true);
+        } finally {
+            unlink($path);
+        }
+    },
+    // The struct's last field is the zone, so this reads all of the declared struct.
+    'a calendar needs the wall clock' => function (): void {
+        same(str_contains(error(fn () => Table::shared('10/month zone Europe/Berlin', 1000)), 'clock'), true);
+    },
+];
+
+$failed = 0;
+foreach ($tests as $name => $test) {
+    try {
+        $test();
+    } catch (\Throwable $problem) {
+        $failed++;
+        echo "FAIL $name: {$problem->getMessage()} (line {$problem->getLine()})\n";
+    }
+}
+echo count($tests) - $failed, " passed, $failed failed\n";
+exit($failed === 0 ? 0 : 1);
