@@ -32,7 +32,7 @@
  *     tollbar/metrics.hpp   metrics (counts and sizes for Prometheus)
  *     tollbar/http.hpp      http::lines, http::problem, http::read (header fields for clients, and of servers)
  *
- * Limits that machines share through Redis or Valkey are in tollbar_redis.hpp.
+ * Limits that machines share through Redis or Valkey are in tollbar_redis.hpp, and limits from a file in tollbar/rules.hpp.
  *
  * Conventions
  *

@@ -1,14 +1,14 @@
 #!/bin/sh
 # install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: what `make install` and `cmake --install` do.
 # Under DESTDIR (may be empty) go the headers, libtollbar and libtollbar-redis, shared and static, tollbar.pc, tollbar-redis.pc, and
-# the CMake package, which name the others; and the LuaJIT module. If `make rules` has built libtollbar-rules, the library and its header go there, too.
+# the CMake package, which name the others; and the LuaJIT module. If `make rules` has built libtollbar-rules, the library and tollbar-rules.pc go there, too.
 set -eu
 destdir=$1 prefix=$2 libdir=$3 includedir=$4 build=$5 version=$6 abi=$7
 root=$(cd "$(dirname "$0")/.." && pwd)
 package=$destdir$libdir/cmake/tollbar
 
 install -d "$destdir$libdir/pkgconfig" "$destdir$includedir/tollbar" "$package"
-install -m 644 "$root"/include/tollbar.h "$root"/include/tollbar_redis.h "$root"/include/*.hpp "$destdir$includedir"
+install -m 644 "$root"/include/*.h "$root"/include/*.hpp "$destdir$includedir"
 install -m 644 "$root"/include/tollbar/*.hpp "$destdir$includedir/tollbar"
 for library in libtollbar libtollbar-redis; do
     install -m 644 "$build/$library.a" "$destdir$libdir/$library.a"
@@ -28,7 +28,6 @@ done
 
 # `make rules` has made it, or not.
 if [ -e "$build/libtollbar-rules.so" ]; then
-    install -m 644 "$root/include/tollbar_rules.h" "$destdir$includedir"
     install -m 755 "$build/libtollbar-rules.so" "$destdir$libdir/libtollbar-rules.so.$version"
     ln -sf "libtollbar-rules.so.$version" "$destdir$libdir/libtollbar-rules.so.$abi"
     ln -sf "libtollbar-rules.so.$abi" "$destdir$libdir/libtollbar-rules.so"

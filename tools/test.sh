@@ -107,7 +107,7 @@ step_readme() {
         echo "1 passed, 0 failed"
 }
 step_c() { made lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
-step_cpp() { made lib && tests/cpp/run.sh build; }
+step_cpp() { made lib rules && tests/cpp/run.sh build; }
 step_command() {
     made build/tollbar && crates/tollbar-cli/test.sh build && tools/site/build.sh build && echo "1 passed, 0 failed"
 }

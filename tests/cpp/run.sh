@@ -31,8 +31,8 @@ need readelf binutils
 need setarch util-linux
 need make make
 need redis-server redis-server
-for file in libtollbar.so libtollbar.a libtollbar-redis.so libtollbar-redis.a; do
-    [ -f "$build/$file" ] || missing "$build/$file" "(none: run make lib)"
+for file in libtollbar.so libtollbar.a libtollbar-redis.so libtollbar-redis.a libtollbar-rules.so; do
+    [ -f "$build/$file" ] || missing "$build/$file" "(none: run make lib rules)"
 done
 if [ "$failed" -ne 0 ]; then
     finish

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rules through every face: Rust, C, Python, Go, LuaJIT and the command decide the same requests by the same file, and must say the same to the letter.
+# Rules through every face: Rust, C, C++, Python, Go, LuaJIT and the command decide the same requests by the same file, and must say the same to the letter.
 # Also the C face under valgrind, and pkg-config. The libraries have been built in $1.
 set -u
 build=$(cd "${1:?usage: run.sh BUILD}" && pwd)
@@ -28,6 +28,11 @@ compile() {
         -L"$build" -ltollbar-rules -Wl,-rpath,"$build"
 }
 check 'C compiles without warnings' compile
+compile_cpp() {
+    "${CXX:-c++}" -std=c++17 -Wall -Wextra -Wpedantic -Wconversion -Wold-style-cast -Werror -O1 -g -Iinclude -o "$work/decide-cpp" tests/rules/decide.cpp \
+        -L"$build" -ltollbar-rules -ltollbar -Wl,-rpath,"$build"
+}
+check 'C++ compiles without warnings' compile_cpp
 check 'the header alone' sh -c "echo '#include \"tollbar_rules.h\"' | ${CC:-cc} -std=c90 -Wall -Wextra -Wpedantic -Wno-long-long -Werror -Iinclude -fsyntax-only -x c - && echo '#include \"tollbar_rules.h\"' | ${CXX:-c++} -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c++ -"
 check 'exported names' sh -c "nm --dynamic --defined-only --format=posix '$build/libtollbar-rules.so' | cut -d' ' -f1 | sort | diff - abi/tollbar-rules.symbols"
 
@@ -48,6 +53,7 @@ check 'the Go program compiles' go_program
 faces() {
     "$rust" "$2" <"$1" >"$work/rust" && grep -q '^1 4' "$work/rust" && [ "$(wc -l <"$work/rust")" -eq "$(wc -l <"$1")" ] || return 1
     "$work/decide" "$2" <"$1" >"$work/c" && cmp "$work/rust" "$work/c" || return 1
+    "$work/decide-cpp" "$2" <"$1" >"$work/cpp" && cmp "$work/rust" "$work/cpp" || return 1
     TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" PYTHONPATH="$work/python" python3 tests/rules/decide.py "$2" <"$1" >"$work/py" && cmp "$work/rust" "$work/py" || return 1
     TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" LUA_PATH="bindings/lua/?.lua;;" "$luajit" tests/rules/decide.lua "$2" <"$1" >"$work/lua" && cmp "$work/rust" "$work/lua" || return 1
     "$work/decide-go" "$2" <"$1" >"$work/go" && cmp "$work/rust" "$work/go"

@@ -1,8 +1,9 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, under valgrind and under the sanitizers; the example. Sourced.
-cpp_tests="vectors_test policy_test limiter_test table_test take_many_test receipts_test in_flight_test adaptive_test queue_test http_test metrics_test lease_test threads_test"
+cpp_tests="vectors_test policy_test limiter_test table_test take_many_test receipts_test in_flight_test adaptive_test queue_test http_test metrics_test rules_test lease_test threads_test"
 
-# DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS: with the linker's words for each library. Only one program needs both.
+# DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS: with the linker's words for each library. Only one program needs both. Another one needs
+# libtollbar-rules, which is always shared.
 compile_cpp() {
     into=$work/$1 compiler=$2
     mkdir -p "$into"
@@ -10,7 +11,11 @@ compile_cpp() {
     gcc -std=c99 -g -O1 -c -o "$work/vectors.o" "$root/tests/c/vectors.c" || return 1
     # shellcheck disable=SC2086
     for t in $cpp_tests; do
-        case $t in lease_test) libraries="$work/redis.o $4 $3" ;; *) libraries=$3 ;; esac
+        case $t in
+        lease_test) libraries="$work/redis.o $4 $3" ;;
+        rules_test) libraries="-L$build -ltollbar-rules -Wl,-rpath,$build $3" ;;
+        *) libraries=$3 ;;
+        esac
         $compiler -g $cpp_strict -I"$root/include" -DVECTORS="\"$root/tests/vectors/decisions.json\"" -o "$into/$t" \
             "$here/$t.cpp" "$work/vectors.o" $libraries -lpthread || return 1
     done
@@ -37,7 +42,7 @@ cpp_against_libraries() {
 cpp_under_valgrind() {
     [ -x "$work/so/table_test" ] || check "compile: g++ -std=c++17 -O2, shared library" \
         compile_cpp so "g++ -std=c++17 -O2" "-L$build -ltollbar -Wl,-rpath,$build" "-L$build -ltollbar-redis"
-    run_cpp valgrind so "vectors_test policy_test limiter_test table_test take_many_test receipts_test in_flight_test adaptive_test queue_test http_test metrics_test lease_test" \
+    run_cpp valgrind so "vectors_test policy_test limiter_test table_test take_many_test receipts_test in_flight_test adaptive_test queue_test http_test metrics_test rules_test lease_test" \
         valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
 }
 

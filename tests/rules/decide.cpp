@@ -1,0 +1,28 @@
+// Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each.
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "tollbar/rules.hpp"
+
+int main(int, char **arguments) {
+    static const char *const names[] = {":method", ":path", ":address", "X-Api-Key", ":account"};
+    const tollbar::rules rules(arguments[1]);
+    for (std::string line; std::getline(std::cin, line);) {
+        std::vector<tollbar::rules_field> request;
+        std::string_view rest = line;
+        const auto next = [&] {
+            const std::string_view word = rest.substr(0, rest.find('\t'));
+            rest.remove_prefix(word.size() < rest.size() ? word.size() + 1 : word.size());
+            return word;
+        };
+        const std::chrono::nanoseconds now(std::stoll(std::string(next())));
+        for (const char *name : names)
+            if (const std::string_view value = next(); value != "-")
+                request.emplace_back(name, value);
+        const auto answer = rules.check_at(now, request);
+        std::cout << answer.answer().get() << ' ' << answer.status() << ' ' << (answer.rule().empty() ? "-" : answer.rule()) << ' '
+                  << answer.remaining() << '\n';
+    }
+}
