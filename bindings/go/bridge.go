@@ -34,6 +34,8 @@ package tollbar
 #cgo nocallback go_limiter_reserve_at
 #cgo noescape go_limiter_cancel
 #cgo nocallback go_limiter_cancel
+#cgo noescape go_limiter_cancel_at
+#cgo nocallback go_limiter_cancel_at
 */
 import "C"
 
@@ -94,14 +96,6 @@ func decided(code C.int32_t, d *C.tollbar_decision) (Decision, error) {
 	}, nil
 }
 
-// duration converts nanoseconds from C. It returns Forever for times above Go's range.
-func duration(ns uint64) time.Duration {
-	if ns > math.MaxInt64 {
-		return Forever
-	}
-	return time.Duration(ns)
-}
-
 // nanoseconds converts a patience for C. A negative one becomes 0, and Forever becomes a wait without end.
 func nanoseconds(d time.Duration) C.uint64_t {
 	if d == Forever {
@@ -128,11 +122,6 @@ func parse(policy string) (C.tollbar_policy_spec, error) {
 		return spec, &PolicyError{Text: policy, Code: Code(code), Column: int(why.column), Expected: C.GoString(why.expected)}
 	}
 	return spec, nil
-}
-
-// refused returns the error for a policy that can be read but is refused.
-func refused(policy string, code Code) error {
-	return &PolicyError{Text: policy, Code: code, Expected: describeCode(code)}
 }
 
 func (p *Policy) spec() C.tollbar_policy_spec {
@@ -203,28 +192,55 @@ func policyOf(spec *C.tollbar_policy_spec) Policy {
 	}
 }
 
-func checkPolicy(p *Policy) Code {
-	spec := p.spec()
-	return Code(C.tollbar_policy_spec_validate(&spec))
+func parsePolicy(text string) (Policy, error) {
+	spec, err := parse(text)
+	if err != nil {
+		return Policy{}, err
+	}
+	period := spec.period_ns
+	if Algorithm(spec.algorithm) == Quota {
+		period = 0
+	}
+	if max(period, spec.second_period_ns, spec.ban_ns, spec.warm_up_ns) > C.uint64_t(Forever) {
+		return Policy{}, tooLong(text)
+	}
+	return policyOf(&spec), nil
 }
 
-func lastTime(p *Policy) (uint64, Code) {
+func checkPolicy(p *Policy) error {
+	spec := p.spec()
+	if code := Code(C.tollbar_policy_spec_validate(&spec)); code != 0 {
+		return refused(p.String(), code)
+	}
+	return nil
+}
+
+func lastTime(p *Policy) (uint64, error) {
 	var last C.uint64_t
 	spec := p.spec()
-	code := C.tollbar_policy_spec_last_time(&spec, &last)
-	return uint64(last), Code(code)
+	if code := Code(C.tollbar_policy_spec_last_time(&spec, &last)); code != 0 {
+		return 0, refused(p.String(), code)
+	}
+	return uint64(last), nil
 }
 
-func printPolicy(p *Policy) (string, Code) {
+func printPolicy(p *Policy) (string, error) {
 	var buffer [C.TOLLBAR_POLICY_TEXT_MAX]C.char
 	spec := p.spec()
-	code := C.tollbar_policy_spec_print(&spec, &buffer[0], C.size_t(len(buffer)), nil)
-	return C.GoString(&buffer[0]), Code(code)
+	code := Code(C.tollbar_policy_spec_print(&spec, &buffer[0], C.size_t(len(buffer)), nil))
+	return C.GoString(&buffer[0]), asError(code)
 }
 
 // ---- limiters ----
 
-func newLimiter(policy string, options LimiterOptions) (uintptr, Policy, error) {
+// handle is a limiter in C.
+type handle = uintptr
+
+// freed frees the C memory when the limiter is unreachable, so no call can be under way then, and calls need no count of their own. Counting
+// would double the cost of a decision.
+func (l *Limiter) freed() { runtime.AddCleanup(l, freeLimiter, l.handle) }
+
+func newLimiter(policy string, options LimiterOptions) (handle, Policy, error) {
 	spec, err := parse(policy)
 	if err != nil {
 		return 0, Policy{}, err
@@ -372,6 +388,14 @@ func (l *Limiter) cancel(r Reservation) (uint64, Code) {
 	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
 	var back C.uint64_t
 	code := C.go_limiter_cancel(C.uintptr_t(l.handle), &booked, &back)
+	runtime.KeepAlive(l)
+	return uint64(back), Code(code)
+}
+
+func (l *Limiter) cancelAt(now uint64, r Reservation) (uint64, Code) {
+	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
+	var back C.uint64_t
+	code := C.go_limiter_cancel_at(C.uintptr_t(l.handle), C.uint64_t(now), &booked, &back)
 	runtime.KeepAlive(l)
 	return uint64(back), Code(code)
 }

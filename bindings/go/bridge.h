@@ -91,6 +91,9 @@ static inline int32_t go_limiter_set_policy(uintptr_t limiter, const tollbar_pol
 static inline int32_t go_limiter_cancel(uintptr_t limiter, const tollbar_reservation *booked, uint64_t *back) {
     return tollbar_limiter_cancel(GO_LIMITER(limiter), booked, back);
 }
+static inline int32_t go_limiter_cancel_at(uintptr_t limiter, uint64_t now, const tollbar_reservation *booked, uint64_t *back) {
+    return tollbar_limiter_cancel_at(GO_LIMITER(limiter), booked, now, back);
+}
 static inline int32_t go_limiter_now(uintptr_t limiter, uint64_t *now) {
     return tollbar_limiter_now(GO_LIMITER(limiter), now);
 }

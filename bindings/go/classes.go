@@ -4,18 +4,6 @@ package tollbar
 
 import "strings"
 
-// ClassesMost is the most classes of a policy.
-const ClassesMost = 4
-
-// Class is a class of requests of a policy such as "100/s reserve low 20 high 0", which has low and high. A request of low passes only if 20
-// permits are left after it.
-type Class struct {
-	// Name is a letter, then letters, digits, - and _, 15 bytes at most. "" is no class.
-	Name string
-	// Reserve is the permits that a request of the class leaves, below the policy's Burst.
-	Reserve uint64
-}
-
 // CheckClass takes n permits now for a request of a class of the policy, and returns the full decision. The request passes only if the class's
 // reserve is left after it; a refusal for the reserve has [ReasonReserve]. class is the name, or the number in decimal, which is "1" for the
 // first class. The error is [ErrNoSuchClass], [ErrClosed] or nil.

@@ -1,5 +1,3 @@
-//go:build cgo
-
 package tollbar
 
 import (
@@ -10,6 +8,9 @@ import (
 
 // ErrClosed is returned by calls on a limiter, a table or a lease after its Close.
 var ErrClosed = errors.New("tollbar: closed")
+
+// ErrNeedsLibrary is the error of a call that only the C library can make, in a program that was built without cgo.
+var ErrNeedsLibrary = errors.New("tollbar: only the C library can do this; build with cgo")
 
 // Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in the errors of its calls.
 type Code int32
@@ -245,6 +246,16 @@ type PolicyError struct {
 	Column int
 	// Expected is the text that was expected there, or the reason of the refusal.
 	Expected string
+}
+
+// refused returns the error for a policy that can be read but is refused.
+func refused(policy string, code Code) error {
+	return &PolicyError{Text: policy, Code: code, Expected: describeCode(code)}
+}
+
+// tooLong returns the error for a policy with a time that a time.Duration cannot hold.
+func tooLong(policy string) error {
+	return &PolicyError{Text: policy, Code: ErrNumberTooLarge, Expected: "periods and times of at most 292 years"}
 }
 
 // Error is one line with the column.

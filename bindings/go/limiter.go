@@ -1,6 +1,5 @@
-//go:build cgo
-
-// Package tollbar limits rates in nanoseconds, exact and lock-free. It calls the C library libtollbar.
+// Package tollbar limits rates in nanoseconds, exact and lock-free. With cgo it calls the C library libtollbar. Without cgo it has limiters alone, which
+// decide as the library does; what only the library can do returns [ErrNeedsLibrary].
 //
 //	limiter, err := tollbar.NewLimiter("100/s burst 20")
 //	if err != nil {
@@ -23,7 +22,7 @@
 package tollbar
 
 import (
-	"runtime"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +66,7 @@ const (
 
 // Limiter has one state under any policy, and a clock.
 type Limiter struct {
-	handle uintptr
+	handle handle
 	closed atomic.Bool
 	policy atomic.Pointer[Policy]
 	// A change of policy holds this, so that policy is the one in C.
@@ -114,9 +113,7 @@ func NewLimiterWith(policy string, options LimiterOptions) (*Limiter, error) {
 	}
 	l := &Limiter{handle: handle}
 	l.policy.Store(&read)
-	// The C memory is freed when the limiter is unreachable, so no call can be under way then, and calls need no count of their own. Counting
-	// would double the cost of a decision.
-	runtime.AddCleanup(l, freeLimiter, handle)
+	l.freed()
 	return l, nil
 }
 
@@ -318,6 +315,14 @@ func asError(code Code) error {
 		return nil
 	}
 	return code
+}
+
+// duration converts nanoseconds. It returns Forever for times above the range of a time.Duration.
+func duration(ns uint64) time.Duration {
+	if ns > math.MaxInt64 {
+		return Forever
+	}
+	return time.Duration(ns)
 }
 
 func denyAll(verdicts []Verdict) {

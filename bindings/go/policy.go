@@ -1,9 +1,8 @@
-//go:build cgo
-
 package tollbar
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tollbar/tollbar/bindings/go/cell"
@@ -133,6 +132,30 @@ type Policy struct {
 	Zone Zone
 }
 
+// Keep says what a limiter, or a key of a table, keeps of its state when its policy changes.
+type Keep uint32
+
+const (
+	// KeepCount: the number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill.
+	KeepCount Keep = iota
+	// KeepTime: the time until the debt is paid.
+	KeepTime
+	// KeepReset: nothing. The key gets a fresh state.
+	KeepReset
+)
+
+// ClassesMost is the most classes of a policy.
+const ClassesMost = 4
+
+// Class is a class of requests of a policy such as "100/s reserve low 20 high 0", which has low and high. A request of low passes only if 20
+// permits are left after it.
+type Class struct {
+	// Name is a letter, then letters, digits, - and _, 15 bytes at most. "" is no class.
+	Name string
+	// Reserve is the permits that a request of the class leaves, below the policy's Burst.
+	Reserve uint64
+}
+
 // Knots are up to 16 pairs of whole percents. A pair of zeros ends a shorter list. For a Curve each is a time in the slice and a share of
 // Limit, without the first one of 0 and 0; no pair is a straight line. For a LevelRefill each of up to 4 is a level in percents of Burst
 // and a rate in percents of the policy's; no pair is one rate at all levels.
@@ -158,50 +181,30 @@ const (
 //
 // such as "100/s burst 20", "3/min algo interval anchor first" or "250000000/s burst 1mb unit bytes". tollbar.h has the
 // grammar. The error is a [*PolicyError] with the column.
-func ParsePolicy(text string) (Policy, error) {
-	spec, err := parse(text)
-	if err != nil {
-		return Policy{}, err
-	}
-	if Algorithm(spec.algorithm) != Quota && uint64(spec.period_ns) > uint64(Forever) || uint64(spec.second_period_ns) > uint64(Forever) {
-		return Policy{}, &PolicyError{Text: text, Code: ErrNumberTooLarge, Expected: "a period of at most 292 years"}
-	}
-	return policyOf(&spec), nil
-}
+func ParsePolicy(text string) (Policy, error) { return parsePolicy(text) }
 
 // Check returns nil if a limiter can have the policy, otherwise a [*PolicyError].
-func (p Policy) Check() error {
-	if code := checkPolicy(&p); code != 0 {
-		return refused(p.String(), code)
-	}
-	return nil
-}
+func (p Policy) Check() error { return checkPolicy(&p) }
 
 // LastTime returns the last clock reading, in nanoseconds, at which the policy admits a request: 2^61 - 2 (73 years) for all but the
 // fastest policies. Calls at later times refuse every request. The error is a [*PolicyError].
-func (p Policy) LastTime() (uint64, error) {
-	last, code := lastTime(&p)
-	if code != 0 {
-		return 0, refused(p.String(), code)
-	}
-	return last, nil
-}
+func (p Policy) LastTime() (uint64, error) { return lastTime(&p) }
 
 // String returns the policy's canonical text. [ParsePolicy] reads it as an equal policy, and [NewLimiter] and [NewTable] take it. For an
 // invalid policy it returns a text that they refuse.
 func (p Policy) String() string {
-	text, code := printPolicy(&p)
-	if code != 0 {
-		return "no policy: " + describeCode(code)
+	text, err := printPolicy(&p)
+	if err != nil {
+		return "no policy: " + strings.TrimPrefix(err.Error(), "tollbar: ")
 	}
 	return text
 }
 
 // MarshalText returns String, or the error of an invalid policy.
 func (p Policy) MarshalText() ([]byte, error) {
-	text, code := printPolicy(&p)
-	if code != 0 {
-		return nil, code
+	text, err := printPolicy(&p)
+	if err != nil {
+		return nil, err
 	}
 	return []byte(text), nil
 }

@@ -1,5 +1,3 @@
-//go:build cgo
-
 package tollbar
 
 import "github.com/tollbar/tollbar/bindings/go/cell"

@@ -180,18 +180,6 @@ func (t *Table) FindOrAddPolicy(policy string) (number uint32, err error) {
 	return number, err
 }
 
-// Keep says what a key keeps of its state when its policy changes.
-type Keep uint32
-
-const (
-	// KeepCount: the number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill.
-	KeepCount Keep = iota
-	// KeepTime: the time until the debt is paid.
-	KeepTime
-	// KeepReset: nothing. The key gets a fresh state.
-	KeepReset
-)
-
 // SetPolicy changes the policy of that number while the table is in use, in all processes at once. Each key keeps the
 // permits that it has left, up to the new burst. The error is a [*PolicyError].
 func (t *Table) SetPolicy(number uint32, policy string) error {

@@ -21,6 +21,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
 // Forever means that no wait would help, or that the wait is longer than 292 years.
@@ -96,14 +98,14 @@ func (c *Cell) AllowN(p *Policy, now, n uint64) bool {
 	word := c.word.Load()
 	for {
 		// The usual case in few steps: 0 < n <= burst, a time that is not after the last, and a bucket that has been started.
-		if n-1 >= p.burst || now > p.last || word < p.started {
-			verdict, _ := c.check(p, now, n)
-			return verdict == Allowed
+		if n-1 >= p.bucket.Burst || now > p.bucket.Last || word < p.started {
+			verdict, _ := core.Take(&c.word, p.rule, now, n)
+			return verdict == core.Allowed
 		}
-		clock := p.grid.unitsInTime(now)
-		// n <= burst: the charge is at most the tolerance, so nothing here wraps before last.
-		charge := n * p.grid.perPermit
-		if word > clock+p.tolerance-charge {
+		clock := p.bucket.Grid.UnitsInTime(now)
+		// n <= burst: the charge is at most the tolerance, so nothing here wraps before the last time.
+		charge := n * p.bucket.Grid.PerPermit
+		if word > clock+p.bucket.Tolerance-charge {
 			return false
 		}
 		if c.word.CompareAndSwap(word, max(word, clock)+charge) {
@@ -113,51 +115,21 @@ func (c *Cell) AllowN(p *Policy, now, n uint64) bool {
 	}
 }
 
-// check decides, and returns the word after the decision.
-func (c *Cell) check(p *Policy, now, n uint64) (Verdict, uint64) {
-	for {
-		word := c.word.Load()
-		verdict, next := p.step(word, now, n)
-		if next == word || c.word.CompareAndSwap(word, next) {
-			return verdict, next
-		}
-	}
-}
-
 // Check takes n permits at time now, in nanoseconds, and returns the full decision. An n of 0 charges nothing.
 func (c *Cell) Check(p *Policy, now, n uint64) Decision {
-	verdict, word := c.check(p, now, n)
+	verdict, word := core.Take(&c.word, p.rule, now, n)
 	return p.describe(verdict, word, now, n)
 }
 
 // Peek returns what [Cell.Check] would return, and changes nothing.
 func (c *Cell) Peek(p *Policy, now, n uint64) Decision {
 	word := c.word.Load()
-	verdict, _ := p.step(word, now, n)
-	return p.describe(verdict, word, now, n)
+	return p.describe(p.rule.Step(word, now, n).Verdict, word, now, n)
 }
 
 // TakeUpTo takes all permits that are left at time now, most at the most, and returns their number.
 func (c *Cell) TakeUpTo(p *Policy, now, most uint64) uint64 {
-	for {
-		word := c.word.Load()
-		n := min(p.available(word, now), most)
-		if n == 0 && word == 0 {
-			// A bucket that starts without permits begins to fill at its first touch, and this is one.
-			n = min(most, 1)
-		}
-		if n == 0 {
-			return 0
-		}
-		verdict, next := p.step(word, now, n)
-		if next != word && !c.word.CompareAndSwap(word, next) {
-			continue
-		}
-		if verdict == Allowed {
-			return n
-		}
-		return 0
-	}
+	return core.TakeUpTo(&c.word, p.rule, now, most)
 }
 
 // Reserve takes n permits ahead of time. If ok, the caller must act wait after now, not earlier. It is not ok and charges nothing if that
@@ -166,24 +138,18 @@ func (c *Cell) Reserve(p *Policy, now, n uint64, patience time.Duration) (wait t
 	if n == 0 {
 		return 0, true
 	}
-	if p.shut || n > p.burst {
+	if patience < 0 {
 		return 0, false
 	}
-	for {
-		word := c.word.Load()
-		base := p.base(word, p.grid.units(now))
-		at := p.due(base, now, n)
-		if at == noTime || after(at, now) > patience {
-			// A bucket that starts without permits begins to fill at its first touch, and this is one.
-			if verdict, next := p.step(word, now, n); word == 0 && verdict == Denied && next != word {
-				c.word.CompareAndSwap(word, next)
-			}
-			return 0, false
-		}
-		if c.word.CompareAndSwap(word, base+n*p.grid.perPermit) {
-			return after(at, now), true
-		}
+	latest := uint64(math.MaxUint64)
+	if sum := now + uint64(patience); patience != Forever && sum >= now {
+		latest = sum
 	}
+	at, ok := core.Reserve(&c.word, p.rule, now, n, latest, func() {})
+	if !ok {
+		return 0, false
+	}
+	return time.Duration(at - now), true
 }
 
 // Reset makes the cell fresh. Admissions in the same instant may survive it.

@@ -62,6 +62,3 @@ func (r Reason) String() string {
 	}
 	return "unknown reason"
 }
-
-// reasonOf returns the reason of a limit's verdict: the first three reasons have the verdicts' numbers.
-func reasonOf(v Verdict) Reason { return Reason(v) }

@@ -1,4 +1,4 @@
-package cell
+package core
 
 import (
 	"math"
@@ -9,33 +9,33 @@ import (
 // horizon is the range of clock readings that words are made for: 2^61 ns, 73 years.
 const horizon = 1 << 61
 
-// lastTime is the latest time at which any policy admits a request.
-const lastTime = horizon - 2
+// LastTime is the latest time at which any policy admits a request.
+const LastTime = horizon - 2
 
-// noTime stands for "never" where a number of nanoseconds is expected.
-const noTime = math.MaxUint64
+// NoTime stands for "never" where a number of nanoseconds is expected.
+const NoTime = math.MaxUint64
 
-// grid maps nanoseconds to units of 1/perPermit permit and back, as docs/state-word.md defines it.
+// Grid maps nanoseconds to units of 1/PerPermit permit and back, as docs/state-word.md defines it.
 //
 // A permit takes period/limit nanoseconds, which is rarely whole. In units of a well-chosen fraction of a
 // permit both the clock and all charges are whole numbers, so nothing is ever rounded twice.
-type grid struct {
+type Grid struct {
 	// Units per nanosecond, as (hi·2^64 + lo) / 2^(shift+64), rounded up in the last place. With a shift of 0 it is hi
 	// exactly.
 	hi, lo uint64
 	shift  uint
 	// The number of units in a permit.
-	perPermit uint64
+	PerPermit uint64
 	// The last reading whose units fit the bits of a time.
-	maxNow uint64
+	MaxNow uint64
 	// Nanoseconds per unit, rounded up to a multiple of 2^-64: the whole ones and 2^64 times the rest.
 	whole, part uint64
 }
 
-// newGrid is the grid of limit permits per period nanoseconds for times of width bits that must also hold span permits
+// NewGrid is the grid of limit permits per period nanoseconds for times of width bits that must also hold span permits
 // beyond the clock; false if there is none. Done once for a policy, so it may take its time with big numbers.
-func newGrid(limit, period, span uint64, width uint) (grid, bool) {
-	var g grid
+func NewGrid(limit, period, span uint64, width uint) (Grid, bool) {
+	var g Grid
 	l, p := num(limit), num(period)
 	room := new(big.Int).Sub(power(width), num(1))
 
@@ -57,7 +57,7 @@ func newGrid(limit, period, span uint64, width uint) (grid, bool) {
 	if !perPermit.IsUint64() {
 		return g, false
 	}
-	g.perPermit = perPermit.Uint64()
+	g.PerPermit = perPermit.Uint64()
 
 	permits := new(big.Int).Mul(l, perPermit)
 	common := new(big.Int).GCD(nil, nil, permits, p)
@@ -65,9 +65,9 @@ func newGrid(limit, period, span uint64, width uint) (grid, bool) {
 	if !g.setRate(up, down) {
 		return g, false
 	}
-	g.maxNow = math.MaxUint64
+	g.MaxNow = math.MaxUint64
 	if end := divUp(new(big.Int).Mul(power(width), down), up); end.IsUint64() {
-		g.maxNow = end.Uint64() - 1
+		g.MaxNow = end.Uint64() - 1
 	}
 	length := divUp(new(big.Int).Lsh(p, 64), permits)
 	g.whole = new(big.Int).Rsh(length, 64).Uint64()
@@ -76,7 +76,7 @@ func newGrid(limit, period, span uint64, width uint) (grid, bool) {
 }
 
 // setRate sets hi, lo and shift for up/down units per nanosecond, in lowest terms.
-func (g *grid) setRate(up, down *big.Int) bool {
+func (g *Grid) setRate(up, down *big.Int) bool {
 	if down.IsUint64() && down.Uint64() == 1 {
 		g.hi = up.Uint64()
 		return up.IsUint64()
@@ -117,23 +117,23 @@ func finest(limit, period, most *big.Int) *big.Int {
 	return most
 }
 
-// units returns the whole units that are over at now, or the largest number after maxNow.
-func (g *grid) units(now uint64) uint64 {
-	if now > g.maxNow {
+// Units returns the whole units that are over at now, or the largest number after MaxNow.
+func (g *Grid) Units(now uint64) uint64 {
+	if now > g.MaxNow {
 		return math.MaxUint64
 	}
-	return g.unitsInTime(now)
+	return g.UnitsInTime(now)
 }
 
-// unitsInTime is units for a now that is known not to be after maxNow.
-func (g *grid) unitsInTime(now uint64) uint64 {
+// UnitsInTime is units for a now that is known not to be after MaxNow.
+func (g *Grid) UnitsInTime(now uint64) uint64 {
 	if g.shift == 0 {
 		return now * g.hi
 	}
 	return g.unitsScaled(now)
 }
 
-func (g *grid) unitsScaled(now uint64) uint64 {
+func (g *Grid) unitsScaled(now uint64) uint64 {
 	high, mid := bits.Mul64(now, g.hi)
 	low, _ := bits.Mul64(now, g.lo)
 	mid, carry := bits.Add64(mid, low, 0)
@@ -144,26 +144,26 @@ func (g *grid) unitsScaled(now uint64) uint64 {
 	return high<<(64-g.shift) | mid>>g.shift
 }
 
-// nanos is the smallest now whose units are at least target; noTime if there is none.
-func (g *grid) nanos(target uint64) uint64 {
+// Nanos is the smallest now whose units are at least target; NoTime if there is none.
+func (g *Grid) Nanos(target uint64) uint64 {
 	if g.shift == 0 && g.hi != 0 {
 		at := target / g.hi
 		if target%g.hi != 0 {
 			at++
 		}
-		if at > g.maxNow {
-			return noTime
+		if at > g.MaxNow {
+			return NoTime
 		}
 		return at
 	}
 	// A guess that is off by a nanosecond or two; step to the exact one.
-	now := min(g.about(target), g.maxNow)
-	for now > 0 && g.units(now-1) >= target {
+	now := min(g.about(target), g.MaxNow)
+	for now > 0 && g.Units(now-1) >= target {
 		now--
 	}
-	for g.units(now) < target {
-		if now >= g.maxNow {
-			return noTime
+	for g.Units(now) < target {
+		if now >= g.MaxNow {
+			return NoTime
 		}
 		now++
 	}
@@ -171,12 +171,12 @@ func (g *grid) nanos(target uint64) uint64 {
 }
 
 // about is the time at which units are over, to a nanosecond.
-func (g *grid) about(units uint64) uint64 {
+func (g *Grid) about(units uint64) uint64 {
 	part, _ := bits.Mul64(units, g.part)
 	high, low := bits.Mul64(units, g.whole)
 	low, carry := bits.Add64(low, part, 0)
 	if high+carry != 0 {
-		return noTime
+		return NoTime
 	}
 	return low
 }
@@ -197,4 +197,52 @@ func atLeastOne(n *big.Int) *big.Int {
 		return n.SetUint64(1)
 	}
 	return n
+}
+
+// unitsUp is an upper bound of the exact units at now, at most one unit above it.
+func (g *Grid) unitsUp(now uint64) uint64 {
+	if g.shift == 0 {
+		return g.Units(now)
+	}
+	return addUpTo(g.Units(now), 1)
+}
+
+// over is a time in nanoseconds at which units have passed, late by less than 4 ns or one unit and never early; NoTime if it is not before
+// end. It never decreases as units grows.
+func (g *Grid) over(units, end uint64) uint64 {
+	if g.whole != 0 {
+		units = addUpTo(units, 1)
+	}
+	at := g.about(units)
+	if at >= end || at+1 >= end {
+		return NoTime
+	}
+	return at + 1
+}
+
+func addUpTo(a, b uint64) uint64 {
+	sum, carry := bits.Add64(a, b, 0)
+	if carry != 0 {
+		return math.MaxUint64
+	}
+	return sum
+}
+
+func mulUpTo(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	if high != 0 {
+		return math.MaxUint64
+	}
+	return low
+}
+
+func subTo0(a, b uint64) uint64 { return max(a, b) - b }
+
+// divCeil is a / b, rounded up.
+func divCeil(a, b uint64) uint64 {
+	quotient := a / b
+	if a%b != 0 {
+		quotient++
+	}
+	return quotient
 }
