@@ -1,4 +1,4 @@
-/* Classes of requests: "100/s reserve low 20 high 0". */
+/* Requests that leave permits for others: those of a class ("100/s reserve low 20 high 0"), and those with a reserve of their own. */
 
 #include <string.h>
 
@@ -19,16 +19,25 @@ int core_class_name(PyObject *object, const char **name) {
     return 0;
 }
 
-/* check_class(class_name, cost=1, *, at=None) */
-PyObject *core_limiter_check_class(core_state *state, const tollbar_limiter *limiter, PyObject *const *args, Py_ssize_t nargs,
-                                   PyObject *keywords) {
-    static const char *const names[] = { "class_name", "cost", "at", NULL };
+/* What a request leaves: the reserve of its class, or the number that the caller gives. */
+typedef struct {
+    const char *class_name;
+    uint64_t reserve;
+} share;
+
+static int get_share(PyObject *given, int by_class, share *out) {
+    return by_class ? core_class_name(given, &out->class_name) : core_uint64(given, "reserve", &out->reserve);
+}
+
+static PyObject *limiter_decide(core_state *state, const tollbar_limiter *limiter, int by_class, PyObject *const *args, Py_ssize_t nargs,
+                                PyObject *keywords) {
+    const char *const names[] = { by_class ? "class_name" : "reserve", "cost", "at", NULL };
     PyObject *given[3] = { NULL, NULL, NULL };
-    const char *name;
+    share left = { NULL, 0 };
     uint64_t cost = 1, now = 0;
-    if (core_bind("check_class", names, 1, 2, args, nargs, keywords, given) != 0 || core_class_name(given[0], &name) != 0)
+    if (core_bind(by_class ? "check_class" : "check_leaving", names, 1, 2, args, nargs, keywords, given) != 0)
         return NULL;
-    if (given[1] != NULL && core_uint64(given[1], "cost", &cost) != 0)
+    if (get_share(given[0], by_class, &left) != 0 || (given[1] != NULL && core_uint64(given[1], "cost", &cost) != 0))
         return NULL;
     const int timed = given[2] != NULL && given[2] != Py_None;
     if (timed && core_uint64(given[2], "at", &now) != 0)
@@ -36,26 +45,41 @@ PyObject *core_limiter_check_class(core_state *state, const tollbar_limiter *lim
     core_decision *out = core_decision_new(state->decision);
     if (out == NULL)
         return NULL;
-    int32_t code = timed ? tollbar_limiter_check_class_at(limiter, cost, name, now, &out->answer)
-                         : tollbar_limiter_check_class(limiter, cost, name, &out->answer);
+    int32_t code;
+    if (by_class)
+        code = timed ? tollbar_limiter_check_class_at(limiter, cost, left.class_name, now, &out->answer)
+                     : tollbar_limiter_check_class(limiter, cost, left.class_name, &out->answer);
+    else
+        code = timed ? tollbar_limiter_check_leaving_at(limiter, cost, left.reserve, now, &out->answer)
+                     : tollbar_limiter_check_leaving(limiter, cost, left.reserve, &out->answer);
     if (code >= 0)
         return (PyObject *)out;
     Py_DECREF(out);
     return core_raise(state, code, NULL);
 }
 
-/* check_class(key, class_name, cost=1, policy=0, *, at=None) */
-PyObject *core_table_check_class(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
-    static const char *const names[] = { "key", "class_name", "cost", "policy", "at", NULL };
-    core_table *of = (core_table *)self;
+/* check_class(class_name, cost=1, *, at=None) */
+PyObject *core_limiter_check_class(core_state *state, const tollbar_limiter *limiter, PyObject *const *args, Py_ssize_t nargs,
+                                   PyObject *keywords) {
+    return limiter_decide(state, limiter, 1, args, nargs, keywords);
+}
+
+/* check_leaving(reserve, cost=1, *, at=None) */
+PyObject *core_limiter_check_leaving(core_state *state, const tollbar_limiter *limiter, PyObject *const *args, Py_ssize_t nargs,
+                                     PyObject *keywords) {
+    return limiter_decide(state, limiter, 0, args, nargs, keywords);
+}
+
+static PyObject *table_decide(core_table *of, int by_class, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    const char *const names[] = { "key", by_class ? "class_name" : "reserve", "cost", "policy", "at", NULL };
     PyObject *given[5] = { NULL, NULL, NULL, NULL, NULL };
-    const char *name;
+    share left = { NULL, 0 };
     uint64_t cost = 1, now = 0;
     uint32_t policy = 0;
     core_key key;
-    if (core_bind("check_class", names, 2, 4, args, nargs, keywords, given) != 0 || core_class_name(given[1], &name) != 0)
+    if (core_bind(by_class ? "check_class" : "check_leaving", names, 2, 4, args, nargs, keywords, given) != 0)
         return NULL;
-    if (given[2] != NULL && core_uint64(given[2], "cost", &cost) != 0)
+    if (get_share(given[1], by_class, &left) != 0 || (given[2] != NULL && core_uint64(given[2], "cost", &cost) != 0))
         return NULL;
     if (given[3] != NULL && core_table_policy(of, given[3], &policy) != 0)
         return NULL;
@@ -64,13 +88,30 @@ PyObject *core_table_check_class(PyObject *self, PyObject *const *args, Py_ssize
         return NULL;
     const tollbar_table *table = core_table_handle(of);
     core_decision *out = table == NULL ? NULL : core_decision_new(of->decision);
-    int32_t code = 0;
-    if (out != NULL)
-        code = timed ? tollbar_table_check_class_at(table, policy, key.data, key.length, cost, name, now, &out->answer)
-                     : tollbar_table_check_class(table, policy, key.data, key.length, cost, name, &out->answer);
+    if (out == NULL) {
+        core_key_release(&key);
+        return NULL;
+    }
+    int32_t code;
+    if (by_class)
+        code = timed ? tollbar_table_check_class_at(table, policy, key.data, key.length, cost, left.class_name, now, &out->answer)
+                     : tollbar_table_check_class(table, policy, key.data, key.length, cost, left.class_name, &out->answer);
+    else
+        code = timed ? tollbar_table_check_leaving_at(table, policy, key.data, key.length, cost, left.reserve, now, &out->answer)
+                     : tollbar_table_check_leaving(table, policy, key.data, key.length, cost, left.reserve, &out->answer);
     core_key_release(&key);
     if (code >= 0)
         return (PyObject *)out;
     Py_DECREF(out);
     return core_raise(of->state, code, NULL);
+}
+
+/* check_class(key, class_name, cost=1, policy=0, *, at=None) */
+PyObject *core_table_check_class(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    return table_decide((core_table *)self, 1, args, nargs, keywords);
+}
+
+/* check_leaving(key, reserve, cost=1, policy=0, *, at=None) */
+PyObject *core_table_check_leaving(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    return table_decide((core_table *)self, 0, args, nargs, keywords);
 }

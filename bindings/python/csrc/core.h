@@ -138,6 +138,9 @@ int core_class_name(PyObject *object, const char **name);
 PyObject *core_limiter_check_class(core_state *state, const tollbar_limiter *limiter, PyObject *const *args, Py_ssize_t nargs,
                                    PyObject *keywords);
 PyObject *core_table_check_class(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
+PyObject *core_limiter_check_leaving(core_state *state, const tollbar_limiter *limiter, PyObject *const *args, Py_ssize_t nargs,
+                                     PyObject *keywords);
+PyObject *core_table_check_leaving(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 /* receipts.c */
 PyObject *core_table_take(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 PyObject *core_table_settle(PyObject *self, PyObject *const *args, Py_ssize_t nargs);

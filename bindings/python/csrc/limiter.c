@@ -243,12 +243,18 @@ static PyObject *limiter_check_class(PyObject *self, PyObject *const *args, Py_s
     return core_limiter_check_class(of(self)->state, of(self)->handle, args, nargs, keywords);
 }
 
+static PyObject *limiter_check_leaving(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+    return core_limiter_check_leaving(of(self)->state, of(self)->handle, args, nargs, keywords);
+}
+
 static PyMethodDef limiter_methods[] = {
     CORE_FAST("check", limiter_check, "($self, /, cost=1, *, at=None)", "Takes cost permits, or none."),
     CORE_FAST("allow", limiter_allow, "($self, /, cost=1, *, at=None)", "The fastest form of check: a bool."),
     CORE_FAST("peek", limiter_peek, "($self, /, cost=1, *, at=None)", "What check would say; takes nothing."),
     CORE_FAST("check_class", limiter_check_class, "($self, /, class_name, cost=1, *, at=None)",
               "Takes cost permits for a request of that class of the policy, which leaves the class's reserve."),
+    CORE_FAST("check_leaving", limiter_check_leaving, "($self, /, reserve, cost=1, *, at=None)",
+              "Takes cost permits if at least `reserve` are left afterwards. Sliding windows, logs and policies that lend have no reserve."),
     CORE_FAST("take_up_to", limiter_take_up_to, "($self, /, most, *, at=None)", "Takes what there is, up to most; how many."),
     CORE_FAST("charge", limiter_charge, "($self, /, cost=1, *, at=None)",
               "Charges without asking; the rest that could not be charged."),

@@ -336,6 +336,8 @@ static PyMethodDef table_methods[] = {
     CORE_FAST("peek", table_peek, "($self, /, key, cost=1, policy=0, *, at=None)", "What check would say; takes nothing."),
     CORE_FAST("check_class", core_table_check_class, "($self, /, key, class_name, cost=1, policy=0, *, at=None)",
               "Takes cost permits of the key for a request of that class of the policy, which leaves the class's reserve."),
+    CORE_FAST("check_leaving", core_table_check_leaving, "($self, /, key, reserve, cost=1, policy=0, *, at=None)",
+              "Takes cost permits of the key if at least `reserve` are left afterwards. Sliding windows, logs and policies that lend have no reserve."),
     CORE_FAST("take_up_to", table_take_up_to, "($self, /, key, most, policy=0, *, at=None)",
               "Takes what there is, up to most; how many."),
     CORE_FAST("charge", table_charge, "($self, /, key, cost=1, policy=0, *, at=None)",

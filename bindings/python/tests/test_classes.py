@@ -25,6 +25,22 @@ def test_standard_requests_stop_exactly_at_20_left():
     assert limiter.check_class("standard") and table.check_class("other", "standard")
 
 
+def test_a_request_may_bring_its_own_reserve():
+    """Fixed windows have one, too: it is how tollbar.limits counts up to a limit that is smaller than the policy's."""
+    for policy in ("100/s", "100/h algo fixed-window anchor first"):
+        limiter, table = tollbar.Limiter(policy), tollbar.Table(policy, 10)
+        assert sum(bool(limiter.check_leaving(97, at=HOUR)) for _ in range(5)) == 3
+        assert sum(bool(table.check_leaving("key", 97, at=HOUR)) for _ in range(5)) == 3
+        refused = table.check_leaving("key", 96, cost=2, policy=0, at=HOUR)
+        assert (refused.allowed, refused.remaining, refused.reason) == (False, 97, "reserved for other classes")
+        assert limiter.check_leaving(95, 2, at=HOUR) and table.check_leaving("key", 95, 2, at=HOUR)
+    for bad in (lambda: limiter.check_leaving(-1), lambda: table.check_leaving("key", "low")):
+        with pytest.raises((TypeError, ValueError)):
+            bad()
+    with pytest.raises(tollbar.Error):
+        tollbar.Table("5/s algo sliding-log", 10).check_leaving("key", 1)
+
+
 def test_several_limits_have_classes():
     limiter, table = tollbar.Limiter("10/s reserve low 2 high 0"), tollbar.Table("10/s reserve low 4", 10)
     limits = [(limiter, 1, "low"), (table, "key", 1, 0, "low")]

@@ -33,7 +33,7 @@ def table_calls():
         table.check_many(many, [1] * 400), table.check_many(array.array("Q", range(300)), cost)
         table.peek(KEY, Number()), table.check_many([KEY], Number())
         table.stats(), table.validate(), table.policy("a"), repr(table), table.now()
-        table.exempt(KEY), table.unexempt(KEY)
+        table.exempt(KEY), table.unexempt(KEY), table.check_leaving(KEY, 10**5, Number())
         table.settle(table.take(10**17, 5)[1], 0), table.take(KEY, Number())
         table.settle_in_full(table.take(10**16, 7, "a", at=None)[1], 3)
         for bad in (
@@ -41,6 +41,7 @@ def table_calls():
             lambda: table.check(KEY, -1),
             lambda: table.check(KEY, policy="b"),
             lambda: table.check(None),
+            lambda: table.check_leaving(bytearray(BYTES), -1),
             lambda: table.check_many([KEY, bytearray(BYTES), 1.5]),
             lambda: table.check_many([bytearray(BYTES)] * 300, [1] * 299 + [-1]),
             lambda: table.check_many(array.array("d", [1])),

@@ -93,6 +93,9 @@ class Limiter:
     def allow(self, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> bool: ...
     def peek(self, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> Decision: ...
     def check_class(self, class_name: str, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> Decision: ...
+    def check_leaving(
+        self, reserve: SupportsIndex, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None
+    ) -> Decision: ...
     def take_up_to(self, most: SupportsIndex, *, at: SupportsIndex | None = None) -> int: ...
     def charge(self, cost: SupportsIndex = 1, *, at: SupportsIndex | None = None) -> int: ...
     def more_after(
@@ -161,6 +164,15 @@ class Table:
         self,
         key: Key,
         class_name: str,
+        cost: SupportsIndex = 1,
+        policy: SupportsIndex | str = 0,
+        *,
+        at: SupportsIndex | None = None,
+    ) -> Decision: ...
+    def check_leaving(
+        self,
+        key: Key,
+        reserve: SupportsIndex,
         cost: SupportsIndex = 1,
         policy: SupportsIndex | str = 0,
         *,

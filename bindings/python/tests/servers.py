@@ -1,0 +1,62 @@
+"""Starts the examples under real servers with eight workers, and sends requests to them."""
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
+WORKERS = 8
+COMMANDS = {
+    "uvicorn": ["uvicorn", "--workers", str(WORKERS), "--log-level", "warning", "--port", "PORT"],
+    "gunicorn": ["gunicorn", "--workers", str(WORKERS), "--log-level", "warning", "--bind", "127.0.0.1:PORT"],
+}
+
+
+@contextmanager
+def serving(server, app, log, **environment):
+    """Serves an application of the examples with eight workers, and yields the port."""
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    command = [word.replace("PORT", str(port)) for word in COMMANDS[server]]
+    with open(log, "w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command, app], cwd=EXAMPLES, env={**os.environ, **environment}, stdout=out, stderr=out
+        )
+    try:
+        deadline = time.monotonic() + 120  # eight workers import the framework on a busy machine
+        while True:
+            try:
+                status(port, "/nothing")
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < deadline, Path(log).read_text()
+                time.sleep(0.05)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def answer(port, path, headers=None, method="GET"):
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request(method, path, headers={"Connection": "close", **(headers or {})})
+        response = connection.getresponse()
+        return response.status, dict(response.getheaders()), response.read()
+
+
+def status(port, path, headers=None):
+    return answer(port, path, headers)[0]
+
+
+def statuses(port, path, requests=400):
+    """How many of the requests, 16 at a time, got each status."""
+    with ThreadPoolExecutor(16) as pool:
+        return Counter(pool.map(lambda _: status(port, path), range(requests)))
