@@ -2880,8 +2880,9 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
  * `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length it keeps its usage.
  *
  * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key that would
- * expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. About one call in a hundred
- * examines every slot. */
+ * expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. With TOLLBAR_KEEP_RESET all keys
+ * without an override begin anew, also if the policy is the current one. Such a call examines every slot, and so does about one of a hundred
+ * other calls. */
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
                                  const tollbar_policy_spec *spec,

@@ -247,8 +247,9 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 /// `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length it keeps its usage.
 ///
 /// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key that would
-/// expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. About one call in a hundred
-/// examines every slot.
+/// expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. With TOLLBAR_KEEP_RESET all keys
+/// without an override begin anew, also if the policy is the current one. Such a call examines every slot, and so does about one of a hundred
+/// other calls.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -229,3 +229,16 @@ fn a_change_to_the_same_policy_can_reset() {
         assert_eq!(table.peek_at(FIRST, b"k", NOW, 1).remaining, remaining, "{keep:?}");
     }
 }
+
+/// A reset is for keys, too, that make no request before the next change.
+#[test]
+fn a_reset_before_another_change_forgives() {
+    let table = table("3/h");
+    for next in ["3/h", "5/h"] {
+        drain(&table, b"k", NOW);
+        table.set_policy_keeping(FIRST, &policy("4/h"), Keep::Reset).expect("a change");
+        table.set_policy(FIRST, &policy(next)).expect("a change");
+        let fresh = policy(next).burst;
+        assert_eq!(table.peek_at(FIRST, b"k", NOW, 1).remaining, fresh, "{next}");
+    }
+}

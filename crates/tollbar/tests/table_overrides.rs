@@ -235,3 +235,35 @@ fn an_equal_override_resets() {
         assert_eq!(table.peek_at(FIRST, b"k", now, 1).remaining, 2, "round {round}");
     }
 }
+
+/// A reset of the policy is for a key, too, whose override has ended before it and begins again without a request in between. A key whose override
+/// stays keeps its debt.
+#[test]
+fn a_reset_policy_forgives_the_debt_of_a_former_override() {
+    let table = table(&["10/h"]);
+    for key in [b"former", b"stays!"] {
+        table.set_override(FIRST, key, &policy("4/h"), Keep::Count).expect("an override");
+        assert_eq!(passed(&table, FIRST, key, NOW), 4);
+    }
+    table.clear_override(FIRST, b"former").unwrap();
+    table.set_policy_keeping(FIRST, &policy("10/h"), Keep::Reset).expect("a version");
+    table.set_override(FIRST, b"former", &policy("4/h"), Keep::Count).expect("an override");
+    assert_eq!((passed(&table, FIRST, b"former", NOW), passed(&table, FIRST, b"stays!", NOW)), (4, 0));
+}
+
+/// An override that keeps nothing resets its key when it begins and when it ends, whether the key makes a request in between or not.
+#[test]
+fn an_override_resets_at_once() {
+    for between in [policy("10/h"), policy("4/h")] {
+        let table = table(&["10/h"]);
+        assert_eq!(passed(&table, FIRST, b"k", NOW), 10);
+        table.set_override(FIRST, b"k", &between, Keep::Reset).expect("an override");
+        table.clear_override(FIRST, b"k").unwrap();
+        assert_eq!(passed(&table, FIRST, b"k", NOW), 10, "after {between}");
+        table.set_override(FIRST, b"k", &between, Keep::Reset).expect("an override");
+        assert_eq!(passed(&table, FIRST, b"k", NOW), between.burst);
+        table.clear_override(FIRST, b"k").unwrap();
+        table.set_override(FIRST, b"k", &between, Keep::Count).expect("an override");
+        assert_eq!(passed(&table, FIRST, b"k", NOW), between.burst, "again after {between}");
+    }
+}

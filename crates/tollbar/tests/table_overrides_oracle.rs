@@ -114,23 +114,28 @@ fn every_answer_is_the_models() {
                     let (policy, keep) = (policy(rng.pick(&TEXTS)), keep(rng));
                     table.set_override(FIRST, name, &policy, keep).expect("an override");
                     let new = Some(Terms { policy, keep, is_override: true, change: 0 });
-                    // The same override again converts nothing, but a reset forgives the debt.
-                    if model.overrides[key] == new && keep == Keep::Reset {
+                    if keep == Keep::Reset {
                         model.keys[key] = None;
                     }
                     model.overrides[key] = new;
                     changes += 1;
                 }
                 1 => {
-                    let had = model.overrides[key].take().is_some();
-                    assert_eq!(table.clear_override(FIRST, name), Ok(had));
-                    changes += u32::from(had);
+                    let had = model.overrides[key].take();
+                    assert_eq!(table.clear_override(FIRST, name), Ok(had.is_some()));
+                    if had.is_some_and(|had| had.keep == Keep::Reset) {
+                        model.keys[key] = None;
+                    }
+                    changes += u32::from(had.is_some());
                 }
                 2 if rng.one_in(4) => {
                     let (policy, keep) = (policy(rng.pick(&TEXTS)), keep(rng));
                     table.set_policy_keeping(FIRST, &policy, keep).expect("a version");
                     if model.table.policy != policy || keep == Keep::Reset {
                         model.table = Terms { policy, keep, is_override: false, change: step + 1 };
+                        // All keys under the policy begin anew, whether they make a request before the next change or not.
+                        let reset = |key: &usize| keep == Keep::Reset && model.overrides[*key].is_none();
+                        (0..KEYS).filter(reset).for_each(|key| model.keys[key] = None);
                     }
                 }
                 3 => {

@@ -57,7 +57,8 @@ impl Table {
     }
 
     /// [`Table::set_policy`]. `keep` says what keys keep of their debts. If the policy is the current one, the call changes nothing, unless
-    /// `keep` is [`Keep::Reset`]: then all keys begin anew.
+    /// `keep` is [`Keep::Reset`]: then all keys without an override begin anew. That call reads every slot, so that a key without a request until the
+    /// next change begins anew, too.
     pub fn set_policy_keeping(&self, id: PolicyId, policy: &Policy, keep: Keep) -> Result<(), TableError> {
         if self.policy(id)? == *policy && keep != Keep::Reset {
             return Ok(());
@@ -65,7 +66,11 @@ impl Table {
         self.check_policy(policy)?;
         self.free_versions(|| {
             records::change(self.policies.memory.header(), self.policies.memory.records(), id.number(), policy, keep)
-        })
+        })?;
+        if keep == Keep::Reset {
+            self.reset_former_keys(id);
+        }
+        Ok(())
     }
 
     /// Checks that keys of this table can be under this policy.

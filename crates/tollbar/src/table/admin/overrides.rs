@@ -51,14 +51,8 @@ impl Table {
     /// Nothing has changed.
     pub fn set_override(&self, policy: PolicyId, key: &[u8], of: &Policy, keep: Keep) -> Result<(), TableError> {
         let hash = self.hash_with_bytes(policy, key)?;
-        let own = self.policies.override_of(policy.number(), hash).and_then(|stamp| self.policies.read_version(stamp));
-        let is_same = own.is_some_and(|(_, own, terms)| own == *of && terms.keep == keep);
         self.set_override_of(policy, hash, of, keep)?;
-        // The key stays under the same version, so its next request does not convert its state. The reset is made here.
-        if is_same && keep == Keep::Reset {
-            self.reset_at(policy, key, self.policies.memory.newest_time())?;
-        }
-        Ok(())
+        self.reset_if(keep, policy, key)
     }
 
     /// Puts `key` back under its policy. Returns whether it had an override.
@@ -66,7 +60,13 @@ impl Table {
     /// # Errors
     /// [`TableError::NoSuchPolicy`], and [`TableError::MissingKey`] for an empty key.
     pub fn clear_override(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
-        Ok(self.policies.clear_override(self.hash_with_bytes(policy, key)?))
+        let hash = self.hash_with_bytes(policy, key)?;
+        let own = self.policies.override_of(policy.number(), hash).and_then(|stamp| self.policies.read_version(stamp));
+        let had = self.policies.clear_override(hash);
+        if let Some((_, _, terms)) = own {
+            self.reset_if(terms.keep, policy, key)?;
+        }
+        Ok(had)
     }
 
     /// The policy that `key` has of its own.
@@ -94,6 +94,15 @@ impl Table {
     pub fn next_override(&self, from: u64) -> Option<(Override, u64)> {
         let (policy, hash, of, next) = self.policies.next_override(from)?;
         Some((Override { policy: PolicyId::new(policy), hash, of }, next))
+    }
+
+    /// Lets the key begin anew if an override that has begun or ended keeps nothing. A key without a request until the next change could come back to
+    /// the version that its slot names, and that change would convert nothing.
+    fn reset_if(&self, keep: Keep, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
+        if keep == Keep::Reset {
+            self.reset_at(policy, key, self.policies.memory.newest_time())?;
+        }
+        Ok(())
     }
 
     fn set_override_of(&self, policy: PolicyId, hash: u64, of: &Policy, keep: Keep) -> Result<(), TableError> {

@@ -1,5 +1,6 @@
 //! Sweeps. A sweep makes the slots of expired keys vacant, and converts keys to the current versions of their policies.
 
+use crate::algorithm::Algorithm;
 use crate::table::decide::Table;
 use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 use crate::table::policies::conversion::{Scratches, UnderVersion};
@@ -89,6 +90,47 @@ impl Table {
             }
         }
         swept.live += 1;
+    }
+
+    /// Lets each key begin anew that is under a former version of a policy, or under a former override of it, and has no override now.
+    pub(super) fn reset_former_keys(&self, policy: PolicyId) {
+        let (current, now) = (self.policies.memory.current_stamp(policy.number()), self.policies.memory.newest_time());
+        let mut scratches = Scratches::new();
+        let mut n = 0;
+        while let Some((slot, _)) = self.slots.get(n) {
+            n += 1;
+            self.reset_former_key(slot, current, now, &mut scratches);
+        }
+    }
+
+    /// Lets the key in `slot` begin anew if it has no override, and if its version is older than `current` and of the same policy.
+    fn reset_former_key<'t>(&'t self, slot: &Slot, current: u64, now: u64, scratches: &mut Scratches<'t>) {
+        let policy = policy_of(current);
+        let is_former = |stamp: u64| policy_of(stamp) == policy && stamp >> 16 < current >> 16;
+        let mut pair = slot.pair();
+        // The bound is that of `sweep_slot`.
+        for _ in 0..ROUNDS {
+            if pair.is_vacant()
+                || !self.policies.stamp_of(pair.key).is_some_and(is_former)
+                || self.policies.override_of(policy, hash_of_tag(pair.key & TAG)).is_some()
+            {
+                return;
+            }
+            let expires = self.policies.expires_at_by(pair, &mut scratches.old);
+            if expires <= now {
+                return;
+            }
+            let Some(version) = self.policies.named(pair.key, &mut scratches.old) else { return };
+            let new = match version.rule.unused_in_slot() {
+                Some(state) => Pair { state, ..pair },
+                None => self.policies.vacant(pair, expires),
+            };
+            match slot.swap(pair, new) {
+                Ok(()) if new.is_vacant() => return self.policies.vacated(),
+                Ok(()) => return,
+                Err(seen) => pair = seen,
+            }
+        }
     }
 
     /// Converts a key to the current version of its policy, as its next request would. So a key that owes for a shorter time moves to another
