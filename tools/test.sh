@@ -10,7 +10,7 @@ logs=build/test-logs
 first="runner lint header"
 # Three lanes on two processors: the nginx tests wait half of their time. Steps that install the Python package into build/python are in
 # one lane, and so are c and overflow, whose tests have the same names in /dev/shm.
-waits="nginx python go lua together ffi packages"
+waits="nginx python go lua together ffi service packages"
 links="c overflow redis bench command rules"
 works="rust dependent loom tsan cpp readme counts"
 steps="$first $waits $links $works"
@@ -121,6 +121,8 @@ step_lua() { made lib && bindings/lua/test.sh; }
 # What a release has, as far as it takes less than a minute: packaging/short.sh.
 step_packages() { made lib && PATH=$PATH:/usr/local/go/bin packaging/short.sh; }
 step_ffi() { made lib && tests/ffi/run.sh build; }
+# The example with rules, a lease, a shared table, a queue and metrics, through a browser too.
+step_service() { made lib rules && PATH=$PATH:/usr/local/go/bin examples/service/check.py; }
 step_together() { made lib && PATH=$PATH:/usr/local/go/bin tests/together/run.sh build; }
 
 run_steps "$first" "$waits" "$links" "$works"

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Starts the shop by run.sh, as a reader does, and checks what each of its limits does. The last line is `N passed, N failed`."""
+
+import collections
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).parent
+# Far more than a busy machine needs.
+PATIENCE = 60
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+PORTS = [free_port(), free_port()]
+
+
+def ask(path, method="GET", port=PORTS[0], **headers):
+    """The status, the header fields and the body of an answer. A header's name has `_` for `-`."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def statuses(*args, times, **named):
+    return dict(collections.Counter(ask(*args, **named)[0] for _ in range(times)))
+
+
+def status(port=PORTS[0]):
+    return json.loads(ask("/status", port=port)[2])
+
+
+def wait_until(true, what):
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            if true():
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < end, f"not within {PATIENCE} s: {what}"
+        time.sleep(0.05)
+
+
+def refill():
+    """Waits until the limit of all reports is full again, which takes two seconds."""
+    time.sleep(3)
+
+
+def a_rule_limits_each_client(_):
+    # A busy machine may refill a few of the 20 permits a second meanwhile.
+    began = time.monotonic()
+    found = statuses("/shop/", times=80, X_Client="ann")
+    refilled = 20 * (time.monotonic() - began) + 1
+    assert 40 <= found[200] <= 40 + refilled and found[200] + found[429] == 80, found
+    assert ask("/shop/", X_Client="bob")[0] == 200
+    code, headers, body = ask("/shop/reports", X_Client="carol")
+    assert (code, json.loads(body)) == (403, {"code": "no-key"})
+    assert statuses("/shop/reports", times=7, X_Client="carol", X_Api_Key="k") == {200: 5, 429: 2}
+    code, headers, _ = ask("/shop/reports", X_Client="carol", X_Api_Key="k")
+    assert code == 429 and 1 <= int(headers["Retry-After"]) <= 12
+
+
+def the_page_counts_for_no_limit(_):
+    assert statuses("/", times=100) == {200: 100}
+
+
+def wrong_passwords_ban_a_client_in_both_instances(_):
+    wrong = statuses("/shop/login", "POST", times=5, X_Client="guesser")
+    assert wrong == {401: 5}, wrong
+    code, headers, body = ask("/shop/login", "POST", port=PORTS[1], X_Client="guesser")
+    assert (code, body) == (429, "banned\n") and 3000 < int(headers["Retry-After"]) <= 3600
+    assert ask("/shop/", port=PORTS[1], X_Client="dora")[0] == 200
+
+
+def orders_wait_and_are_delivered(_):
+    before = status()
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        codes = collections.Counter(code for code, *_ in pool.map(lambda n: ask("/shop/orders", "POST", X_Client=f"buyer{n}"), range(60)))
+    # The queue has 30 places and one order is on its way. Some more leave meanwhile.
+    assert 31 <= codes[202] < 60 and codes[202] + codes[429] == 60, codes
+    wait_until(lambda: status()["orders_delivered"] == before["orders_delivered"] + codes[202], "all orders are delivered")
+
+
+def the_instances_share_a_limit_through_redis(_):
+    def hammer(thread):
+        return collections.Counter(ask("/shop/reports", port=PORTS[thread % 2], X_Client=f"c{thread}-{n}", X_Api_Key=f"k{thread}-{n}")[0] for n in range(100))
+
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        codes = sum(pool.map(hammer, range(8)), collections.Counter())
+    bound = 100 + 50 * (time.monotonic() - began)
+    print(f"  {codes[200]} admitted, at most {bound:.0f}; {codes[429]} refused")
+    assert 10 <= codes[200] <= bound and codes[200] + codes[429] == 800
+    refill()
+
+
+def without_redis_the_shop_goes_on(home):
+    os.kill(int((home / "redis.pid").read_text()), signal.SIGKILL)
+    wait_until(lambda: status()["store"] == "open", "the circuit opens")
+    wait_until(lambda: ask("/shop/reports", X_Api_Key=str(time.monotonic()))[0] == 200, "an instance gives reports by itself")
+    assert status()["without_store"] > 0
+    assert statuses("/shop/", times=3, X_Client="eve") == {200: 3}
+
+
+def a_changed_file_is_in_force_and_a_fault_is_not(home):
+    rules = home / "limits.toml"
+    text = rules.read_text()
+    rules.write_text(text.replace('"5/min"', '"5/mni"'))
+    wait_until(lambda: '"5/mni"' in status()["rules_fault"] or "mni" in status()["rules_fault"], "the fault is shown")
+    assert statuses("/shop/reports", times=2, X_Client="f", X_Api_Key="fresh") == {200: 2}
+    rules.write_text(text.replace('"5/min"', '"1/h"'))
+    wait_until(lambda: status()["rules_fault"] == "", "the file is in force")
+    assert statuses("/shop/reports", times=3, X_Client="f", X_Api_Key="another") == {200: 1, 429: 2}
+    # The key has used its 5 permits under the former limit, and keeps that over both reloads.
+    assert ask("/shop/reports", X_Client="f", X_Api_Key="k")[0] == 429
+
+
+def metrics_count(_):
+    def banned():
+        lines = ask("/metrics")[2].splitlines()
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line and line[0] != "#"}
+
+    found = banned()
+    assert any("bans" in name for name in found) and any("orders" in name for name in found), list(found)[:9]
+    assert all("guesser" not in name for name in found)
+
+
+def a_browser_sees_it(_):
+    browser = shutil.which("chromium")
+    assert browser, "chromium is missing; expected in PATH (Debian: chromium)"
+    with tempfile.TemporaryDirectory() as profile:
+        page = subprocess.run(
+            [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--enable-logging=stderr",
+             "--dump-dom", f"http://127.0.0.1:{PORTS[0]}/"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    served = status()["served"]
+    assert f'<td id="served">{served}</td>' in page.stdout, page.stdout[-1500:]
+    assert '<td id="store">open</td>' in page.stdout
+    assert "CONSOLE" not in page.stderr, page.stderr[-1500:]
+
+
+CHECKS = [
+    the_page_counts_for_no_limit, a_rule_limits_each_client, wrong_passwords_ban_a_client_in_both_instances, orders_wait_and_are_delivered,
+    the_instances_share_a_limit_through_redis, a_changed_file_is_in_force_and_a_fault_is_not, without_redis_the_shop_goes_on, metrics_count,
+    a_browser_sees_it,
+]
+
+
+def main():
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="shop-") as directory:
+        home = pathlib.Path(directory)
+        with open(home / "log", "w", encoding="utf-8") as log:
+            run = subprocess.Popen([HERE / "run.sh", *map(str, PORTS)], env={**os.environ, "SHOP": directory}, stdout=log, stderr=log, start_new_session=True)
+        try:
+            wait_until(lambda: run.poll() is not None or all(ask("/", port=port)[0] == 200 for port in PORTS), "both instances answer")
+            wait_until(lambda: run.poll() is not None or all(status(port)["store"] == "closed" for port in PORTS), "Redis answers both")
+            # A store that has just started may have forgotten permits, so its buckets begin empty.
+            refill()
+            assert run.poll() is None, (home / "log").read_text()
+            for check in CHECKS:
+                try:
+                    check(home)
+                except Exception as problem:  # A failed check must not hide the others.
+                    failed += 1
+                    line = problem.__traceback__.tb_next.tb_lineno
+                    print(f"FAIL {check.__name__}, line {line}: {problem!r}"[:2000])
+        finally:
+            if run.poll() is None:
+                os.killpg(run.pid, signal.SIGTERM)
+            run.wait(PATIENCE)
+            if failed:
+                print((home / "log").read_text()[-2000:])
+    print(f"{len(CHECKS) - failed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
