@@ -15,6 +15,7 @@
 //! * [`http`]: what a server tells its clients about their limits.
 //! * [`pacing`]: the rate of outgoing requests that each host accepts.
 //! * [`metrics`]: counts and sizes for Prometheus.
+//! * [`hierarchy`]: tenants and users with guaranteed rates and ceilings, who borrow what is idle.
 //! * [`in_flight`]: how many are open at one time, by key and in memory that processes share.
 //!
 //! Limits that machines share through Redis are in the crate `tollbar-redis`, which uses this one.
@@ -85,6 +86,8 @@ extern crate std;
 pub mod algorithm;
 pub mod clock;
 pub mod decision;
+#[cfg(unix)]
+pub mod hierarchy;
 pub mod http;
 #[cfg(unix)]
 pub mod in_flight;

@@ -20,7 +20,7 @@ const TOLLBAR: &[&[&str]] = &[
     &["limiter"],
     &["table"],
     &["in_flight"],
-    &["take_many", "queue", "meter", "metrics"],
+    &["take_many", "queue", "meter", "metrics", "hierarchy"],
     &["internal"],
 ];
 const TOLLBAR_REDIS: &[&[&str]] = &[&["redis"], &["lease", "store"]];

@@ -231,6 +231,12 @@ impl Plain {
     /// The value for other algorithms than the token bucket: the case never holds.
     pub(crate) const NONE: Plain = Plain { end: 0, burst: 0, units: 0, permit: 0, tolerance: 0 };
 
+    /// Whether this is a bucket of `burst` permits that refills a permit in each nanosecond.
+    #[cfg(not(loom))]
+    pub(crate) fn is_of_nanoseconds(&self, burst: u64) -> bool {
+        self.end != 0 && self.burst == burst && self.permit == self.units
+    }
+
     /// Two words that differ by at least this many units expire at different times, the greater one later: the units that the clock moves
     /// in a nanosecond.
     #[inline(always)]

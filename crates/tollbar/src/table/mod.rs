@@ -44,6 +44,8 @@ mod policies;
 #[doc(hidden)]
 pub use decide::several::{Asked, Found, Time, Under};
 pub use memory::error::{Call, TableError};
+#[cfg(not(loom))]
+pub(crate) use memory::mix::mix;
 pub use slots::protocol::OnFull;
 
 #[cfg(not(loom))]
@@ -66,5 +68,6 @@ pub use self::{
 #[cfg(not(loom))]
 pub(crate) use decide::{
     hash_long,
+    nodes::{SeenNode, TableNodes},
     several::{KeyLimit, Prepared},
 };

@@ -23,6 +23,7 @@ mod give_back;
 pub(super) mod hot_keys;
 mod leaving;
 mod multi_word;
+pub(super) mod nodes;
 mod prefetch;
 pub(super) mod receipts;
 mod refusals;
