@@ -112,6 +112,8 @@ typedef struct {
     Py_ssize_t users;
     /* The handle of a table that was closed during such calls. The last of them frees it. */
     tollbar_table *leaving;
+    /* A bit for each of the first 128 policies: it could book ahead when _book looked last. Another process may have changed the policy since. */
+    uint64_t books[2];
 } core_table;
 
 /* The handle, or NULL with an error if the table is closed. */

@@ -230,7 +230,22 @@ static PyObject *table_charge(PyObject *self, PyObject *const *args, Py_ssize_t 
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(rest);
 }
 
-/* _book(key, patience_ns, cost, policy): as a limiter's. */
+/* Whether the policy can book ahead now: 1 or 0, or a negative code. It reads and decodes the whole policy, which takes longer than a booking. */
+static int32_t look_whether_it_books(core_table *self, const tollbar_table *table, uint32_t policy) {
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    int32_t code = tollbar_table_get_policy(table, policy, &spec);
+    if (code < 0)
+        return code;
+    const int books = core_books_ahead(&spec);
+    if (policy < 128) {
+        const uint64_t bit = UINT64_C(1) << policy % 64;
+        self->books[policy / 64] = books ? self->books[policy / 64] | bit : self->books[policy / 64] & ~bit;
+    }
+    return books;
+}
+
+/* _book(key, patience_ns, cost, policy): as a limiter's. A policy that could book ahead is asked at once. If it refuses, it may have been
+ * changed to one that cannot, and only then is it looked at again. */
 static PyObject *table_book(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     uint64_t cost, patience;
     uint32_t policy;
@@ -243,19 +258,22 @@ static PyObject *table_book(PyObject *self, PyObject *const *args, Py_ssize_t na
         || core_table_policy(of(self), args[3], &policy) != 0 || core_key_get(args[0], &key) != 0)
         return NULL;
     const tollbar_table *table = core_table_handle(of(self));
-    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
-    tollbar_reservation booked;
-    /* A table's policy may change, so the answer is not cached. */
-    int32_t code = table == NULL ? 0 : tollbar_table_get_policy(table, policy, &spec);
-    const int books = code == 0 && core_books_ahead(&spec);
-    if (table != NULL && books)
-        code = tollbar_table_reserve(table, policy, key.data, key.length, cost, patience, &booked);
-    core_key_release(&key);
-    if (table == NULL)
+    if (table == NULL) {
+        core_key_release(&key);
         return NULL;
-    if (code == 0 && !books)
+    }
+    tollbar_reservation booked;
+    int32_t code = 0;
+    const int could = policy < 128 && (of(self)->books[policy / 64] >> policy % 64 & 1);
+    int32_t books = could ? 1 : look_whether_it_books(of(self), table, policy);
+    if (books > 0)
+        code = tollbar_table_reserve(table, policy, key.data, key.length, cost, patience, &booked);
+    if (could && code > 0)
+        books = look_whether_it_books(of(self), table, policy);
+    core_key_release(&key);
+    if (books == 0)
         Py_RETURN_NOTIMPLEMENTED;
-    return core_booked(of(self)->state, code, &booked);
+    return core_booked(of(self)->state, books < 0 ? books : code, &booked);
 }
 
 /* _cancel(key, departs_ns, cost, policy): how many permits came back. */
