@@ -2043,7 +2043,65 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
 #define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 17. Experimental: limits in flight that follow the latency
+ * 17. Schedules: another policy by time of day and day of the week
+ * -------------------------------------------------------------------------------------------- */
+
+/* A schedule says which policy is in force at which time of the week:
+ *
+ *     POLICY { ", " [ DAYS ] [ HH:MM-HH:MM ] POLICY } [ ", zone" ZONE ]
+ *
+ *     1000/min, mon-fri 09:00-18:00 100/min, zone Europe/Berlin
+ *     100/s, 22:00-06:00 500/s, sat sun 200/s
+ *
+ * The first policy is in force whenever no entry is. An entry, of which there are up to 16, is in force while local clocks show one of its days and
+ * a time from its begin to just before its end. Without days it holds every day, without a time the whole day. An entry that ends at or
+ * before its begin goes on over midnight, and belongs to the day on which it begins. Two entries that overlap are an error. The zone is that of a
+ * calendar (section 1), UTC if not given.
+ *
+ * If local clocks jump over the begin of an entry, it begins at the jump. If they show an hour twice, each entry of that hour is in force twice.
+ *
+ * A limiter or a table follows a schedule if one thread of each process sets the policy in force once a second:
+ *
+ *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
+ *     uint64_t now = 0;
+ *     if (tollbar_clock_now(TOLLBAR_CLOCK_WALL, &now) == 0
+ *         && tollbar_schedule_at(text, strlen(text), now, &policy, NULL, NULL) == 0)
+ *         tollbar_table_set_policy(table, 0, &policy, TOLLBAR_KEEP_COUNT);
+ *
+ * tollbar_table_set_policy changes nothing if the policy is in force already, so all processes of a table may do this. They agree, because the
+ * policy depends on the text and the instant alone. A process that sets the policy of a moment ago too late is corrected by the next call of
+ * any process, within a second. So is a system's clock that was set. At a switch the permits left stay left, up to the new burst, and a full
+ * bucket stays full. In any interval a key is admitted at most the sum of the bounds of the policies that were in force in it.
+ *
+ * Each call reads the text, and a zone's name in it from the system's zone data. tollbar_schedule_print replaces the name by its rule. */
+/* A buffer of this size takes any schedule's text. */
+#define TOLLBAR_SCHEDULE_TEXT_MAX 7776
+
+/* Writes to `*policy` the policy that a schedule's text has in force at `unix_ns`, and to `*until_ns`, unless NULL, the time at which the next
+ * one comes into force, or TOLLBAR_NO_TIME. Both times are nanoseconds since 1970 (TOLLBAR_CLOCK_WALL).
+ *
+ * `text` has `len` bytes and needs no NUL. Returns 0, or an error of tollbar_policy_spec_parse, of which `error`, unless NULL, gets the column. */
+int32_t tollbar_schedule_at(const char *text,
+                            size_t len,
+                            uint64_t unix_ns,
+                            tollbar_policy_spec *policy,
+                            uint64_t *until_ns,
+                            tollbar_policy_error *error);
+
+/* Writes the canonical text of a schedule, with a NUL, into `buffer` of `capacity` bytes: a zone's name has become its rule, so the text means the
+ * same on machines with other zone data.
+ *
+ * `length`, unless NULL, gets the text's length without the NUL. TOLLBAR_SCHEDULE_TEXT_MAX bytes are always enough. If the buffer is too
+ * small, the call writes `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL. Errors of the text are those of tollbar_schedule_at. */
+int32_t tollbar_schedule_print(const char *text,
+                               size_t len,
+                               char *buffer,
+                               size_t capacity,
+                               size_t *length,
+                               tollbar_policy_error *error);
+
+/* --------------------------------------------------------------------------------------------
+ * 18. Experimental: limits in flight that follow the latency
  * -------------------------------------------------------------------------------------------- */
 
 #ifdef TOLLBAR_EXPERIMENTAL
@@ -2192,7 +2250,7 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
 #endif /* TOLLBAR_EXPERIMENTAL */
 
 /* --------------------------------------------------------------------------------------------
- * 18. Overrides: keys with a policy of their own
+ * 19. Overrides: keys with a policy of their own
  * -------------------------------------------------------------------------------------------- */
 
 /* Most keys of a table are under its policies. A few have a contract of their own, such as a large customer:
@@ -2263,7 +2321,7 @@ int32_t tollbar_table_next_override(const tollbar_table *table,
 #define TOLLBAR_TABLE_OVERRIDE_INIT { (uint32_t)sizeof(tollbar_table_override), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 19. Keys made of network addresses
+ * 20. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -2301,7 +2359,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 20. Routes: which of several nodes a key belongs to
+ * 21. Routes: which of several nodes a key belongs to
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
@@ -2343,7 +2401,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 21. HTTP: header fields for clients, and what a client reads of them
+ * 22. HTTP: header fields for clients, and what a client reads of them
  * -------------------------------------------------------------------------------------------- */
 
 /* A server that refuses a request should tell the client when to try again. tollbar_http_fields writes the header fields that say so, from the
@@ -2502,7 +2560,7 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 #define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 22. Metrics: counts and sizes for Prometheus
+ * 23. Metrics: counts and sizes for Prometheus
  * -------------------------------------------------------------------------------------------- */
 
 /* One call writes the counters of a process's limiters and tables for Prometheus:
@@ -2565,7 +2623,7 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t *length);
 
 /* --------------------------------------------------------------------------------------------
- * 23. Refusals: the keys that a table refuses most
+ * 24. Refusals: the keys that a table refuses most
  * -------------------------------------------------------------------------------------------- */
 
 /* Who is refused most? A table can record the keys that it refuses, in a sketch of 14 KiB in its memory:
@@ -2627,7 +2685,7 @@ int32_t tollbar_table_top_refused(const tollbar_table *table,
 #define TOLLBAR_TABLE_REFUSED_INIT { (uint32_t)sizeof(tollbar_table_refused), 0, 0, 0, 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 24. Advanced: cells, a state word in each of your structs
+ * 25. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -2696,7 +2754,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 25. Advanced: counts of decisions
+ * 26. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2746,7 +2804,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 26. Advanced: entries, policies, counters and health of tables
+ * 27. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2929,7 +2987,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 27. Advanced: copies of tables
+ * 28. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -2966,7 +3024,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 28. Version
+ * 29. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -2981,7 +3039,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 29. Results and errors
+ * 30. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */

@@ -66,6 +66,7 @@
 #include "tollbar/policy.hpp"
 #include "tollbar/queue.hpp"
 #include "tollbar/route.hpp"
+#include "tollbar/schedule.hpp"
 #include "tollbar/table.hpp"
 #include "tollbar/take_many.hpp"
 

@@ -115,13 +115,21 @@ func newSpec() C.tollbar_policy_spec {
 
 // parse reads a policy; the error is a *PolicyError.
 func parse(policy string) (C.tollbar_policy_spec, error) {
-	spec := newSpec()
-	why := C.tollbar_policy_error{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_policy_error{}))}
+	spec, why := newSpec(), newPolicyError()
 	code := C.tollbar_policy_spec_parse((*C.char)(unsafe.Pointer(text(policy))), C.size_t(len(policy)), &spec, &why)
-	if code != 0 {
-		return spec, &PolicyError{Text: policy, Code: Code(code), Column: int(why.column), Expected: C.GoString(why.expected)}
+	return spec, policyError(policy, code, &why)
+}
+
+func newPolicyError() C.tollbar_policy_error {
+	return C.tollbar_policy_error{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_policy_error{}))}
+}
+
+// policyError is the error of a text, or nil.
+func policyError(text string, code C.int32_t, why *C.tollbar_policy_error) error {
+	if code == 0 {
+		return nil
 	}
-	return spec, nil
+	return &PolicyError{Text: text, Code: Code(code), Column: int(why.column), Expected: C.GoString(why.expected)}
 }
 
 func (p *Policy) spec() C.tollbar_policy_spec {

@@ -10,6 +10,7 @@ local keyed = require "tollbar.table"
 local take = require "tollbar.take_many"
 local http = require "tollbar.http"
 local metrics = require "tollbar.metrics"
+local schedule = require "tollbar.schedule"
 
 local tollbar = {
     --- The functions and constants of tollbar.h, for those without a Lua name.
@@ -21,6 +22,7 @@ local tollbar = {
     in_flight = in_flight.new,
     open_in_flight = in_flight.open,
     metrics = metrics,
+    schedule = schedule.new,
     http_check = http.check,
     http_read = http.read,
     take_many = take.many,

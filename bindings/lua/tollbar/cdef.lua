@@ -70,6 +70,7 @@ enum {
     TOLLBAR_COLOR_GREEN = 0,
     TOLLBAR_COLOR_YELLOW = 1,
     TOLLBAR_COLOR_RED = 2,
+    TOLLBAR_SCHEDULE_TEXT_MAX = 7776,
     TOLLBAR_ADAPTIVE_GRADIENT2 = 0,
     TOLLBAR_ADAPTIVE_AIMD = 1,
     TOLLBAR_OUTCOME_ANSWERED = 0,
@@ -776,6 +777,18 @@ int32_t tollbar_queue_run(const tollbar_queue *queue,
                           tollbar_queue_work work,
                           void *context);
 int32_t tollbar_queue_stop(const tollbar_queue *queue);
+int32_t tollbar_schedule_at(const char *text,
+                            size_t len,
+                            uint64_t unix_ns,
+                            tollbar_policy_spec *policy,
+                            uint64_t *until_ns,
+                            tollbar_policy_error *error);
+int32_t tollbar_schedule_print(const char *text,
+                               size_t len,
+                               char *buffer,
+                               size_t capacity,
+                               size_t *length,
+                               tollbar_policy_error *error);
 typedef struct tollbar_adaptive {
     uint64_t words[16];
 } tollbar_adaptive;

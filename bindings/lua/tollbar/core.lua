@@ -230,7 +230,14 @@ function core.policy(text, level)
     if code == ALLOWED then
         return spec
     end
-    local message = string.format("policy %q: column %d: %s", text, tonumber(why.column), ffi.string(why.expected))
+    return core.wrong_text("policy", text, code, why)
+end
+
+core.new_policy_error = new_error
+
+--- Returns nil, a message with the column, and the number of the error of a text.
+function core.wrong_text(what, text, code, why)
+    local message = string.format("%s %q: column %d: %s", what, text, tonumber(why.column), ffi.string(why.expected))
     return nil, message, code
 end
 

@@ -24,6 +24,13 @@ PyObject *core_raise(core_state *state, int32_t code, PyObject *path) {
     return NULL;
 }
 
+PyObject *core_policy_raise(core_state *state, int32_t code, const tollbar_policy_error *error, PyObject *text) {
+    raise_made(PyObject_CallFunction(state->policy_error, "issKO", (int)code, tollbar_errname(code),
+                                     error->expected == NULL ? tollbar_strerror(code) : error->expected,
+                                     (unsigned long long)error->column, text));
+    return NULL;
+}
+
 int core_spec_parse(core_state *state, PyObject *text, tollbar_policy_spec *spec) {
     if (!PyUnicode_Check(text)) {
         PyErr_SetString(PyExc_TypeError, "a policy is a str or a Policy");
@@ -38,9 +45,7 @@ int core_spec_parse(core_state *state, PyObject *text, tollbar_policy_spec *spec
     int32_t code = tollbar_policy_spec_parse(bytes, (size_t)length, spec, &error);
     if (code == 0)
         return 0;
-    raise_made(PyObject_CallFunction(state->policy_error, "issKO", (int)code, tollbar_errname(code),
-                                     error.expected == NULL ? tollbar_strerror(code) : error.expected,
-                                     (unsigned long long)error.column, text));
+    core_policy_raise(state, code, &error, text);
     return -1;
 }
 

@@ -16,6 +16,9 @@ core_state *core_state_of(PyTypeObject *type) {
 
 static PyMethodDef core_methods[] = {
     CORE_METHOD("parse", core_parse, METH_O, "($module, text, /)", "The canonical text and the fields of a policy's text."),
+    CORE_METHOD("schedule_text", core_schedule_text, METH_O, "($module, text, /)", "The canonical text of a schedule."),
+    CORE_METHOD("schedule_at", core_schedule_at, METH_VARARGS, "($module, text, unix_ns, /)",
+                "The policy in force, and the time of the next change or None; use tollbar.Schedule."),
     CORE_METHOD("address_key", core_address_key, METH_VARARGS, "($module, text, ipv4_bits, ipv6_bits, /)",
                 "The key of a network address."),
     CORE_METHOD("key_bytes", core_key_bytes, METH_O, "($module, key, /)",

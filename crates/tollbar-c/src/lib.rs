@@ -39,6 +39,7 @@ pub mod receipts;
 pub mod refusals;
 pub mod reserve;
 pub mod route;
+pub mod schedule;
 pub mod status;
 pub mod survey;
 pub mod table;

@@ -12,7 +12,7 @@ use core::mem::{align_of, size_of};
 use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::clock::Tsc;
 use tollbar::limiter::State;
-use tollbar::policy::{text, Kind, Policy, PolicyError, CLASSES_MOST, CLASS_NAME_MOST};
+use tollbar::policy::{text, Kind, Policy, PolicyError, SyntaxError, CLASSES_MOST, CLASS_NAME_MOST};
 use tollbar::units::NEVER;
 
 /// Windows are aligned to time 0 of the clock. By the clocks of limiters and tables that is UTC.
@@ -368,12 +368,26 @@ pub(super) unsafe fn parse(
     error: *mut tollbar_policy_error,
     check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
 ) -> Result<Policy, i32> {
+    // SAFETY: by the caller's promise.
+    unsafe { read_text(text, len, error, |bytes| text::parse_checked(bytes, check)) }
+}
+
+/// Lets `parse` read a text. `error` gets the fault.
+///
+/// # Safety
+/// As [`parse`].
+pub(super) unsafe fn read_text<T>(
+    text: *const c_char,
+    len: usize,
+    error: *mut tollbar_policy_error,
+    parse: impl FnOnce(&[u8]) -> Result<T, SyntaxError>,
+) -> Result<T, i32> {
     if !error.is_null() {
         size_at(error)?;
     }
     // SAFETY: by the caller's promise.
     let bytes = unsafe { bytes(text, len) }?;
-    text::parse_checked(bytes, check).map_err(|wrong| {
+    parse(bytes).map_err(|wrong| {
         let code = fault_code(wrong.fault);
         let expected = match wrong.fault {
             tollbar::policy::Fault::Policy(_) => tollbar_strerror(code),

@@ -7,6 +7,7 @@ mod problem;
 mod replay;
 mod report;
 mod rules;
+mod schedule;
 mod table;
 mod text;
 mod top;

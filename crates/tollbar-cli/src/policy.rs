@@ -2,13 +2,14 @@
 
 use crate::civil::of_unix;
 use crate::problem::{Problem, Result};
+use crate::schedule;
 use crate::text::{grouped, span};
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tollbar::algorithm::calendar::Calendar;
 use tollbar::limiter::Shared;
 use tollbar::policy::text::parse_checked;
-use tollbar::policy::Span;
+use tollbar::policy::{Span, SyntaxError, Zone};
 use tollbar::{Kind, Policy, State, Unit};
 
 /// Explains and checks policies
@@ -16,12 +17,12 @@ use tollbar::{Kind, Policy, State, Unit};
 pub enum PolicyCommand {
     /// Says in words what a policy admits, with its worst case and a chart
     Explain {
-        /// The policy, such as "100/s burst 20"
+        /// The policy, such as "100/s burst 20", or a schedule, such as "1000/min, mon-fri 09:00-18:00 100/min"
         policy: String,
     },
     /// Checks policies and prints each in its shortest form; the first that is wrong ends it with status 2
     Check {
-        /// The policies
+        /// The policies and schedules
         #[arg(required = true)]
         policies: Vec<String>,
     },
@@ -30,10 +31,12 @@ pub enum PolicyCommand {
 /// Runs the command.
 pub fn run(command: PolicyCommand) -> Result<()> {
     let text = match command {
+        PolicyCommand::Explain { policy } if schedule::has_entries(&policy) => {
+            schedule::explain(&schedule::parse(&policy)?, now())?
+        }
         PolicyCommand::Explain { policy } => explain(&parse(&policy)?)?,
         PolicyCommand::Check { policies } => {
-            let printed = policies.iter().map(|policy| Ok(format!("{}\n", parse(policy)?)));
-            printed.collect::<Result<String>>()?
+            policies.iter().map(|policy| shortest(policy)).collect::<Result<String>>()?
         }
     };
     crate::print(text.as_bytes())
@@ -41,12 +44,28 @@ pub fn run(command: PolicyCommand) -> Result<()> {
 
 /// A policy that a limiter can have, or a message that shows where the text is wrong.
 pub fn parse(text: &str) -> Result<Policy> {
-    parse_checked(text.as_bytes(), &State::validate).map_err(|error| {
-        let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        // The column counts bytes. The mark needs one blank for each character before it.
-        let before = text.char_indices().take_while(|(at, _)| at + 1 < error.column).count();
-        Problem::usage(format!("policy, {error}\n  {shown}\n  {:before$}^", ""))
-    })
+    parse_checked(text.as_bytes(), &State::validate).map_err(|error| wrong("policy", text, &error))
+}
+
+/// A message that shows where a text is wrong.
+pub fn wrong(what: &str, text: &str, error: &SyntaxError) -> Problem {
+    let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    // The column counts bytes. The mark needs one blank for each character before it.
+    let before = text.char_indices().take_while(|(at, _)| at + 1 < error.column).count();
+    Problem::usage(format!("{what}, {error}\n  {shown}\n  {:before$}^", ""))
+}
+
+/// A policy or a schedule in its shortest form.
+fn shortest(text: &str) -> Result<String> {
+    match schedule::has_entries(text) {
+        true => schedule::parse(text).map(|schedule| format!("{schedule}\n")),
+        false => parse(text).map(|policy| format!("{policy}\n")),
+    }
+}
+
+/// Unix seconds.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs())
 }
 
 fn explain(policy: &Policy) -> Result<String> {
@@ -56,8 +75,7 @@ fn explain(policy: &Policy) -> Result<String> {
     }
     // A calendar's windows differ in length, and a quota has no period that a chart could show.
     if policy.limit > 0 && policy.kind == Kind::Calendar {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-        let _ = write!(out, "\n{}", coming(policy, now as i64)?);
+        let _ = write!(out, "\n{}", coming(policy, now() as i64)?);
     } else if policy.limit > 0 && !policy.kind.is_forever() {
         let _ = write!(out, "\n{}", chart(policy)?);
         if let Some(picture) = picture(policy)? {
@@ -227,29 +245,30 @@ fn coming(policy: &Policy, now: i64) -> Result<String> {
     let first = calendar.window(now);
     for window in first..first + 4 {
         let (start, end) = (calendar.start(window), calendar.start(window + 1));
-        let offset = i64::from(policy.zone.offset_at(start));
-        let (date, second) = of_unix(u64::try_from(start + offset).unwrap_or(0));
-        let sign = if offset < 0 { '-' } else { '+' };
-        let _ = writeln!(
-            out,
-            "  {:04}-{:02}-{:02} {:02}:{:02} {sign}{:02}:{:02} {:>16}",
-            date.year,
-            date.month,
-            date.day,
-            second / 3600,
-            second / 60 % 60,
-            offset.abs() / 3600,
-            offset.abs() / 60 % 60,
-            span((end - start).unsigned_abs() * 1_000_000_000)
-        );
+        let length = span((end - start).unsigned_abs() * 1_000_000_000);
+        let _ = writeln!(out, "  {} {length:>16}", local_time(&policy.zone, start));
     }
     Ok(out)
+}
+
+/// What local clocks show at an instant (Unix seconds), and their offset: `2026-11-23 06:00 +01:00`.
+pub fn local_time(zone: &Zone, instant: i64) -> String {
+    let offset = i64::from(zone.offset_at(instant));
+    let (date, second) = of_unix(u64::try_from(instant + offset).unwrap_or(0));
+    let (hour, minute, sign) = (second / 3600, second / 60 % 60, if offset < 0 { '-' } else { '+' });
+    let (ahead, offset) = (offset.abs() / 3600, offset.abs() / 60 % 60);
+    format!("{:04}-{:02}-{:02} {hour:02}:{minute:02} {sign}{ahead:02}:{offset:02}", date.year, date.month, date.day)
+}
+
+/// A row of a chart: when, how many, and a bar.
+pub fn chart_row(out: &mut String, when: &str, number: &str, bar: usize) {
+    let _ = writeln!(out, "  {when:>14} {number:>12} {}", "#".repeat(bar));
 }
 
 /// The bars of the chart for each period.
 const PARTS: u64 = 10;
 /// The widest bar, in columns.
-const WIDTH: u64 = 48;
+pub const WIDTH: u64 = 48;
 
 /// What the library gives a new key that takes all it can, [`PARTS`] times a period, for two periods.
 fn chart(policy: &Policy) -> Result<String> {
@@ -266,7 +285,7 @@ fn chart(policy: &Policy) -> Result<String> {
     let mut out = format!("  A new key that takes all it can, ten times per {}:\n", span(policy.period));
     for (time, taken) in parts {
         let bar = (u128::from(taken) * u128::from(WIDTH)).div_ceil(u128::from(most)) as usize;
-        let _ = writeln!(out, "  {:>14} {:>12} {}", span(time), grouped(taken), "#".repeat(bar));
+        chart_row(&mut out, &span(time), &grouped(taken), bar);
     }
     Ok(out)
 }
@@ -298,7 +317,7 @@ fn picture(policy: &Policy) -> Result<Option<String>> {
         } else {
             span(after)
         };
-        let _ = writeln!(out, "  {time:>14} {:>12} {}", grouped(has), "#".repeat(bar));
+        chart_row(&mut out, &time, &grouped(has), bar);
     }
     Ok(Some(out))
 }

@@ -46,6 +46,7 @@ const TOLLBAR_C: &[&[&str]] = &[
         "receipts",
         "refusals",
         "reserve",
+        "schedule",
         "survey",
         "transfer",
         "counts",

@@ -31,6 +31,7 @@ from .adaptive import Adaptive, AdaptivePermit
 from .in_flight import InFlight, Permit
 from .limiter import Counts, Limiter
 from .policy import Policy
+from .schedule import Schedule
 from .table import Health, Override, Refused, Settled, Stats, Table
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ __all__ = [
     "Refused",
     "Reservation",
     "Override",
+    "Schedule",
     "Settled",
     "Stats",
     "Table",

@@ -5,6 +5,7 @@ mod error;
 mod kinds;
 mod knots;
 mod options;
+pub mod schedule;
 pub mod text;
 pub mod zone;
 

@@ -44,15 +44,18 @@
 
 mod calendar;
 mod knots;
+mod list;
 mod names;
 mod print;
+mod schedule;
 
 pub use print::print;
+pub(super) use schedule::{print_time, schedule};
 
 use super::classes::is_name_byte;
 use super::{
-    Classes, Fault, Kind, Opt, Policy, PolicyError, Rate, SyntaxError, Unit, CLASSES_MOST, CLASS_NAME_MOST,
-    COLD_DEFAULT, FOREVER, SEGMENTS_DEFAULT,
+    Classes, Fault, Kind, Opt, Policy, PolicyError, SyntaxError, Unit, CLASSES_MOST, CLASS_NAME_MOST, COLD_DEFAULT,
+    FOREVER, SEGMENTS_DEFAULT,
 };
 use core::ffi::CStr;
 use names::{
@@ -73,30 +76,14 @@ pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
 /// [`parse`] with `check` in place of [`Policy::validate`]. If `check` refuses the policy, the error has the column of the option at fault.
 pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
-    let first = reader.policy(check)?;
-    if !reader.more()? {
-        return Ok(first);
+    let policy = reader.list(check)?;
+    match reader.more()? {
+        true => {
+            reader.at -= 1;
+            Err(reader.wrong(c"the end: a list has two policies, and take_many charges more"))
+        }
+        false => Ok(policy),
     }
-    reader.blanks();
-    let column = reader.at + 1;
-    let second = reader.policy(check)?;
-    if reader.more()? {
-        reader.at -= 1;
-        return Err(reader.wrong(c"the end: a list has two policies, and take_many charges more"));
-    }
-    let list = join(&first, &second).and_then(|list| check(&list).map(|()| list));
-    list.map_err(|why| SyntaxError { column, expected: c"", fault: Fault::Policy(why) })
-}
-
-/// The policy of a list of two.
-fn join(first: &Policy, second: &Policy) -> Result<Policy, PolicyError> {
-    let rate = Rate { limit: second.limit, period: second.period, burst: second.burst };
-    let plain = Policy { unit: second.unit, ..Policy::new(rate.limit, rate.period).with_burst(rate.burst) };
-    if *second != plain || first.unit != second.unit {
-        return Err(PolicyError::List);
-    }
-    let list = Policy { second: Some(rate), ..*first };
-    list.validate().map(|()| list)
 }
 
 /// Reads policies joined with `;` and calls `each` for every one, in order. On an error `each` has been called
@@ -138,6 +125,8 @@ struct Seen {
     /// The column of each class's reserve.
     reserves: [usize; CLASSES_MOST],
     size: usize,
+    /// The column at which the policy begins.
+    start: usize,
 }
 
 impl Seen {
@@ -163,9 +152,9 @@ impl Seen {
             PolicyError::NotOneWord => self.column(Opt::Algo),
             PolicyError::Knots => self.column(Opt::Curve).max(self.column(Opt::Refill)),
             PolicyError::OptionMismatch => self.stranger(policy.kind).unwrap_or(self.column(Opt::Ban)),
-            _ => 1,
+            _ => 0,
         }
-        .max(1)
+        .max(self.start)
     }
 
     /// The column of the first option that the algorithm does not have.
@@ -191,7 +180,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn policy(&mut self, check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
         self.blanks();
-        let mut seen = Seen::default();
+        let mut seen = Seen { start: self.at + 1, ..Seen::default() };
         let limit = self.amount(c"a limit: a whole number", &mut seen)?;
         self.blanks();
         if self.peek() == Some(b'/') {

@@ -76,11 +76,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Everything up to a blank or the end of the policy.
+    /// Everything up to a blank or the end of the policy. A rule has commas, so only one before a blank or the end is a schedule's.
     fn token(&mut self) -> &[u8] {
         let start = self.at;
-        while !matches!(self.peek(), None | Some(b' ' | b'\t' | b';')) {
-            self.at += 1;
+        loop {
+            match (self.peek(), self.text.get(self.at + 1)) {
+                (None | Some(b' ' | b'\t' | b';'), _) | (Some(b','), None | Some(b' ' | b'\t')) => break,
+                _ => self.at += 1,
+            }
         }
         self.text.get(start..self.at).unwrap_or_default()
     }

@@ -126,6 +126,15 @@ impl Zone {
         }
     }
 
+    /// The first instant after that one (Unix seconds) at which the offset changes or the second law takes over.
+    pub(crate) fn next_change(&self, instant: i64) -> Option<i64> {
+        let [(first, _, until), (then, ..)] = self.laws();
+        match instant < until {
+            true => first.next_change(instant).filter(|at| *at < until).or((until != i64::MAX).then_some(until)),
+            false => then.next_change(instant),
+        }
+    }
+
     /// The first instant (Unix seconds) at which local clocks show `local` or later: local seconds, counted as if the zone were UTC.
     ///
     /// If clocks show it twice, that is the first time. If clocks jump over it, it is the instant of the jump.

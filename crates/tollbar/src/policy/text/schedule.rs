@@ -1,0 +1,174 @@
+//! The text of a schedule: policies, each with its days and its time of day.
+
+use super::names::{find, name, same, Name, WEEKDAYS};
+use super::Reader;
+use crate::policy::schedule::{Entry, Schedule, ENTRIES_MOST};
+use crate::policy::{Fault, Policy, PolicyError, SyntaxError};
+use crate::writer::Writer;
+use core::ffi::CStr;
+
+const ENTRY: &CStr = c"days such as `mon-fri` or `sat sun`, a time such as `09:00-18:00`, or `zone`";
+const FROM: &CStr = c"a time from `00:00` to `23:59`";
+const TO: &CStr = c"a time from `00:00` to `24:00`, which is not the first one again";
+const _: () = assert!(ENTRIES_MOST == 16);
+const MOST: &CStr = c"at most 16 entries";
+
+/// Reads a schedule. The whole text must be that schedule.
+pub(in crate::policy) fn schedule(
+    text: &[u8],
+    check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
+) -> Result<Schedule, SyntaxError> {
+    let mut reader = Reader { text, at: 0 };
+    let mut schedule = Schedule::new(reader.list(check)?);
+    let mut has_zone = false;
+    while reader.comma()? {
+        reader.blanks();
+        let start = reader.at;
+        if same(&const { name("zone") }, reader.word()) {
+            if has_zone {
+                return Err(SyntaxError { column: start + 1, expected: c"one zone", fault: Fault::Duplicate });
+            }
+            has_zone = true;
+            reader.blanks();
+            schedule.set_zone(reader.zone()?);
+            continue;
+        }
+        reader.at = start;
+        let entry = reader.entry(check)?;
+        let wrong = |expected| Err(SyntaxError { column: start + 1, expected, fault: Fault::Syntax });
+        if schedule.entries().any(|earlier| earlier.overlaps(&entry)) {
+            return wrong(c"days and times at which no earlier entry is in force");
+        }
+        if !schedule.add(entry) {
+            return wrong(MOST);
+        }
+    }
+    Ok(schedule)
+}
+
+/// Writes the days and the time of an entry, with a blank after each.
+pub(in crate::policy) fn print_time(entry: &Entry, out: &mut Writer<'_>) {
+    let whole = entry.is_whole();
+    if entry.days != ALL_DAYS || whole {
+        print_days(entry.days, out);
+    }
+    if !whole {
+        for (minute, end) in [(entry.from, "-"), (entry.to, " ")] {
+            for (part, end) in [(minute / 60, ":"), (minute % 60, end)] {
+                out.number(u64::from(part / 10));
+                out.number(u64::from(part % 10));
+                out.text(end);
+            }
+        }
+    }
+}
+
+const ALL_DAYS: u8 = 0x7f;
+
+fn print_days(days: u8, out: &mut Writer<'_>) {
+    let day = |day: u32, out: &mut Writer<'_>| {
+        let names = WEEKDAYS.iter().filter(|(_, number)| *number == day);
+        names.for_each(|(name, _): &(Name, u32)| name.iter().take(3).for_each(|byte| out.byte(*byte)));
+    };
+    let mut from = 0;
+    while from < 7 {
+        let length = (days >> from).trailing_ones();
+        if length > 0 {
+            day(from, out);
+            // Two days are shorter as names than as a range.
+            if length > 1 {
+                out.text(if length > 2 { "-" } else { " " });
+                day(from + length - 1, out);
+            }
+            out.text(" ");
+        }
+        from += length + 1;
+    }
+}
+
+impl Reader<'_> {
+    /// Whether another part of a schedule follows. Then its `,` has been read.
+    fn comma(&mut self) -> Result<bool, SyntaxError> {
+        self.blanks();
+        match self.peek() {
+            None => Ok(false),
+            Some(b',') => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(_) => Err(self.wrong(c"an option, a comma and an entry, or the end")),
+        }
+    }
+
+    fn entry(&mut self, check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Entry, SyntaxError> {
+        let start = self.at;
+        let mut days = 0;
+        loop {
+            self.blanks();
+            let column = self.at;
+            let word = self.word();
+            if word.is_empty() {
+                break;
+            }
+            let Some(more) = range(word) else {
+                self.at = column;
+                return Err(self.wrong(ENTRY));
+            };
+            if days & more != 0 {
+                return Err(SyntaxError { column: column + 1, expected: c"each day once", fault: Fault::Duplicate });
+            }
+            days |= more;
+        }
+        let (mut from, mut to) = (0, 24 * 60);
+        let digits = self.text.iter().skip(self.at).take_while(|byte| byte.is_ascii_digit()).count();
+        if digits > 0 && self.text.get(self.at + digits) == Some(&b':') {
+            from = self.clock(FROM, |minute| minute < 24 * 60)?;
+            if self.peek() != Some(b'-') {
+                return Err(self.wrong(c"`-` and the time at which the entry ends"));
+            }
+            self.at += 1;
+            to = self.clock(TO, |minute| minute <= 24 * 60 && minute != from)?;
+            if to == 0 {
+                to = 24 * 60;
+            }
+        } else if days == 0 {
+            self.at = start;
+            return Err(self.wrong(ENTRY));
+        }
+        self.blanks();
+        let policy = self.list(check)?;
+        Ok(Entry { days: if days == 0 { ALL_DAYS } else { days }, from, to, policy })
+    }
+
+    /// A time of day, in minutes.
+    fn clock(&mut self, expected: &'static CStr, is_valid: impl Fn(u32) -> bool) -> Result<u32, SyntaxError> {
+        let start = self.at;
+        let hour = self.small(expected)?;
+        if self.peek() == Some(b':') {
+            self.at += 1;
+            let digits = self.at;
+            let minute = self.small(expected)?;
+            if let (true, 0..=24, 0..=59) = (self.at == digits + 2, hour, minute) {
+                if is_valid(hour * 60 + minute) {
+                    return Ok(hour * 60 + minute);
+                }
+            }
+        }
+        self.at = start;
+        Err(self.wrong(expected))
+    }
+}
+
+/// The days of `sat`, `mon-fri` or `fri-mon`, from Monday (bit 0).
+fn range(word: &[u8]) -> Option<u8> {
+    let mut ends = word.splitn(2, |byte| *byte == b'-');
+    let first = find(&WEEKDAYS, ends.next()?)?;
+    let last = match ends.next() {
+        Some(last) => find(&WEEKDAYS, last)?,
+        None => first,
+    };
+    let length = (last + 7 - first) % 7 + 1;
+    // The first `length` of two weeks, moved to the first day; the second week's days are the first's.
+    let two_weeks = ((1u32 << length) - 1) << first;
+    Some((two_weeks | two_weeks >> 7) as u8 & ALL_DAYS)
+}
