@@ -91,6 +91,16 @@ typedef struct tollbar_rules_answer {
     uint64_t burst;
 } tollbar_rules_answer;
 
+/* Rules, and the name of their series. */
+typedef struct tollbar_rules_source {
+    /* The value of the label `limit` of their series, in UTF-8. The sources of a call must have different names. */
+    const char *name;
+    /* The bytes of the name. */
+    size_t name_length;
+    /* The rules. */
+    const tollbar_rules *rules;
+} tollbar_rules_source;
+
 /* Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is TOML. `options` may be NULL
  * for the defaults. The caller ends `*out` with tollbar_rules_close.
  *
@@ -137,6 +147,22 @@ int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
 /* Makes this process the one that may reload shared rules, after it was forked from the process that could before. That one must not reload any more.
  * It is for a server that reads its configuration, forks, and goes on in the child. Returns 0 or TOLLBAR_E_NULL. */
 int32_t tollbar_rules_adopt(const tollbar_rules *rules);
+
+/* Writes the metrics of `count` rules into `buffer`, as tollbar_metrics writes those of limiters and tables:
+ *
+ * tollbar_rule_decisions_total{rule,mode,verdict}        requests by rule: allowed by all rules, refused by this one, missing a key, exempt
+ * tollbar_shadow_disagreements_total{rule,of,would}      requests that a shadow would refuse or allow, and that were decided otherwise
+ * tollbar_rules_evictions_total                          keys with a debt whose slot a new key took
+ * tollbar_rules_generation                               the number of the set of rules in force
+ *
+ * The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a label. Shared rules count the requests of all processes.
+ * For `format`, `length` and the errors see tollbar_metrics; `count` is at most TOLLBAR_METRICS_MOST. */
+int32_t tollbar_rules_metrics(const tollbar_rules_source *sources,
+                              size_t count,
+                              uint32_t format,
+                              char *buffer,
+                              size_t capacity,
+                              size_t *length);
 
 /* Ends rules that no call is using. NULL is allowed and does nothing. */
 void tollbar_rules_close(tollbar_rules *rules);

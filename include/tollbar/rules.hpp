@@ -27,6 +27,7 @@
 #include "../tollbar_rules.h"
 #include "decision.hpp"
 #include "error.hpp"
+#include "metrics.hpp"
 
 namespace tollbar {
 
@@ -166,6 +167,17 @@ public:
     result<bool> try_reload_if_changed(std::string *faults = nullptr) const {
         return detail::yes_or_no(
             with_faults([&](char *text, std::size_t size) { return tollbar_rules_reload_if_changed(get(), text, size); }, faults));
+    }
+
+    /// What the rules have counted, as text. tollbar_rules_metrics lists the metrics. `name` is their label `limit`.
+    std::string metrics(std::string_view name, metrics_format format = metrics_format::prometheus) const {
+        return try_metrics(name, format).value();
+    }
+    result<std::string> try_metrics(std::string_view name, metrics_format format = metrics_format::prometheus) const {
+        const tollbar_rules_source source = {name.empty() ? "" : name.data(), name.size(), get()};
+        return detail::printed(4096, [&](char *buffer, std::size_t capacity, std::size_t *length) {
+            return tollbar_rules_metrics(&source, 1, static_cast<std::uint32_t>(format), buffer, capacity, length);
+        });
     }
 
     /// Makes this process the one that may reload shared rules, after it was forked from the process that could before.

@@ -55,6 +55,15 @@ TEST(rules_decide) {
     CHECK(limits.check({{":path", "/"}}).why() == tollbar::reason::missing_key);
 }
 
+TEST(metrics_are_those_of_the_rules) {
+    const file at("[group.a]\nlimit = '2/h'\n[shadow.b]\nof = 'a'\nlimit = '1/h'\n");
+    const rules limits(at.path);
+    CHECK(limits.check(request) && limits.check(request) && !limits.check(request));
+    CHECK(limits.metrics("site").find("tollbar_shadow_disagreements_total{limit=\"site\",rule=\"b\",of=\"a\",would=\"refuse\"} 1\n") != std::string::npos);
+    CHECK(limits.metrics("", tollbar::metrics_format::openmetrics).find("# EOF\n") != std::string::npos);
+    CHECK(limits.try_metrics("\xff").error() == errc::out_of_range);
+}
+
 TEST(faults_have_their_places) {
     const file at("[group.a]\nlimit = '2/y'\n[group.b]\nlimit = 5\n");
     CHECK_THROWS(tollbar::rules_error, rules(at.path), e,

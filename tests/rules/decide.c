@@ -1,4 +1,5 @@
-/* Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each. */
+/* Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each. argv[2] is the file for the
+ * metrics in the end. */
 #include "tollbar_rules.h"
 
 #include <stdio.h>
@@ -61,7 +62,7 @@ int main(int count, char **arguments) {
     static char line[1 << 16];
     char error[4096];
     tollbar_rules *rules;
-    if (count != 2)
+    if (count != 2 && count != 3)
         return 2;
     if (faults(arguments[1]) != 0)
         return 1;
@@ -89,6 +90,21 @@ int main(int count, char **arguments) {
             return 1;
         printf("%u %u %s %llu\n", answer.verdict, answer.status, answer.rule[0] ? answer.rule : "-",
                (unsigned long long)answer.remaining);
+    }
+    if (count == 3) {
+        static char text[1 << 16];
+        tollbar_rules_source source = {"site", 4, NULL};
+        size_t length = 0;
+        FILE *out = fopen(arguments[2], "w");
+        if (out == NULL || expect("no rules", tollbar_rules_metrics(&source, 1, 0, text, sizeof text, &length), TOLLBAR_E_NULL) != 0)
+            return 1;
+        source.rules = rules;
+        if (expect("a format", tollbar_rules_metrics(&source, 1, 2, text, sizeof text, &length), TOLLBAR_E_OUT_OF_RANGE) != 0 ||
+            expect("a small buffer", tollbar_rules_metrics(&source, 1, 0, text, 100, &length), TOLLBAR_E_BUFFER_TOO_SMALL) != 0 ||
+            expect("metrics", tollbar_rules_metrics(&source, 1, 0, text, length + 1, NULL), 0) != 0)
+            return 1;
+        if (expect("their length", strlen(text) == length, 1) != 0 || fwrite(text, 1, length, out) != length || fclose(out) != 0)
+            return 1;
     }
     tollbar_rules_close(rules);
     return 0;

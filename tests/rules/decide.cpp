@@ -1,12 +1,14 @@
-// Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each.
+// Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each. argv[2] is the file for the
+// metrics in the end.
 #include <chrono>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "tollbar/rules.hpp"
 
-int main(int, char **arguments) {
+int main(int count, char **arguments) {
     static const char *const names[] = {":method", ":path", ":address", "X-Api-Key", ":account"};
     const tollbar::rules rules(arguments[1]);
     for (std::string line; std::getline(std::cin, line);) {
@@ -25,4 +27,6 @@ int main(int, char **arguments) {
         std::cout << answer.answer().get() << ' ' << answer.status() << ' ' << (answer.rule().empty() ? "-" : answer.rule()) << ' '
                   << answer.remaining() << '\n';
     }
+    if (count == 3)
+        std::ofstream(arguments[2]) << rules.metrics("site");
 }

@@ -1,4 +1,5 @@
-// Decides on requests of requests.py by the rules file os.Args[1], and prints "VERDICT STATUS RULE REMAINING" for each.
+// Decides on requests of requests.py by the rules file os.Args[1], and prints "VERDICT STATUS RULE REMAINING" for each. os.Args[2] is the file for
+// the metrics in the end.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tollbar/tollbar/bindings/go"
 	"github.com/tollbar/tollbar/bindings/go/rules"
 )
 
@@ -46,5 +48,14 @@ func main() {
 	}
 	if err := out.Flush(); err != nil {
 		log.Fatal(err)
+	}
+	if len(os.Args) > 2 {
+		text, err := limits.AppendMetrics(nil, tollbar.Prometheus, "site")
+		if err == nil {
+			err = os.WriteFile(os.Args[2], text, 0o600)
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
 	}
 }

@@ -1,4 +1,5 @@
--- Decides on requests of requests.py by the rules file in arg[1], and prints "VERDICT STATUS RULE REMAINING" for each.
+-- Decides on requests of requests.py by the rules file in arg[1], and prints "VERDICT STATUS RULE REMAINING" for each. arg[2] is the file for the
+-- metrics in the end.
 local ffi = require "ffi"
 local rules = assert(require("tollbar.rules").open(arg[1]))
 local names = { ":method", ":path", ":address", "X-Api-Key", ":account" }
@@ -18,6 +19,12 @@ for line in io.lines() do
     local answer = assert(rules:check(request, now))
     local remaining = tostring(answer.remaining):gsub("ULL$", "")
     io.write(verdicts[answer.verdict], " ", answer.status, " ", answer.rule or "-", " ", remaining, "\n")
+end
+
+if arg[2] then
+    local file = assert(io.open(arg[2], "w"))
+    file:write(assert(rules:metrics "site"))
+    file:close()
 end
 
 -- Faults and reloads.

@@ -1,4 +1,5 @@
-"""Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each."""
+"""Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each. argv[2] is the file for the
+metrics in the end."""
 
 import sys
 
@@ -13,3 +14,6 @@ for line in sys.stdin.buffer:
     answer = rules.check(request, now_ns=int(now))
     out.append(f"{answer.verdict} {answer.status} {answer.rule or '-'} {answer.remaining}\n")
 sys.stdout.writelines(out)
+if len(sys.argv) > 2:
+    with open(sys.argv[2], "w", encoding="utf-8") as file:
+        file.write(rules.metrics("site"))

@@ -49,14 +49,19 @@ go_program() { (cd bindings/go && go build -o "$work/decide-go" ../../tests/rule
 }
 check 'the Go program compiles' go_program
 
-# faces REQUESTS RULES: all faces' decisions are those of Rust, and some are refusals.
+# faces REQUESTS RULES: all faces' decisions and metrics are those of Rust, some are refusals, and a shadow disagrees.
 faces() {
-    "$rust" "$2" <"$1" >"$work/rust" && grep -q '^1 4' "$work/rust" && [ "$(wc -l <"$work/rust")" -eq "$(wc -l <"$1")" ] || return 1
-    "$work/decide" "$2" <"$1" >"$work/c" && cmp "$work/rust" "$work/c" || return 1
-    "$work/decide-cpp" "$2" <"$1" >"$work/cpp" && cmp "$work/rust" "$work/cpp" || return 1
-    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" PYTHONPATH="$work/python" python3 tests/rules/decide.py "$2" <"$1" >"$work/py" && cmp "$work/rust" "$work/py" || return 1
-    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" LUA_PATH="bindings/lua/?.lua;;" "$luajit" tests/rules/decide.lua "$2" <"$1" >"$work/lua" && cmp "$work/rust" "$work/lua" || return 1
-    "$work/decide-go" "$2" <"$1" >"$work/go" && cmp "$work/rust" "$work/go"
+    rm -f "$work"/metrics-*
+    "$rust" "$2" "$work/metrics-rust" <"$1" >"$work/rust" && grep -q '^1 4' "$work/rust" && [ "$(wc -l <"$work/rust")" -eq "$(wc -l <"$1")" ] || return 1
+    "$work/decide" "$2" "$work/metrics-c" <"$1" >"$work/c" && cmp "$work/rust" "$work/c" || return 1
+    "$work/decide-cpp" "$2" "$work/metrics-cpp" <"$1" >"$work/cpp" && cmp "$work/rust" "$work/cpp" || return 1
+    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" PYTHONPATH="$work/python" python3 tests/rules/decide.py "$2" "$work/metrics-python" <"$1" >"$work/py" && cmp "$work/rust" "$work/py" || return 1
+    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" LUA_PATH="bindings/lua/?.lua;;" "$luajit" tests/rules/decide.lua "$2" "$work/metrics-lua" <"$1" >"$work/lua" && cmp "$work/rust" "$work/lua" || return 1
+    "$work/decide-go" "$2" "$work/metrics-go" <"$1" >"$work/go" && cmp "$work/rust" "$work/go" || return 1
+    grep -q '^tollbar_shadow_disagreements_total.*would="refuse"} [1-9]' "$work/metrics-rust" || return 1
+    for face in c cpp python lua go; do
+        cmp "$work/metrics-rust" "$work/metrics-$face" || return 1
+    done
 }
 # The module alone: it needs no extension.
 mkdir -p "$work/python/tollbar" && cp bindings/python/src/tollbar/rules.py "$work/python/tollbar" && : >"$work/python/tollbar/__init__.py"
@@ -75,6 +80,16 @@ if [ -f "$log" ]; then
         check 'the command decides the log as the libraries do' cmp "$work/letters" "$work/command"
     fi
 fi
+
+# The alerts and the dashboard name metrics that exist.
+metrics_exist() {
+    for file in alerts.yml dashboard.json; do
+        names=$(grep -v '^#' "examples/metrics/$file" | grep -oE 'tollbar_(rules?|shadow)_[a-z_]+' | sort -u)
+        [ -n "$names" ] || return 1
+        for name in $names; do grep -q "^$name{" "$work/metrics-rust" || return 1; done
+    done
+}
+check 'alerts and dashboard: metrics of rules' metrics_exist
 
 head -n 300 "$work/every" >"$work/some"
 if command -v valgrind >/dev/null; then

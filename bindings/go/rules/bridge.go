@@ -85,6 +85,27 @@ func check(rules uintptr, request []Field, now *uint64) (Answer, error) {
 	}, nil
 }
 
+func appendMetrics(rules uintptr, to []byte, format tollbar.MetricsFormat, name string) ([]byte, error) {
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	var source C.tollbar_rules_source
+	source.name, source.name_length = bytesOf(&pins, name)
+	source.rules = pointer(rules)
+	for room := 16384; ; {
+		text := make([]byte, room)
+		var length C.size_t
+		code := C.tollbar_rules_metrics(&source, 1, C.uint32_t(format), (*C.char)(unsafe.Pointer(&text[0])), C.size_t(room), &length)
+		switch {
+		case code == C.TOLLBAR_E_BUFFER_TOO_SMALL && int(length) >= room:
+			room = int(length)*9/8 + 1
+		case code != 0:
+			return to, tollbar.Code(code)
+		default:
+			return append(to, text[:length]...), nil
+		}
+	}
+}
+
 func bytesOf(pins *runtime.Pinner, text string) (*C.char, C.size_t) {
 	if text == "" {
 		return nil, 0

@@ -130,6 +130,16 @@ func (r *Rules) ReloadIfChanged() (changed bool, err error) {
 	return changed, err
 }
 
+// AppendMetrics appends what the rules have counted, as text: decisions by rule, and shadows' disagreements. name is the value of the label "limit"
+// of their series. No key is a label.
+func (r *Rules) AppendMetrics(to []byte, format tollbar.MetricsFormat, name string) (text []byte, err error) {
+	err = r.with(func(rules uintptr) error {
+		text, err = appendMetrics(rules, to, format, name)
+		return err
+	})
+	return text, err
+}
+
 // RequestFields returns the fields of a request that a server has got: the method, the target, the address of the connection's other end and
 // the headers.
 func RequestFields(request *http.Request) []Field {

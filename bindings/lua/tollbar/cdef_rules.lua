@@ -30,6 +30,11 @@ typedef struct tollbar_rules_answer {
     uint64_t period_ns;
     uint64_t burst;
 } tollbar_rules_answer;
+typedef struct tollbar_rules_source {
+    const char *name;
+    size_t name_length;
+    const tollbar_rules *rules;
+} tollbar_rules_source;
 int32_t tollbar_rules_open(const char *path,
                            const tollbar_rules_options *options,
                            tollbar_rules **out,
@@ -52,6 +57,12 @@ int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
                                         char *error,
                                         size_t error_size);
 int32_t tollbar_rules_adopt(const tollbar_rules *rules);
+int32_t tollbar_rules_metrics(const tollbar_rules_source *sources,
+                              size_t count,
+                              uint32_t format,
+                              char *buffer,
+                              size_t capacity,
+                              size_t *length);
 void tollbar_rules_close(tollbar_rules *rules);
 ]]
 

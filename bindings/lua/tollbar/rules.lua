@@ -108,6 +108,28 @@ function Rules:reload_if_changed()
     return code == 1
 end
 
+--- What the rules have counted, as text for Prometheus: decisions by rule, and shadows' disagreements. `name` is the label "limit" of their series.
+-- With `openmetrics` it is OpenMetrics 1.0. Returns the text, or nil, a message and a code.
+function Rules:metrics(name, openmetrics)
+    if type(name) ~= "string" then
+        error("metrics: a name is a string", 2)
+    end
+    local source = ffi.new "tollbar_rules_source"
+    source.name, source.name_length, source.rules = name, #name, handle(self)
+    local length, room = ffi.new "size_t[1]", 16384
+    while true do
+        local text = ffi.new("char[?]", room)
+        local code = lib.tollbar_rules_metrics(source, 1, openmetrics and 1 or 0, text, room, length)
+        if code == 0 then
+            return ffi.string(text, length[0])
+        elseif length[0] < room then
+            error_text[0] = 0
+            return failure(code)
+        end
+        room = math.floor(tonumber(length[0]) * 9 / 8) + 1
+    end
+end
+
 --- Ends the rules.
 function Rules:close()
     lib.tollbar_rules_close(self.handle)

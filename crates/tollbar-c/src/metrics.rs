@@ -52,11 +52,7 @@ pub unsafe extern "C" fn tollbar_metrics(
     length: *mut usize,
 ) -> i32 {
     call(|| {
-        let format = match format {
-            TOLLBAR_METRICS_PROMETHEUS => Format::Prometheus,
-            TOLLBAR_METRICS_OPENMETRICS => Format::OpenMetrics,
-            _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
-        };
+        let format = format_of(format)?;
         if count > SOURCES {
             return Err(TOLLBAR_E_OUT_OF_RANGE);
         }
@@ -71,6 +67,15 @@ pub unsafe extern "C" fn tollbar_metrics(
         // SAFETY: by the caller's promise.
         unsafe { fill(buffer, capacity, length, |out| print(read, format, out)) }
     })
+}
+
+/// The format of a TOLLBAR_METRICS_ number.
+pub fn format_of(format: u32) -> Result<Format, i32> {
+    match format {
+        TOLLBAR_METRICS_PROMETHEUS => Ok(Format::Prometheus),
+        TOLLBAR_METRICS_OPENMETRICS => Ok(Format::OpenMetrics),
+        _ => Err(TOLLBAR_E_OUT_OF_RANGE),
+    }
 }
 
 /// # Safety

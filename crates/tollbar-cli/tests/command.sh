@@ -29,6 +29,10 @@ printf "version = 1\n[group.a]\nlimit = '5/s'\nkey = 'header X-Real-IP'\n" >"$wo
 "$tollbar" rules check "$work/forged.toml" >"$work/out" 2>/dev/null
 check 'rules check: warnings' '1|1' "$?|$(grep -c 'warning: a: anybody can choose the key' "$work/out")"
 has 'rules explain' 'takes 1 of "6/min" and "200/day" by address' "$("$tollbar" rules explain "$site" GET /blog/x :address:192.0.3.1)"
+for second in 01 02 03 04 05 06 07 08 09 10 11 12; do
+    echo "192.0.3.1 - - [17/May/2015:10:05:$second +0000] \"GET / HTTP/1.1\" 200 1"
+done >"$work/shadow.log"
+has 'replay: a shadow' 'site-strict              site                                1            0' "$("$tollbar" replay --rules "$site" "$work/shadow.log")"
 has 'rules explain: a header' "(the key's own)" "$("$tollbar" rules explain "$site" GET /api/x X-Api-Key:gold)"
 
 printf 'http {\n limit_req_zone $remote_addr zone=z:1m rate=1r/s;\n limit_req zone=z burst=2;\n}\n' >"$work/nginx.conf"

@@ -1,12 +1,13 @@
 //! Rules in a file.
 
-use ::tollbar_rules::{Answer, Field, LoadError, Options, Rules};
+use ::tollbar_rules::{metrics, Answer, Field, LoadError, Options, Rules};
 use core::ffi::{c_char, CStr};
 use core::mem::size_of;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use tollbar::http;
 use tollbar_c::boundary::*;
+use tollbar_c::metrics::format_of;
 use tollbar_c::status::*;
 use tollbar_c::table::table_code;
 
@@ -237,6 +238,59 @@ pub unsafe extern "C" fn tollbar_rules_adopt(rules: *const tollbar_rules) -> i32
         // SAFETY: by the caller's promise.
         unsafe { reference(rules) }?.rules.adopt();
         Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// Rules, and the name of their series.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_rules_source {
+    /// The value of the label `limit` of their series, in UTF-8. The sources of a call must have different names.
+    pub name: *const c_char,
+    /// The bytes of the name.
+    pub name_length: usize,
+    /// The rules.
+    pub rules: *const tollbar_rules,
+}
+
+/// Writes the metrics of `count` rules into `buffer`, as tollbar_metrics writes those of limiters and tables:
+///
+///     tollbar_rule_decisions_total{rule,mode,verdict}        requests by rule: allowed by all rules, refused by this one, missing a key, exempt
+///     tollbar_shadow_disagreements_total{rule,of,would}      requests that a shadow would refuse or allow, and that were decided otherwise
+///     tollbar_rules_evictions_total                          keys with a debt whose slot a new key took
+///     tollbar_rules_generation                               the number of the set of rules in force
+///
+/// The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a label. Shared rules count the requests of all processes.
+/// For `format`, `length` and the errors see tollbar_metrics; `count` is at most TOLLBAR_METRICS_MOST.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_metrics(
+    sources: *const tollbar_rules_source,
+    count: usize,
+    format: u32,
+    buffer: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> i32 {
+    call(|| {
+        let format = format_of(format)?;
+        if count > tollbar_c::metrics::TOLLBAR_METRICS_MOST as usize {
+            return Err(TOLLBAR_E_OUT_OF_RANGE);
+        }
+        array(sources, count)?;
+        let source = |n: usize| {
+            // SAFETY: below `count`, and the array has as many by the caller's promise.
+            let source = unsafe { &*sources.add(n) };
+            // SAFETY: by the caller's promise.
+            let (name, rules) = unsafe { (bytes(source.name, source.name_length)?, reference(source.rules)?) };
+            let name = core::str::from_utf8(name).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?;
+            Ok((name, &rules.rules))
+        };
+        let sources = (0..count).map(source).collect::<Result<Vec<_>, i32>>()?;
+        // SAFETY: by the caller's promise.
+        unsafe { fill(buffer, capacity, length, |out| metrics(&sources, format, out)) }
     })
 }
 

@@ -1,8 +1,10 @@
-//! Decides on requests of tests/rules/requests.py by a rules file, and prints "VERDICT STATUS RULE REMAINING" for each:
+//! Decides on requests of tests/rules/requests.py by a rules file, and prints "VERDICT STATUS RULE REMAINING" for each. A second argument is the file
+//! for the metrics in the end.
 //! `cargo run --package tollbar-rules --example decide -- examples/rules/site.toml <requests`.
 
 use std::io::{BufRead, Write};
-use tollbar_rules::{Field, Options, Rules};
+use tollbar::metrics::Format;
+use tollbar_rules::{metrics, Field, Options, Rules};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("usage: decide RULES <REQUESTS")?;
@@ -25,6 +27,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             answer.rule().unwrap_or("-"),
             decision.remaining
         )?;
+    }
+    if let Some(path) = std::env::args().nth(2) {
+        let mut text = vec![0; 1 << 16];
+        let length = metrics(&[("site", &rules)], Format::Prometheus, &mut text);
+        std::fs::write(path, &text[..length])?;
     }
     Ok(())
 }

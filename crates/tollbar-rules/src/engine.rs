@@ -83,6 +83,13 @@ struct Decided {
     policy: Option<Policy>,
 }
 
+impl Decided {
+    /// The rule that refuses.
+    fn refusing(&self) -> Option<usize> {
+        self.rule.filter(|_| !self.decision.is_allowed())
+    }
+}
+
 impl Rules {
     /// Reads the rules file and puts its rules in force. A name that ends in `.yaml`, `.yml` or `.json` is YAML, any other is TOML.
     ///
@@ -188,7 +195,15 @@ impl Rules {
                     let mut alone = Parts::default();
                     alone.push(shadow, key);
                     // A shadow's decision does not change the answer. The table counts it. An error is left out, because the shadow refuses nothing.
-                    let _ = self.take(set, &alone, matching.route, now, keys);
+                    let by_shadow = self.take(set, &alone, matching.route, now, keys);
+                    if let Ok(Some(by_shadow)) = by_shadow {
+                        set.compare(
+                            taken.and_then(|taken| taken.refusing()),
+                            rule,
+                            shadow,
+                            by_shadow.decision.is_allowed(),
+                        );
+                    }
                 }
             }
         }
@@ -326,9 +341,8 @@ impl Rules {
                 }
                 counts.refused += (all.denied - before.denied) + (all.never - before.never);
             }
-            let tally = &set.tallies[n];
-            counts.missing = tally.missing.load(Ordering::Relaxed);
-            counts.exempt = tally.exempt.load(Ordering::Relaxed);
+            (counts.missing, counts.exempt) = set.tallies[n].unlimited();
+            (counts.would_refuse, counts.would_allow) = set.tallies[n].disagreements();
             counts
         });
         rules.collect()
@@ -348,6 +362,10 @@ pub struct RuleCounts {
     pub missing: u64,
     /// Requests of exempt keys and networks. The other counts do not include them.
     pub exempt: u64,
+    /// Of a shadow: requests that it would have refused, and that all rules admitted.
+    pub would_refuse: u64,
+    /// Of a shadow: requests that it would have admitted, and that its rule refused.
+    pub would_allow: u64,
 }
 
 impl Answer {

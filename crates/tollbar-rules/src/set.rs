@@ -2,7 +2,7 @@
 
 use crate::request::{Field, Seen};
 use crate::rule::{Missing, Role, Rule, RuleFile};
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::tally::Tally;
 use std::sync::Arc;
 use tollbar::table::{PolicyId, Table};
 use tollbar::take_many::LIMITS_MOST;
@@ -23,13 +23,6 @@ impl Home {
             Home::Own(table) => (table, PolicyId::FIRST),
         }
     }
-}
-
-/// The counts of requests that a rule decided without a table: those without a key, and exempt ones.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    pub missing: AtomicU64,
-    pub exempt: AtomicU64,
 }
 
 /// The rules of one file. It never changes.
@@ -129,14 +122,24 @@ impl Set {
         Part::Limited(begin..keys.len())
     }
 
-    pub(crate) fn tally(&self, rule: usize, part: &Part) {
-        let counter = match part {
-            Part::Exempt => &self.tallies[rule].exempt,
-            Part::MissingAllowed | Part::MissingDenied => &self.tallies[rule].missing,
-            Part::NoLimit | Part::Limited(_) => return,
+    /// Counts whether the shadow of `rule` decides otherwise. `refusing` is the rule that refuses the request. If that is another one than `rule`, nobody
+    /// knows whether `rule` alone would have refused it, so the shadow's decision is no disagreement.
+    pub(crate) fn compare(&self, refusing: Option<usize>, rule: usize, shadow: usize, would_allow: bool) {
+        let disagrees = match refusing {
+            None => !would_allow,
+            Some(refusing) => would_allow && refusing == rule,
         };
-        // Relaxed, because it is a statistic, and no other data depends on its order.
-        counter.fetch_add(1, Ordering::Relaxed);
+        if disagrees {
+            self.tallies[shadow].add_disagreement(would_allow);
+        }
+    }
+
+    pub(crate) fn tally(&self, rule: usize, part: &Part) {
+        match part {
+            Part::Exempt => self.tallies[rule].add_exempt(),
+            Part::MissingAllowed | Part::MissingDenied => self.tallies[rule].add_missing(),
+            Part::NoLimit | Part::Limited(_) => {}
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::read::is_alone;
 use crate::rule::RuleFile;
-use crate::set::{Home, Set, Tally};
+use crate::set::{Home, Set};
+use crate::tally::{Ledger, Tally};
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Weak};
@@ -29,6 +30,7 @@ pub struct Store {
     /// The sets that requests may still use.
     former: Vec<(u64, Weak<Set>)>,
     overrides: HashMap<Name, Vec<(Vec<u8>, Policy)>>,
+    ledger: Ledger,
     tallies: HashMap<String, Arc<Tally>>,
     /// The counts of a policy at the time at which its rule got it. [`Rules::counts`](crate::Rules::counts) subtracts them.
     pub(crate) counted: HashMap<u32, Counts>,
@@ -66,6 +68,7 @@ impl Store {
             former: Vec::new(),
             since: HashMap::new(),
             overrides: HashMap::new(),
+            ledger: Ledger::open(shared)?,
             tallies: HashMap::new(),
             counted: HashMap::new(),
         })
@@ -99,10 +102,7 @@ impl Store {
                 self.former.extend(old.map(|old| (generation, Arc::downgrade(old))));
                 self.since.extend(added.into_iter().map(|id| (id.number(), generation + 1)));
                 (self.limits, self.overrides) = (limits, overrides);
-                let known = std::mem::take(&mut self.tallies);
-                let tally = |name: &String| known.get(name).cloned().unwrap_or_default();
-                let tallies: Vec<Arc<Tally>> = file.rules.iter().map(|rule| tally(&rule.name)).collect();
-                self.tallies = file.rules.iter().map(|rule| rule.name.clone()).zip(tallies.iter().cloned()).collect();
+                let tallies = self.tally(&file);
                 Ok((Set::new(file, homes, tallies, generation + 1), reloaded))
             }
             Err(error) => {
@@ -114,6 +114,20 @@ impl Store {
                 Err(error)
             }
         }
+    }
+
+    /// The counters of the file's rules: those that the rule has, or new ones.
+    fn tally(&mut self, file: &RuleFile) -> Vec<Arc<Tally>> {
+        let mut known = std::mem::take(&mut self.tallies);
+        let stays = |name: &String| file.rules.iter().any(|rule| rule.name == *name);
+        known.iter().filter(|(name, _)| !stays(name)).for_each(|(_, tally)| self.ledger.give_back(tally));
+        let tallies: Vec<Arc<Tally>> = file
+            .rules
+            .iter()
+            .map(|rule| known.remove(&rule.name).unwrap_or_else(|| Arc::new(self.ledger.take())))
+            .collect();
+        self.tallies = file.rules.iter().map(|rule| rule.name.clone()).zip(tallies.iter().cloned()).collect();
+        tallies
     }
 
     /// Undoes a step of a reload. That needs no more room than the step freed or used, so it fails only if the memory is damaged. Then all calls fail,

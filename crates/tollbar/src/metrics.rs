@@ -70,16 +70,13 @@ impl<'a> Source<'a> {
 /// call takes no permits. It reads the counters one after the other while other threads decide, so two counters may differ by the decisions made
 /// between the two reads.
 pub fn write(sources: &[Source<'_>], format: Format, out: &mut [u8]) -> usize {
-    let mut w = Exposition { w: Writer::new(out), format };
+    let mut w = Exposition::new(out, format);
     w.decisions(sources);
     w.policies(sources);
     for family in &FAMILIES {
         w.family(family, sources);
     }
-    if format == Format::OpenMetrics {
-        w.w.text("# EOF\n");
-    }
-    w.w.length
+    w.end()
 }
 
 /// A metric with one value for each source that has it.
@@ -146,12 +143,49 @@ static FAMILIES: [Family; 13] = [
     gauge("tollbar_table_overrides", "Keys with a policy of their own.", |_, stats| Some(stats?.overrides)),
 ];
 
-struct Exposition<'a> {
+/// The text of metrics, for counters of other crates.
+pub struct Exposition<'a> {
     w: Writer<'a>,
     format: Format,
 }
 
-impl Exposition<'_> {
+impl<'a> Exposition<'a> {
+    /// A text that begins in `out`.
+    pub fn new(out: &'a mut [u8], format: Format) -> Exposition<'a> {
+        Exposition { w: Writer::new(out), format }
+    }
+
+    /// Begins a counter. `name` is without the suffix `_total`, which its samples have.
+    pub fn counter(&mut self, name: &str, help: &str) {
+        self.head(name, Kind::Counter, help);
+    }
+
+    /// Begins a gauge.
+    pub fn gauge(&mut self, name: &str, help: &str) {
+        self.head(name, Kind::Gauge, help);
+    }
+
+    /// A sample of the metric that was begun last, with at least one label.
+    pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+        self.w.text(name);
+        let mut before = "{";
+        for (label, of) in labels {
+            self.w.text(before);
+            self.w.text(label);
+            self.label("=", of.as_bytes());
+            before = ",";
+        }
+        self.value(value);
+    }
+
+    /// Ends the text, and returns its length in bytes. If that is more than the buffer has, the end is missing.
+    pub fn end(mut self) -> usize {
+        if self.format == Format::OpenMetrics {
+            self.w.text("# EOF\n");
+        }
+        self.w.length
+    }
+
     fn decisions(&mut self, sources: &[Source<'_>]) {
         self.head("tollbar_decisions", Kind::Counter, "Decisions by policy and verdict.");
         for source in sources {

@@ -67,6 +67,10 @@ class _Field(ctypes.Structure):
     ]
 
 
+class _Source(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("name_length", ctypes.c_size_t), ("rules", ctypes.c_void_p)]
+
+
 class _Answer(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_uint32),
@@ -99,6 +103,10 @@ def _library() -> ctypes.CDLL:
         "tollbar_rules_now": (ctypes.c_uint64, [pointer]),
         "tollbar_rules_reload": (ctypes.c_int32, [pointer, ctypes.c_char_p, size]),
         "tollbar_rules_reload_if_changed": (ctypes.c_int32, [pointer, ctypes.c_char_p, size]),
+        "tollbar_rules_metrics": (
+            ctypes.c_int32,
+            [ctypes.POINTER(_Source), size, ctypes.c_uint32, ctypes.c_char_p, size, ctypes.POINTER(size)],
+        ),
         "tollbar_rules_close": (None, [pointer]),
     }
     for call, (result, arguments) in signatures.items():
@@ -161,6 +169,20 @@ class Rules:
         code = _library().tollbar_rules_reload_if_changed(self._open(), error, _ERROR_BYTES)
         self._raise(code, error)
         return bool(code)
+
+    def metrics(self, name: str, *, openmetrics: bool = False) -> str:
+        """What the rules have counted, as text for Prometheus: decisions by rule, and shadows' disagreements. `name` is the label "limit"
+        of their series. No key is ever a label."""
+        label, length, room = name.encode(), ctypes.c_size_t(), 16384
+        source = _Source(label, len(label), self._open())
+        while True:
+            text = ctypes.create_string_buffer(room)
+            code = _library().tollbar_rules_metrics(source, 1, int(openmetrics), text, room, length)
+            if code < 0 and length.value >= room:
+                room = length.value * 9 // 8 + 1
+                continue
+            self._raise(code, None)
+            return text.raw[: length.value].decode()
 
     def close(self) -> None:
         """Ends the rules. No other thread may be using them."""

@@ -9,7 +9,7 @@ use crate::problem::{Problem, Result};
 use crate::text;
 use std::io::Write;
 use tollbar::Verdict;
-use tollbar_rules::{Field, Options as RulesOptions, Rules};
+use tollbar_rules::{Field, Options as RulesOptions, Role, Rules};
 
 /// The keys that can have a debt at one time, without `--keys`.
 const KEYS: u64 = 1_000_000;
@@ -119,12 +119,24 @@ impl ByRules {
                 rule.allowed, rule.refused, rule.missing, rule.exempt
             )?;
         }
+        let set = self.rules.set();
+        let mut is_first = true;
+        for (rule, counts) in set.rules().iter().zip(self.rules.counts()) {
+            let Role::Shadow(of) = rule.role else { continue };
+            if is_first {
+                writeln!(out, "\n{:24} {:24} {:>12} {:>12}", "shadow", "of", "would refuse", "would allow")?;
+                is_first = false;
+            }
+            let of = &set.rules()[of].name;
+            writeln!(out, "{:24} {of:24} {:>12} {:>12}", rule.name, counts.would_refuse, counts.would_allow)?;
+        }
         Ok(())
     }
 
     fn json(&self, out: &mut impl Write, input: &Input) -> std::io::Result<()> {
         let rules = self.rules.counts().into_iter().map(|rule| {
-            serde_json::json!({ "rule": rule.rule, "allowed": rule.allowed, "refused": rule.refused, "missing": rule.missing, "exempt": rule.exempt })
+            serde_json::json!({ "rule": rule.rule, "allowed": rule.allowed, "refused": rule.refused, "missing": rule.missing, "exempt": rule.exempt,
+                "would_refuse": rule.would_refuse, "would_allow": rule.would_allow })
         });
         let rules = rules.collect::<Vec<_>>();
         let statuses: serde_json::Map<String, serde_json::Value> =
