@@ -8,8 +8,9 @@ tools/setup.sh crates
 out=build/packages/crates
 rm -rf "$out"
 mkdir -p "$out"
-# Both in one call: the second uses the first, which no registry has yet.
-cargo package --quiet --allow-dirty --target-dir build/packages-work/crates --package tollbar --package tollbar-redis
+# All in one call: the others use the first, which no registry has yet.
+cargo package --quiet --allow-dirty --target-dir build/packages-work/crates --package tollbar --package tollbar-redis --package tollbar-rules \
+    --package tollbar-tower
 mv build/packages-work/crates/package/*.crate "$out"
 for crate in "$out"/*.crate; do
     bytes=$(wc -c <"$crate")

@@ -31,9 +31,9 @@ step_lint() {
         RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib && echo "1 passed, 0 failed"
 }
 step_rust() {
-    cargo test --package tollbar --package tollbar-c --package tollbar-rules --no-fail-fast --lib --tests
+    cargo test --package tollbar --package tollbar-c --package tollbar-rules --package tollbar-tower --no-fail-fast --lib --tests
     one=$?
-    cargo test --package tollbar --package tollbar-rules --no-fail-fast --doc && [ $one -eq 0 ]
+    cargo test --package tollbar --package tollbar-rules --package tollbar-tower --no-fail-fast --doc && [ $one -eq 0 ]
 }
 # The C library with overflow checks, and the C tests against it: arithmetic that wraps ends the test. (The Rust tests are built
 # with these checks anyway: `overflow_is_checked` in tests/end_of_time.rs.)

@@ -1,0 +1,28 @@
+//! Rate limits as [tower](https://docs.rs/tower) layers, for axum, tonic, hyper and other services of `http` requests.
+//!
+//! ```no_run
+//! use axum::{extract::Request, routing::get, Router};
+//! use tollbar::table::{Options, Table};
+//! use tollbar_tower::{header, LimitLayer};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let table = Table::private(&Options::new(100_000), &["100/min burst 20".parse()?])?;
+//! let app: Router = Router::new()
+//!     .route("/", get(|| async { "welcome" }))
+//!     .layer(LimitLayer::new(table, |request: &Request| header(request, "x-api-key")));
+//! axum::serve(tokio::net::TcpListener::bind("127.0.0.1:8080").await?, app).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A table in a file ([`Table::file`](tollbar::table::Table::file)) is shared by all processes of the machine.
+
+mod limit;
+
+pub use limit::{address, header, Limit, LimitLayer, Problem, Refusal, Refuse, ResponseFuture};
+
+// The README's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
