@@ -32,7 +32,12 @@ import "C"
 import (
 	"time"
 	"unsafe"
+
+	"github.com/tollbar/tollbar/bindings/go/internal/guard"
 )
+
+// tableHandle is a table in C.
+type tableHandle = uintptr
 
 // openTable opens the table at path, or makes one in memory if path is empty.
 func openTable(path string, options *TableOptions, policies []string) (uintptr, error) {
@@ -186,7 +191,50 @@ func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
 // This compiles only if Go and C have one layout of a call's limits.
 const _ = uint(unsafe.Sizeof(limitItem{})-unsafe.Sizeof(C.go_limit{})) + uint(unsafe.Sizeof(C.go_limit{})-unsafe.Sizeof(limitItem{}))
 
-func takeManyOf(items []limitItem, keys []byte, at bool, now uint64, each []Decision) (Taken, error) {
+// limitItem is a limit, which C reads as go_limit. Its key ends at offset end of the call's bytes and begins where the one before ended.
+type limitItem struct {
+	limiter, table uintptr
+	end, cost      uint64
+	policy, most   uint32
+	inFlight       uintptr
+	ticket         uint64
+	class          className
+}
+
+// otherLimit is a permit in flight as one of several limits. The zero value is no limit.
+type otherLimit struct {
+	inFlight *InFlight
+	ticket   *Ticket
+	most     uint32
+}
+
+// enter enters the guard of the in-flight table; nil if it is closed. False: this is no limit.
+func (l otherLimit) enter() (c *guard.Count, named bool) {
+	if l.inFlight == nil || l.ticket == nil {
+		return nil, false
+	}
+	return l.inFlight.guard.Enter(), true
+}
+
+func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, error) {
+	var (
+		all   [LimitsMost]limitItem
+		usual [1024]byte
+	)
+	items, keys := all[:len(limits)], usual[:0]
+	for i := range limits {
+		limit := &limits[i]
+		keys = append(keys, limit.key...)
+		items[i] = limitItem{end: uint64(len(keys)), cost: limit.cost, policy: limit.policy, most: limit.other.most, class: nameOf(limit.class)}
+		switch {
+		case limit.table != nil:
+			items[i].table = limit.table.handle
+		case limit.limiter != nil:
+			items[i].limiter = limit.limiter.handle
+		default:
+			items[i].inFlight = limit.other.inFlight.handle
+		}
+	}
 	var hasTime C.int
 	if at {
 		hasTime = 1
@@ -202,6 +250,11 @@ func takeManyOf(items []limitItem, keys []byte, at bool, now uint64, each []Deci
 		C.size_t(len(items)), hasTime, C.uint64_t(now), first, &taken)
 	if code < 0 {
 		return noneTaken, Code(code)
+	}
+	for i := range limits {
+		if flight := limits[i].other; code == 0 && flight.inFlight != nil {
+			*flight.ticket = Ticket{flight.inFlight, items[i].ticket}
+		}
 	}
 	if each != nil {
 		for i := range items {

@@ -1,5 +1,3 @@
-//go:build cgo
-
 package tollbar
 
 import (
@@ -42,18 +40,6 @@ type HTTPLimit struct {
 	Partition string
 }
 
-// HTTPSeen holds the limits that a server's header fields describe. A time is [Forever] if no field gives it.
-type HTTPSeen struct {
-	// Limit is permits per Window.
-	Limit, Remaining       uint64
-	HasLimit, HasRemaining bool
-	Window                 time.Duration
-	// MoreAfter is the time until more permits than Remaining are left.
-	MoreAfter time.Duration
-	// RetryAfter is the time to wait before the next request.
-	RetryAfter time.Duration
-}
-
 // AppendHTTPFields appends the header lines of 1 to [LimitsMost] limits. A line is a field's name, a colon, a space, the value, CR and LF. Only
 // [FieldsLegacyEpoch] uses now. A field with room for one limit describes the limit that binds: if limits refuse, the one of them with the longest
 // wait, and otherwise the one with the fewest permits left.
@@ -81,15 +67,11 @@ func AppendHTTPProblem(to []byte, status int, limits ...HTTPLimit) ([]byte, erro
 	return to, nil
 }
 
-// ReadHTTPFields reads a server's limits from header lines, in every dialect that [AppendHTTPFields] writes. It skips other fields and ignores
-// malformed ones. now is the time of the answer; dates and epochs are counted from it.
-func ReadHTTPFields(lines []byte, now time.Time) HTTPSeen { return readHTTP(lines, since1970(now)) }
-
 // MoreAfter returns how long after d the key will have more permits than d.Remaining. [Forever]: no permit is missing, none will come back, or the
 // policy lends (borrow, pacer, warm-up) and has permits left. n is the cost of the request that was decided.
 func (k Keys) MoreAfter(key string, n uint64, d Decision) (time.Duration, error) {
 	more := uint64(math.MaxUint64)
-	err := k.call(func(table uintptr) Code { return tableMore(table, k.policy, key, n, &d, &more) })
+	err := k.call(func(table tableHandle) Code { return tableMore(table, k.policy, key, n, &d, &more) })
 	return duration(more), err
 }
 

@@ -5,6 +5,7 @@ package tollbar
 import (
 	"io/fs"
 	"runtime"
+	"syscall"
 
 	"github.com/tollbar/tollbar/bindings/go/internal/guard"
 )
@@ -45,7 +46,7 @@ func NewInFlight(options InFlightOptions) (*InFlight, error) { return newInFligh
 // use it at once. With a Capacity of 0 the table must be there. Whom it trusts: [OpenTable].
 func OpenInFlight(path string, options InFlightOptions) (*InFlight, error) {
 	if path == "" {
-		return nil, &TableError{Path: path, Code: ErrOpen, Errno: noSuchFile}
+		return nil, &TableError{Path: path, Code: ErrOpen, Errno: syscall.ENOENT}
 	}
 	return newInFlight(path, options)
 }
@@ -122,4 +123,17 @@ func (t *InFlight) Count(key string) (uint64, error) {
 	c.Leave()
 	runtime.KeepAlive(t)
 	return count, nil
+}
+
+// Limit is a permit of the key as one of several limits. At most `most` permits of the key are in flight. If the request is admitted, *ticket is the
+// permit's ticket, which the caller releases. "10 a second, and at most 4 at one time":
+//
+//	var ticket tollbar.Ticket
+//	taken, err := tollbar.TakeMany(users.Limit(name, 1), uploads.Limit(name, 4, &ticket))
+//	if !taken.Allowed() {
+//		return tooMany(err)
+//	}
+//	defer ticket.Release()
+func (t *InFlight) Limit(key string, most uint32, ticket *Ticket) Limit {
+	return Limit{other: otherLimit{t, ticket, most}, key: key, cost: 1}
 }

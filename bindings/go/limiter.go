@@ -1,5 +1,5 @@
-// Package tollbar limits rates in nanoseconds, exact and lock-free. With cgo it calls the C library libtollbar. Without cgo it has limiters alone, which
-// decide as the library does; what only the library can do returns [ErrNeedsLibrary].
+// Package tollbar limits rates in nanoseconds, exact and lock-free. With cgo it calls the C library libtollbar. Without cgo it decides in Go as the
+// library does, and tables are in the memory of the process; what only the library can do returns [ErrNeedsLibrary].
 //
 //	limiter, err := tollbar.NewLimiter("100/s burst 20")
 //	if err != nil {

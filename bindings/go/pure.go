@@ -141,7 +141,8 @@ type handle = *clocked
 
 type clocked struct {
 	*core.Limiter
-	clock Clock
+	clock  Clock
+	policy core.Policy
 }
 
 // freed does nothing: the garbage collector frees the limiter.
@@ -161,7 +162,7 @@ func newLimiter(policy string, options LimiterOptions) (handle, Policy, error) {
 	case options.Credit:
 		return nil, Policy{}, fmt.Errorf("tollbar: a limiter with credit: %w", ErrNeedsLibrary)
 	}
-	return &clocked{core.NewLimiter(algorithm), options.Clock}, policyOf(&read), nil
+	return &clocked{core.NewLimiter(algorithm), options.Clock, read}, policyOf(&read), nil
 }
 
 // The zero of the times of limiters: 2025-03-13 00:00:00 UTC.
@@ -173,35 +174,40 @@ var began = time.Now()
 // sinceZero is the distance from zero to began.
 var sinceZero = max(began.Sub(zero), 0)
 
-func (c *clocked) now() uint64 {
-	if c.clock == ClockWall {
+// now is the time of limiters and tables with this clock.
+func (c Clock) now() uint64 {
+	if c == ClockWall {
 		return uint64(max(time.Now().UnixNano(), 0))
 	}
 	return uint64(sinceZero + time.Since(began))
 }
 
-func answered(a core.Answer) (Decision, error) {
+func answered(a core.Answer) Decision {
 	return Decision{
 		Verdict: Verdict(a.Verdict), Reason: Reason(a.Reason), Remaining: a.Remaining, RetryAfter: duration(a.RetryAfter),
 		ResetAfter: duration(a.ResetAfter),
-	}, nil
+	}
 }
 
-func (l *Limiter) allow(n uint64) bool { return l.allowAt(l.handle.now(), n) }
+func (l *Limiter) allow(n uint64) bool { return l.allowAt(l.handle.clock.now(), n) }
 
 func (l *Limiter) allowAt(now, n uint64) bool { return l.handle.Take(now, n) == core.Allowed }
 
-func (l *Limiter) check(n uint64) (Decision, error) { return l.checkAt(l.handle.now(), n) }
+func (l *Limiter) check(n uint64) (Decision, error) { return l.checkAt(l.handle.clock.now(), n) }
 
-func (l *Limiter) checkAt(now, n uint64) (Decision, error) { return answered(l.handle.Check(now, n)) }
+func (l *Limiter) checkAt(now, n uint64) (Decision, error) {
+	return answered(l.handle.Check(now, n)), nil
+}
 
-func (l *Limiter) peek(n uint64) (Decision, error) { return l.peekAt(l.handle.now(), n) }
+func (l *Limiter) peek(n uint64) (Decision, error) { return l.peekAt(l.handle.clock.now(), n) }
 
-func (l *Limiter) peekAt(now, n uint64) (Decision, error) { return answered(l.handle.Peek(now, n)) }
+func (l *Limiter) peekAt(now, n uint64) (Decision, error) {
+	return answered(l.handle.Peek(now, n)), nil
+}
 
 func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) Code {
 	if !at {
-		now = l.handle.now()
+		now = l.handle.clock.now()
 	}
 	for i := range verdicts {
 		n := uint64(1)
@@ -213,32 +219,39 @@ func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) 
 	return 0
 }
 
-func (l *Limiter) charge(n uint64) (uint64, Code) { return l.chargeAt(l.handle.now(), n) }
+func (l *Limiter) charge(n uint64) (uint64, Code) { return l.chargeAt(l.handle.clock.now(), n) }
 
 func (l *Limiter) chargeAt(now, n uint64) (uint64, Code) { return l.handle.Charge(now, n), 0 }
 
-func (l *Limiter) takeUpTo(most uint64) (uint64, Code) { return l.takeUpToAt(l.handle.now(), most) }
+func (l *Limiter) takeUpTo(most uint64) (uint64, Code) {
+	return l.takeUpToAt(l.handle.clock.now(), most)
+}
 
 func (l *Limiter) takeUpToAt(now, most uint64) (uint64, Code) { return l.handle.TakeUpTo(now, most), 0 }
 
 func (l *Limiter) reserve(n uint64, patience time.Duration) (Reservation, Code) {
-	return l.reserveAt(l.handle.now(), n, patience)
+	return l.reserveAt(l.handle.clock.now(), n, patience)
 }
 
 func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (Reservation, Code) {
-	latest := uint64(math.MaxUint64)
-	if sum := now + uint64(max(patience, 0)); patience != Forever && sum >= now {
-		latest = sum
-	}
-	at, verdict := l.handle.Reserve(now, n, latest)
+	at, verdict := l.handle.Reserve(now, n, latest(now, patience))
 	if verdict != core.Allowed {
 		return Reservation{}, Code(verdict)
 	}
 	return Reservation{Departs: at, Wait: duration(at - now), Cost: n}, 0
 }
 
+// latest is the time after a patience.
+func latest(now uint64, patience time.Duration) uint64 {
+	sum := now + uint64(max(patience, 0))
+	if patience == Forever || sum < now {
+		return math.MaxUint64
+	}
+	return sum
+}
+
 func (l *Limiter) cancel(r Reservation) (uint64, Code) {
-	return l.handle.GiveBack(core.Charge{At: r.Departs, Cost: r.Cost}, l.handle.now), 0
+	return l.handle.GiveBack(core.Charge{At: r.Departs, Cost: r.Cost}, l.handle.clock.now), 0
 }
 
 func (l *Limiter) cancelAt(now uint64, r Reservation) (uint64, Code) {
@@ -249,7 +262,7 @@ func (l *Limiter) setPolicy(string, Keep) (Policy, error) {
 	return Policy{}, fmt.Errorf("tollbar: a change of a limiter's policy: %w", ErrNeedsLibrary)
 }
 
-func (l *Limiter) now() (uint64, Code) { return l.handle.now(), 0 }
+func (l *Limiter) now() (uint64, Code) { return l.handle.clock.now(), 0 }
 
 func (l *Limiter) reset() Code {
 	l.handle.Reset()
@@ -257,7 +270,7 @@ func (l *Limiter) reset() Code {
 }
 
 func (l *Limiter) state() (LimiterState, Code) {
-	now := l.handle.now()
+	now := l.handle.clock.now()
 	d := l.handle.Peek(now, 1)
 	counts := l.handle.Counts()
 	return LimiterState{

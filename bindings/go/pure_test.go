@@ -260,3 +260,22 @@ func TestBatchesAndClose(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A quota's period has no number in Go, so a parsed quota is compared with one that is made.
+func TestQuotaIsForever(t *testing.T) {
+	read, err := tollbar.ParsePolicy("500/forever")
+	made := tollbar.Policy{Algorithm: tollbar.Quota, Limit: 500, Period: tollbar.Forever, Burst: 500}
+	if err != nil || read != made || made.String() != "500/forever" {
+		t.Fatalf("%+v is not %+v (%v)", read, made, err)
+	}
+	limiter, err := tollbar.NewLimiter(made.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := limiter.CheckAt(1, 500); err != nil || !got.Allowed() {
+		t.Fatalf("%v (%v)", got, err)
+	}
+	if got, err := limiter.CheckAt(1<<60, 1); err != nil || got.RetryAfter != tollbar.Forever {
+		t.Fatalf("%v (%v)", got, err)
+	}
+}

@@ -1,5 +1,3 @@
-//go:build cgo
-
 package tollbar
 
 import (
@@ -13,7 +11,7 @@ import (
 // logs), and [ErrNever] if n is above the burst. Then nothing has been charged.
 func (k Keys) Reserve(key string, n uint64, patience time.Duration) (booked Reservation, err error) {
 	code := Code(0)
-	err = k.call(func(table uintptr) Code {
+	err = k.call(func(table tableHandle) Code {
 		booked, code = tableReserve(table, k.policy, key, n, patience)
 		return code
 	})
@@ -25,7 +23,7 @@ func (k Keys) Reserve(key string, n uint64, patience time.Duration) (booked Rese
 
 // Cancel gives back the permits of a reservation of the key, as [Limiter.Cancel] does.
 func (k Keys) Cancel(key string, booked Reservation) (back uint64, err error) {
-	err = k.call(func(table uintptr) (code Code) {
+	err = k.call(func(table tableHandle) (code Code) {
 		back, code = tableCancel(table, k.policy, key, booked)
 		return code
 	})

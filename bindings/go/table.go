@@ -1,11 +1,10 @@
-//go:build cgo
-
 package tollbar
 
 import (
 	"io/fs"
 	"net/netip"
 	"runtime"
+	"syscall"
 
 	"github.com/tollbar/tollbar/bindings/go/internal/guard"
 )
@@ -68,7 +67,7 @@ type TableOptions struct {
 // made. The policy is part of a key's identity. [Table.Allow] and [Table.AllowN] use policy 0, and [Table.Under] has the calls under any
 // policy.
 type Table struct {
-	handle  uintptr
+	handle  tableHandle
 	path    string
 	guard   *guard.Guard
 	cleanup runtime.Cleanup
@@ -90,7 +89,7 @@ func NewTable(options TableOptions, policies ...string) (*Table, error) {
 // is set.
 func OpenTable(path string, options TableOptions, policies ...string) (*Table, error) {
 	if path == "" {
-		return nil, &TableError{Path: path, Code: ErrOpen, Errno: noSuchFile}
+		return nil, &TableError{Path: path, Code: ErrOpen, Errno: syscall.ENOENT}
 	}
 	return newTable(path, options, policies)
 }
@@ -124,6 +123,24 @@ func (t *Table) AllowN(key string, n uint64) bool { return t.Under(0).AllowN(key
 // Check takes n permits of the key under policy 0 and returns the full decision. An n of 0 charges nothing.
 func (t *Table) Check(key string, n uint64) (Decision, error) { return t.Under(0).Check(key, n) }
 
+// Now returns the time that calls without a time use: nanoseconds of the table's clock.
+func (t *Table) Now() (now uint64, err error) {
+	_, err = t.ask(func(table tableHandle) (code Code) {
+		now, code = tableNow(table)
+		return code
+	})
+	return now, err
+}
+
+// Policy returns the current policy of that number.
+func (t *Table) Policy(number uint32) (policy Policy, err error) {
+	_, err = t.ask(func(table tableHandle) (code Code) {
+		policy, code = tableGetPolicy(table, number)
+		return code
+	})
+	return policy, err
+}
+
 // Under returns the table's keys under the policy of that number.
 func (t *Table) Under(policy uint32) Keys { return Keys{table: t, policy: policy} }
 
@@ -152,7 +169,7 @@ func (k Keys) AllowN(key string, n uint64) bool {
 // Check takes n permits of the key and returns the full decision. An n of 0 charges nothing. With an error the verdict is [Denied].
 func (k Keys) Check(key string, n uint64) (Decision, error) {
 	d := Decision{Verdict: Denied, Reason: ReasonFault}
-	err := k.call(func(table uintptr) Code { return tableCheck(table, k.policy, key, n, &d) })
+	err := k.call(func(table tableHandle) Code { return tableCheck(table, k.policy, key, n, &d) })
 	return d, err
 }
 
@@ -160,21 +177,21 @@ func (k Keys) Check(key string, n uint64) (Decision, error) {
 // of this table share.
 func (k Keys) CheckAt(key string, now, n uint64) (Decision, error) {
 	d := Decision{Verdict: Denied, Reason: ReasonFault}
-	err := k.call(func(table uintptr) Code { return tableCheckAt(table, k.policy, key, now, n, &d) })
+	err := k.call(func(table tableHandle) Code { return tableCheckAt(table, k.policy, key, now, n, &d) })
 	return d, err
 }
 
 // Peek returns what [Keys.Check] would return. It takes no permits and stores no key.
 func (k Keys) Peek(key string, n uint64) (Decision, error) {
 	d := Decision{Verdict: Denied, Reason: ReasonFault}
-	err := k.call(func(table uintptr) Code { return tablePeek(table, k.policy, key, n, &d) })
+	err := k.call(func(table tableHandle) Code { return tablePeek(table, k.policy, key, n, &d) })
 	return d, err
 }
 
 // PeekAt is [Keys.Peek] at the caller's time.
 func (k Keys) PeekAt(key string, now, n uint64) (Decision, error) {
 	d := Decision{Verdict: Denied, Reason: ReasonFault}
-	err := k.call(func(table uintptr) Code { return tablePeekAt(table, k.policy, key, now, n, &d) })
+	err := k.call(func(table tableHandle) Code { return tablePeekAt(table, k.policy, key, now, n, &d) })
 	return d, err
 }
 
@@ -182,7 +199,7 @@ func (k Keys) PeekAt(key string, now, n uint64) (Decision, error) {
 // until the debt is paid. It returns the rest that the key's state has no room for: a token bucket holds a debt of one burst, and windows
 // and logs hold none. Under a policy with Ban a charge that leaves no permit counts as a refusal.
 func (k Keys) Charge(key string, n uint64) (rest uint64, err error) {
-	err = k.call(func(table uintptr) (code Code) {
+	err = k.call(func(table tableHandle) (code Code) {
 		rest, code = tableCharge(table, k.policy, key, n)
 		return code
 	})
@@ -191,7 +208,7 @@ func (k Keys) Charge(key string, n uint64) (rest uint64, err error) {
 
 // ChargeAt is [Keys.Charge] at the caller's time.
 func (k Keys) ChargeAt(key string, now, n uint64) (rest uint64, err error) {
-	err = k.call(func(table uintptr) (code Code) {
+	err = k.call(func(table tableHandle) (code Code) {
 		rest, code = tableChargeAt(table, k.policy, key, now, n)
 		return code
 	})
@@ -200,7 +217,7 @@ func (k Keys) ChargeAt(key string, now, n uint64) (rest uint64, err error) {
 
 // TakeUpTo takes all permits that the key has left, most at the most, and returns their number.
 func (k Keys) TakeUpTo(key string, most uint64) (taken uint64, err error) {
-	err = k.call(func(table uintptr) (code Code) {
+	err = k.call(func(table tableHandle) (code Code) {
 		taken, code = tableTakeUpTo(table, k.policy, key, most)
 		return code
 	})
@@ -209,60 +226,19 @@ func (k Keys) TakeUpTo(key string, most uint64) (taken uint64, err error) {
 
 // Reset gives a key a fresh state, which also ends a ban. It returns false and changes nothing if all of the key's other slots are taken.
 func (k Keys) Reset(key string) (bool, error) {
-	return k.ask(func(table uintptr) Code { return tableReset(table, k.policy, key) })
-}
-
-// Exempt exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys. When it is full, the error is
-// [ErrExemptionsFull].
-func (k Keys) Exempt(key string) error {
-	return k.call(func(table uintptr) Code { return tableExempt(table, k.policy, key) })
-}
-
-// Unexempt ends a key's exemption. False: the key was not exempt.
-func (k Keys) Unexempt(key string) (bool, error) {
-	return k.ask(func(table uintptr) Code { return tableUnexempt(table, k.policy, key) })
-}
-
-// SetOverride gives a key a policy of its own, in all processes at once, until [Keys.ClearOverride]. Requests still name the table's policy,
-// and count under it. keep says what the key keeps of its debt when the override begins and when it ends. The error is [ErrOverridesFull] if
-// as many keys have one as [TableOptions.Overrides] says.
-func (k Keys) SetOverride(key, policy string, keep Keep) error {
-	return k.table.with(func(table uintptr) error { return tableSetOverride(table, k.policy, key, policy, keep) })
-}
-
-// ClearOverride puts a key back under its policy. False: it had no policy of its own.
-func (k Keys) ClearOverride(key string) (bool, error) {
-	return k.ask(func(table uintptr) Code { return tableClearOverride(table, k.policy, key) })
-}
-
-// Override returns the policy that a key has of its own. False: it has none.
-func (k Keys) Override(key string) (own Policy, has bool, err error) {
-	has, err = k.ask(func(table uintptr) (code Code) {
-		own, code = tableGetOverride(table, k.policy, key)
-		return code
-	})
-	return own, has, err
-}
-
-// Hash returns the hash by which the table knows a key. [Table.Entries] shows it.
-func (k Keys) Hash(key string) (hash uint64, err error) {
-	err = k.call(func(table uintptr) (code Code) {
-		hash, code = tableHash(table, k.policy, key)
-		return code
-	})
-	return hash, err
+	return k.ask(func(table tableHandle) Code { return tableReset(table, k.policy, key) })
 }
 
 // call runs f unless the table is closed. A verdict is no error.
-func (k Keys) call(f func(table uintptr) Code) error {
+func (k Keys) call(f func(table tableHandle) Code) error {
 	_, err := k.ask(f)
 	return err
 }
 
 // ask is call for a C function that returns TOLLBAR_YES or TOLLBAR_NO.
-func (k Keys) ask(f func(table uintptr) Code) (bool, error) { return k.table.ask(f) }
+func (k Keys) ask(f func(table tableHandle) Code) (bool, error) { return k.table.ask(f) }
 
-func (t *Table) ask(f func(table uintptr) Code) (bool, error) {
+func (t *Table) ask(f func(table tableHandle) Code) (bool, error) {
 	c := t.guard.Enter()
 	if c == nil {
 		return false, ErrClosed

@@ -6,14 +6,52 @@ import (
 	"errors"
 	"iter"
 	"runtime"
-	"syscall"
 	"time"
 )
 
-const noSuchFile = syscall.ENOENT
-
 // sweepStep is the number of slots that a sweep examines before Close may run.
 const sweepStep = 1 << 16
+
+// Exempt exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys. When it is full, the error is
+// [ErrExemptionsFull].
+func (k Keys) Exempt(key string) error {
+	return k.call(func(table uintptr) Code { return tableExempt(table, k.policy, key) })
+}
+
+// Unexempt ends a key's exemption. False: the key was not exempt.
+func (k Keys) Unexempt(key string) (bool, error) {
+	return k.ask(func(table uintptr) Code { return tableUnexempt(table, k.policy, key) })
+}
+
+// SetOverride gives a key a policy of its own, in all processes at once, until [Keys.ClearOverride]. Requests still name the table's policy,
+// and count under it. keep says what the key keeps of its debt when the override begins and when it ends. The error is [ErrOverridesFull] if
+// as many keys have one as [TableOptions.Overrides] says.
+func (k Keys) SetOverride(key, policy string, keep Keep) error {
+	return k.table.with(func(table uintptr) error { return tableSetOverride(table, k.policy, key, policy, keep) })
+}
+
+// ClearOverride puts a key back under its policy. False: it had no policy of its own.
+func (k Keys) ClearOverride(key string) (bool, error) {
+	return k.ask(func(table uintptr) Code { return tableClearOverride(table, k.policy, key) })
+}
+
+// Override returns the policy that a key has of its own. False: it has none.
+func (k Keys) Override(key string) (own Policy, has bool, err error) {
+	has, err = k.ask(func(table uintptr) (code Code) {
+		own, code = tableGetOverride(table, k.policy, key)
+		return code
+	})
+	return own, has, err
+}
+
+// Hash returns the hash by which the table knows a key. [Table.Entries] shows it.
+func (k Keys) Hash(key string) (hash uint64, err error) {
+	err = k.call(func(table uintptr) (code Code) {
+		hash, code = tableHash(table, k.policy, key)
+		return code
+	})
+	return hash, err
+}
 
 // Entry is one key of a table.
 type Entry struct {
@@ -113,15 +151,6 @@ type TableHealth struct {
 	Duplicate uint64
 }
 
-// Now returns the time that calls without a time use: nanoseconds of the table's clock.
-func (t *Table) Now() (now uint64, err error) {
-	_, err = t.ask(func(table uintptr) (code Code) {
-		now, code = tableNow(table)
-		return code
-	})
-	return now, err
-}
-
 // Entries returns the table's keys with their present states. It ends if the table is closed. A key that is inserted, moved or removed
 // meanwhile may appear once, twice or not at all. The loop's body may use the table and close it.
 func (t *Table) Entries() iter.Seq[Entry] {
@@ -189,15 +218,6 @@ func (t *Table) SetPolicy(number uint32, policy string) error {
 // SetPolicyKeeping is SetPolicy, where keep says what keys keep of their state.
 func (t *Table) SetPolicyKeeping(number uint32, policy string, keep Keep) error {
 	return t.with(func(table uintptr) error { return tableSetPolicy(table, number, policy, keep) })
-}
-
-// Policy returns the current policy of that number.
-func (t *Table) Policy(number uint32) (policy Policy, err error) {
-	_, err = t.ask(func(table uintptr) (code Code) {
-		policy, code = tableGetPolicy(table, number)
-		return code
-	})
-	return policy, err
 }
 
 // Counts returns the counts of decisions under the policy, of all threads and processes since the table was made. [Table.Stats] has the

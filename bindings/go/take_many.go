@@ -1,5 +1,3 @@
-//go:build cgo
-
 package tollbar
 
 import (
@@ -16,15 +14,13 @@ const LimitsMost = 16
 // Limit is one of several limits: a limiter or a key of a table ([Limiter.Limit], [Keys.Limit]) and the cost of the request there, or a
 // permit in flight ([InFlight.Limit]).
 type Limit struct {
-	limiter  *Limiter
-	table    *Table
-	inFlight *InFlight
-	ticket   *Ticket
-	key      string
-	class    string
-	cost     uint64
-	policy   uint32
-	most     uint32
+	limiter *Limiter
+	table   *Table
+	other   otherLimit
+	key     string
+	class   string
+	cost    uint64
+	policy  uint32
 }
 
 // Limit is the limiter as one of several limits, of which a request takes n permits.
@@ -36,19 +32,6 @@ func (t *Table) Limit(key string, n uint64) Limit { return t.Under(0).Limit(key,
 // Limit is the key as one of several limits, of which a request takes n permits.
 func (k Keys) Limit(key string, n uint64) Limit {
 	return Limit{table: k.table, policy: k.policy, key: key, cost: n}
-}
-
-// Limit is a permit of the key as one of several limits. At most `most` permits of the key are in flight. If the request is admitted, *ticket is the
-// permit's ticket, which the caller releases. "10 a second, and at most 4 at one time":
-//
-//	var ticket tollbar.Ticket
-//	taken, err := tollbar.TakeMany(users.Limit(name, 1), uploads.Limit(name, 4, &ticket))
-//	if !taken.Allowed() {
-//		return tooMany(err)
-//	}
-//	defer ticket.Release()
-func (t *InFlight) Limit(key string, most uint32, ticket *Ticket) Limit {
-	return Limit{inFlight: t, ticket: ticket, key: key, cost: 1, most: most}
 }
 
 // Taken is the common answer of several limits.
@@ -98,51 +81,27 @@ func TakeManyAt(now uint64, each []Decision, limits ...Limit) (Taken, error) {
 
 var noneTaken = Taken{Verdict: Denied, Reason: ReasonFault, RetryAfter: Forever}
 
-// limitItem is a limit, which C reads as go_limit. Its key ends at offset end of the call's bytes and begins where the one before ended.
-type limitItem struct {
-	limiter, table uintptr
-	end, cost      uint64
-	policy, most   uint32
-	inFlight       uintptr
-	ticket         uint64
-	class          className
-}
-
 func takeMany(at bool, now uint64, each []Decision, limits []Limit) (Taken, error) {
 	if len(limits) == 0 || len(limits) > LimitsMost {
 		return noneTaken, fmt.Errorf("tollbar: a request has 1 to %d limits, not %d: %w", LimitsMost, len(limits), ErrLimits)
 	}
-	var (
-		items [LimitsMost]limitItem
-		usual [1024]byte
-		// Counters of the tables' guards, so that Close cannot free a table meanwhile.
-		entered [LimitsMost]*guard.Count
-	)
-	keys := usual[:0]
+	// Counters of the tables' guards, so that Close cannot free a table meanwhile.
+	var entered [LimitsMost]*guard.Count
 	wrong, err := -1, error(nil)
 	for i := range limits {
 		limit := &limits[i]
-		keys = append(keys, limit.key...)
-		items[i] = limitItem{end: uint64(len(keys)), cost: limit.cost, policy: limit.policy, most: limit.most, class: nameOf(limit.class)}
+		named := true
 		switch {
 		case limit.table != nil:
 			entered[i] = limit.table.guard.Enter()
-			items[i].table = limit.table.handle
-			if entered[i] == nil {
-				wrong, err = i, ErrClosed
-			}
-		case limit.inFlight != nil && limit.ticket != nil:
-			entered[i] = limit.inFlight.guard.Enter()
-			items[i].inFlight = limit.inFlight.handle
-			if entered[i] == nil {
-				wrong, err = i, ErrClosed
-			}
 		case limit.limiter == nil:
+			entered[i], named = limit.other.enter()
+		}
+		switch {
+		case !named:
 			wrong, err = i, ErrLimits
-		case limit.limiter.closed.Load():
+		case limit.limiter == nil && entered[i] == nil || limit.limiter != nil && limit.limiter.closed.Load():
 			wrong, err = i, ErrClosed
-		default:
-			items[i].limiter = limit.limiter.handle
 		}
 		if err != nil {
 			break
@@ -150,12 +109,7 @@ func takeMany(at bool, now uint64, each []Decision, limits []Limit) (Taken, erro
 	}
 	taken := noneTaken
 	if err == nil {
-		taken, err = takeManyOf(items[:len(limits)], keys, at, now, each)
-		for i := range limits {
-			if taken.Allowed() && limits[i].inFlight != nil {
-				*limits[i].ticket = Ticket{limits[i].inFlight, items[i].ticket}
-			}
-		}
+		taken, err = takeManyOf(limits, at, now, each)
 	} else {
 		err = fmt.Errorf("limit %d: %w", wrong, err)
 	}

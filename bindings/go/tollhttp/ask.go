@@ -1,5 +1,3 @@
-//go:build cgo
-
 package tollhttp
 
 import (
@@ -253,12 +251,4 @@ func Set(header http.Header, fields tollbar.HTTPFields, limits ...tollbar.HTTPLi
 		}
 	}
 	return err
-}
-
-// Seen reads what a server's answer says about its limits.
-func Seen(header http.Header) tollbar.HTTPSeen {
-	var lines strings.Builder
-	// Strings without line breaks, so no value can look like a field.
-	_ = header.Write(&lines)
-	return tollbar.ReadHTTPFields([]byte(lines.String()), time.Now())
 }

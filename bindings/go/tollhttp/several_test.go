@@ -1,9 +1,6 @@
-//go:build cgo
-
 package tollhttp_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tollbar/tollbar/bindings/go"
-	"github.com/tollbar/tollbar/bindings/go/redis"
 	"github.com/tollbar/tollbar/bindings/go/tollhttp"
 )
 
@@ -57,40 +53,6 @@ func TestAtOnceNoneIsChargedThatIsRefused(t *testing.T) {
 	}
 	if admitted == 0 || admitted == 160_000 {
 		t.Errorf("%d have passed", admitted)
-	}
-}
-
-// A lease is charged last, and the tables get back what they were charged.
-func TestALeaseRefusesBesideTables(t *testing.T) {
-	lease, err := redis.NewLease("x", "60/min burst 64", redis.LeaseOptions{Nodes: 4, URL: "redis://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lease.Close(context.Background())
-	bucket, window := table(t, "1/h burst 100"), table(t, "100/8760h algo fixed-window")
-	for _, tables := range [][]*tollbar.Table{{bucket}, {window}, {bucket, window}} {
-		limits := []tollhttp.Limit{{Name: "shared", Lease: lease, Key: everybody}}
-		before := make([]uint64, len(tables))
-		for i, one := range tables {
-			before[i] = left(t, one, "all")
-			limits = append(limits, tollhttp.Limit{Name: "own", Table: one, Key: everybody})
-		}
-		ask := get(t, tollhttp.Options{Limits: limits, NoHeaders: true})
-		passed := uint64(0)
-		for range 10 {
-			if ask("192.0.2.1:1").StatusCode == 200 {
-				passed++
-			}
-		}
-		if passed == 10 {
-			t.Error("the lease has refused none")
-		}
-		for i, one := range tables {
-			// The permits that a limit refilled while a refused request held its charge stay charged.
-			if charged := before[i] - left(t, one, "all"); charged != passed && charged != passed+1 {
-				t.Errorf("limit %d: %d were charged, and %d have passed", i, charged, passed)
-			}
-		}
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build cgo
-
 // Package tollhttp limits the rate of requests to an http.Handler: by a table of tollbar, or by a lease for many
 // machines, with a key for each request.
 //

@@ -63,6 +63,8 @@ type Algorithm interface {
 	Charge(word, now, cost uint64) (next, rest uint64)
 	// GiveBack gives permits back: the word to store and the number of permits. The word is the former one if nothing changes.
 	GiveBack(word, now uint64, back *GiveBack) (next, permits uint64)
+	// Refill is the time in nanoseconds in which the limit refills a permit; NoTime if GiveBack gives nothing back.
+	Refill() uint64
 	// BooksAhead reports whether Reserve works.
 	BooksAhead() bool
 	// CountsRefusals reports whether refusals lead to a ban.
@@ -149,6 +151,9 @@ func (Closed) Charge(word, _, cost uint64) (next, rest uint64) { return word, co
 
 // GiveBack gives nothing back.
 func (Closed) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
+
+// Refill is NoTime.
+func (Closed) Refill() uint64 { return NoTime }
 
 // BooksAhead is false.
 func (Closed) BooksAhead() bool { return false }

@@ -218,6 +218,9 @@ func (b *Ban) Charge(word, now, cost uint64) (next, rest uint64) {
 // GiveBack gives nothing back.
 func (*Ban) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
 
+// Refill is NoTime.
+func (*Ban) Refill() uint64 { return NoTime }
+
 // BooksAhead is true.
 func (*Ban) BooksAhead() bool { return true }
 

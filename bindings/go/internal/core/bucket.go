@@ -185,6 +185,9 @@ func (b *Bucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint6
 	return next, (word - next) / b.Grid.PerPermit
 }
 
+// Refill is the time of a permit.
+func (b *Bucket) Refill() uint64 { return b.Grid.Nanos(b.Grid.PerPermit) }
+
 // BooksAhead is true.
 func (*Bucket) BooksAhead() bool { return true }
 

@@ -208,6 +208,9 @@ func (w *FixedWindow) GiveBack(word, now uint64, back *GiveBack) (next, permits 
 	return next, word - next
 }
 
+// Refill is the rest of the window at most.
+func (w *FixedWindow) Refill() uint64 { return w.period }
+
 // BooksAhead is false.
 func (*FixedWindow) BooksAhead() bool { return false }
 

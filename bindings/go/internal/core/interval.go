@@ -127,6 +127,9 @@ func (i *Interval) Charge(word, now, cost uint64) (next, rest uint64) {
 // GiveBack gives nothing back.
 func (*Interval) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
 
+// Refill is NoTime.
+func (*Interval) Refill() uint64 { return NoTime }
+
 // BooksAhead is true.
 func (*Interval) BooksAhead() bool { return true }
 

@@ -18,14 +18,22 @@ type Limiter struct {
 	booked atomic.Bool
 	// The highest word that a give-back has lowered.
 	highest atomic.Uint64
-	counts  [stripes]struct {
-		of [3]atomic.Uint64
-		_  [40]byte
-	}
+	counts  [stripes]line
+	// The limiter's number in this process.
+	serial uint64
 }
 
+// line has counters by verdict, alone on a cache line.
+type line struct {
+	of [3]atomic.Uint64
+	_  [40]byte
+}
+
+// serials numbers the limiters of this process.
+var serials atomic.Uint64
+
 // NewLimiter makes a fresh limiter.
-func NewLimiter(a Algorithm) *Limiter { return &Limiter{algorithm: a} }
+func NewLimiter(a Algorithm) *Limiter { return &Limiter{algorithm: a, serial: serials.Add(1)} }
 
 // Algorithm is the compiled policy.
 func (l *Limiter) Algorithm() Algorithm { return l.algorithm }

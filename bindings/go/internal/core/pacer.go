@@ -151,6 +151,9 @@ func (p *Pacer) Charge(word, now, cost uint64) (next, rest uint64) {
 // GiveBack gives nothing back.
 func (*Pacer) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
 
+// Refill is NoTime.
+func (*Pacer) Refill() uint64 { return NoTime }
+
 // BooksAhead is true.
 func (*Pacer) BooksAhead() bool { return true }
 

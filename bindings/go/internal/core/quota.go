@@ -87,6 +87,9 @@ func (*Quota) GiveBack(word, now uint64, back *GiveBack) (next, permits uint64) 
 	return word - permits, permits
 }
 
+// Refill is the longest time, because a quota refills no permit.
+func (*Quota) Refill() uint64 { return NoTime - 1 }
+
 // BooksAhead is false.
 func (*Quota) BooksAhead() bool { return false }
 

@@ -269,6 +269,9 @@ func (w *WeightedWindow) GiveBack(word, now uint64, back *GiveBack) (next, permi
 	return next, permits
 }
 
+// Refill is two periods: a permit fades until the end of the next window.
+func (w *WeightedWindow) Refill() uint64 { return mulUpTo(w.period, 2) }
+
 // BooksAhead is false.
 func (*WeightedWindow) BooksAhead() bool { return false }
 

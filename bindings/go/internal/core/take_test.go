@@ -1,0 +1,57 @@
+package core
+
+import "testing"
+
+// racing is a limit that admits a peek, and refuses a charge: another goroutine was faster. It records the charges of a request.
+type racing struct {
+	*Limiter
+	name    string
+	refuses bool
+	order   *string
+}
+
+func (r racing) Check(now, cost uint64) Answer {
+	*r.order += r.name
+	if r.refuses {
+		return Answer{Verdict: Denied, Reason: uint32(Denied), RetryAfter: 1}
+	}
+	return r.Limiter.Check(now, cost)
+}
+
+func limiterOf(t *testing.T, text string) *Limiter {
+	t.Helper()
+	_, algorithm, wrong := Parse(text)
+	if wrong != nil {
+		t.Fatalf("%s: %+v", text, wrong)
+	}
+	return NewLimiter(algorithm)
+}
+
+// If a limit refuses its charge after all peeks have passed, the limits before it get their permits back. Limits that refill a permit fastest are
+// charged first, and limits that take nothing back last, whatever their order in the request.
+func TestALostRaceChargesNothing(t *testing.T) {
+	const now = 1e17
+	clock := func() uint64 { return now }
+	for _, refusing := range []string{"", "a", "b", "c"} {
+		order := ""
+		texts := map[string]string{"a": "10/s", "b": "5/day", "c": "7/s algo pacer"}
+		parts := []Part{}
+		for i, name := range []string{"c", "b", "a"} {
+			parts = append(parts, Part{Limit: racing{limiterOf(t, texts[name]), name, name == refusing, &order}, Index: i, Cost: 1, Now: now, Clock: clock})
+		}
+		taken := TakeAll(parts)
+		want := map[string]string{"": "abc", "a": "a", "b": "ab", "c": "abc"}[refusing]
+		if order != want || (taken.Answer.Verdict == Allowed) != (refusing == "") {
+			t.Errorf("%q refuses: charged in the order %q, %+v", refusing, order, taken)
+		}
+		for _, part := range parts {
+			left, whole := part.Limit.Peek(now, 1).Remaining, map[string]uint64{"a": 10, "b": 5, "c": 1}[part.Limit.(racing).name]
+			if refusing == "" {
+				whole--
+			}
+			if left != whole {
+				t.Errorf("%q refuses: %q has %d permits left", refusing, part.Limit.(racing).name, left)
+			}
+		}
+	}
+}
