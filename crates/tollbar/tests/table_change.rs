@@ -238,6 +238,8 @@ fn a_reset_before_another_change_forgives() {
         drain(&table, b"k", NOW);
         table.set_policy_keeping(FIRST, &policy("4/h"), Keep::Reset).expect("a change");
         table.set_policy(FIRST, &policy(next)).expect("a change");
+        // The key has left its slot, which stays taken until the debt would have been paid.
+        assert_eq!(table.stats().keys, 0, "{next}");
         let fresh = policy(next).burst;
         assert_eq!(table.peek_at(FIRST, b"k", NOW, 1).remaining, fresh, "{next}");
     }

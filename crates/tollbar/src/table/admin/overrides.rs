@@ -98,6 +98,7 @@ impl Table {
 
     /// Lets the key begin anew if an override that has begun or ended keeps nothing. A key without a request until the next change could come back to
     /// the version that its slot names, and that change would convert nothing.
+    #[inline(never)]
     fn reset_if(&self, keep: Keep, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
         if keep == Keep::Reset {
             self.reset_at(policy, key, self.policies.memory.newest_time())?;

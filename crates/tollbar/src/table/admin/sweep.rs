@@ -4,6 +4,7 @@ use crate::algorithm::Algorithm;
 use crate::table::decide::Table;
 use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 use crate::table::policies::conversion::{Scratches, UnderVersion};
+use crate::table::policies::local::Scratch;
 use crate::table::policies::records::{policy_of, version_of};
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::candidates::hash_of_tag;
@@ -94,43 +95,41 @@ impl Table {
 
     /// Lets each key begin anew that is under a former version of a policy, or under a former override of it, and has no override now.
     pub(super) fn reset_former_keys(&self, policy: PolicyId) {
-        let (current, now) = (self.policies.memory.current_stamp(policy.number()), self.policies.memory.newest_time());
-        let mut scratches = Scratches::new();
+        let current = self.policies.memory.current_stamp(policy.number());
         let mut n = 0;
         while let Some((slot, _)) = self.slots.get(n) {
             n += 1;
-            self.reset_former_key(slot, current, now, &mut scratches);
+            let mut pair = slot.pair();
+            // The bound is that of `sweep_slot`.
+            for _ in 0..ROUNDS {
+                let Some(new) = self.reset_former(pair, current) else { break };
+                match slot.swap(pair, new) {
+                    Err(seen) => pair = seen,
+                    Ok(()) => {
+                        if new.is_vacant() {
+                            self.policies.vacated();
+                        }
+                        break;
+                    }
+                }
+            }
         }
     }
 
-    /// Lets the key in `slot` begin anew if it has no override, and if its version is older than `current` and of the same policy.
-    fn reset_former_key<'t>(&'t self, slot: &Slot, current: u64, now: u64, scratches: &mut Scratches<'t>) {
-        let policy = policy_of(current);
-        let is_former = |stamp: u64| policy_of(stamp) == policy && stamp >> 16 < current >> 16;
-        let mut pair = slot.pair();
-        // The bound is that of `sweep_slot`.
-        for _ in 0..ROUNDS {
-            if pair.is_vacant()
-                || !self.policies.stamp_of(pair.key).is_some_and(is_former)
-                || self.policies.override_of(policy, hash_of_tag(pair.key & TAG)).is_some()
-            {
-                return;
-            }
-            let expires = self.policies.expires_at_by(pair, &mut scratches.old);
-            if expires <= now {
-                return;
-            }
-            let Some(version) = self.policies.named(pair.key, &mut scratches.old) else { return };
-            let new = match version.rule.unused_in_slot() {
-                Some(state) => Pair { state, ..pair },
-                None => self.policies.vacant(pair, expires),
-            };
-            match slot.swap(pair, new) {
-                Ok(()) if new.is_vacant() => return self.policies.vacated(),
-                Ok(()) => return,
-                Err(seen) => pair = seen,
-            }
+    /// The content of a slot after the reset of its key. `None` unless the key has no override and is under an older version than `current`, of the
+    /// same policy.
+    fn reset_former(&self, pair: Pair, current: u64) -> Option<Pair> {
+        let mut scratch = Scratch::new();
+        let stamp = self.policies.stamp_of(pair.key).filter(|_| !pair.is_vacant())?;
+        let is_former = policy_of(stamp) == policy_of(current) && stamp >> 16 < current >> 16;
+        if !is_former || self.policies.override_of(policy_of(current), hash_of_tag(pair.key & TAG)).is_some() {
+            return None;
         }
+        let rule = &self.policies.named(pair.key, &mut scratch)?.rule;
+        Some(match rule.unused_in_slot() {
+            Some(state) => Pair { state, ..pair },
+            None => self.policies.vacant(pair, rule.expires_at(pair.state)),
+        })
     }
 
     /// Converts a key to the current version of its policy, as its next request would. So a key that owes for a shorter time moves to another
