@@ -38,15 +38,23 @@ pub enum RulesCommand {
 /// A program whose limits can be read.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum From {
-    /// nginx: limit_req and limit_req_zone
+    /// nginx: limit_req, and remarks for limit_conn
     Nginx,
+    /// Envoy in YAML: descriptors of its rate limit service, and local rate limits
+    Envoy,
+    /// Limitador's limits in YAML
+    Limitador,
+    /// Kong in declarative YAML or JSON: the plugin rate-limiting
+    Kong,
+    /// Traefik in YAML, or in TOML by the file's name: the middleware rateLimit
+    Traefik,
 }
 
 /// Runs the command.
 pub fn run(command: RulesCommand) -> Result<()> {
     match command {
         RulesCommand::Check { file } => check(&file),
-        RulesCommand::Import { from: From::Nginx, file } => import_nginx(&file),
+        RulesCommand::Import { from, file } => import(from, &file),
         RulesCommand::Explain { file, method, path, headers } => {
             let rules = load(&file)?;
             let mut fields = vec![Field::new(b":method", method.as_bytes()), Field::new(b":path", path.as_bytes())];
@@ -85,17 +93,20 @@ fn check(file: &str) -> Result<()> {
     }
 }
 
-fn import_nginx(file: &str) -> Result<()> {
+fn import(from: From, file: &str) -> Result<()> {
+    use tollbar_rules::import;
     let text = std::fs::read_to_string(file).map_err(|error| Problem::system(file, &error))?;
-    let imported = tollbar_rules::import::nginx(&text).map_err(|(line, wrong)| {
-        Problem::usage(format!("{}:{line}: {wrong}", crate::text::plain_line(file.as_bytes())))
-    })?;
-    for (line, remark) in &imported.remarks {
-        eprintln!(
-            "{}:{line}: {}",
-            crate::text::plain_line(file.as_bytes()),
-            crate::text::plain_line(remark.as_bytes())
-        );
+    let imported = match from {
+        From::Nginx => import::nginx(&text),
+        From::Envoy => import::envoy(&text),
+        From::Limitador => import::limitador(&text),
+        From::Kong => import::kong(&text),
+        From::Traefik => import::traefik(&text, Format::of(Path::new(file))),
+    };
+    let imported = imported.map_err(|problems| problem(&LoadError::Problems(Path::new(file).to_owned(), problems)))?;
+    let shown = crate::text::plain_line(file.as_bytes());
+    for remark in &imported.remarks {
+        eprintln!("{shown}:{}: {}", remark.place, crate::text::plain_line(remark.text.as_bytes()));
     }
     crate::print(imported.toml.as_bytes())
 }

@@ -37,11 +37,27 @@ has 'rules explain: a header' "(the key's own)" "$("$tollbar" rules explain "$si
 
 printf 'http {\n limit_req_zone $remote_addr zone=z:1m rate=1r/s;\n limit_req zone=z burst=2;\n}\n' >"$work/nginx.conf"
 "$tollbar" rules import nginx "$work/nginx.conf" >"$work/imported.toml" 2>"$work/errors"
-check 'rules import: a remark about a delay' "0|$work/nginx.conf:3: nginx delays" "$?|$(cut -d' ' -f1-3 "$work/errors")"
+check 'rules import: a remark about a delay' "0|$work/nginx.conf:3:2: nginx delays" "$?|$(cut -d' ' -f1-3 "$work/errors")"
 has 'rules import: good rules' '1 rule with 1 limit, 0 warnings' "$("$tollbar" rules check "$work/imported.toml")"
 echo 'http {' >"$work/nginx.conf"
 "$tollbar" rules import nginx "$work/nginx.conf" 2>"$work/errors"
-check 'rules import: faults' "2|tollbar: $work/nginx.conf:1: \"http\" without an end; expected \"}\"" "$?|$(cat "$work/errors")"
+check 'rules import: faults' "2|tollbar: $work/nginx.conf:1:1: \"http\" without an end; expected \"}\"" "$?|$(cat "$work/errors")"
+# imports PROGRAM NAME LIMIT: the rules from the configuration on stdin pass the check and have the limit.
+imports() {
+    cat >"$work/$2"
+    "$tollbar" rules import "$1" "$work/$2" >"$work/imported.toml" 2>"$work/errors"
+    check "rules import $1: $2" "0|1|1" "$?|$(grep -c "^limit = \"$3\"" "$work/imported.toml")|$("$tollbar" rules check "$work/imported.toml" 2>/dev/null | grep -c '1 rule with 1 limit')"
+}
+printf 'domain: d\ndescriptors:\n- key: remote_address\n  rate_limit: { unit: second, requests_per_unit: 5 }\n' |
+    imports envoy ratelimit.yaml '5/s algo fixed-window'
+printf -- '- { namespace: a, max_value: 5, seconds: 60, variables: [user] }\n' | imports limitador limits.yaml '5/min algo fixed-window'
+check 'rules import: places' "$work/limits.yaml:1:3: a window of Limitador" "$(head -n 1 "$work/errors" | cut -d' ' -f1-5)"
+printf '{"plugins": [{"name": "rate-limiting", "config": {"hour": 9, "limit_by": "ip"}}]}' | imports kong kong.json '9/h algo fixed-window'
+printf 'http: { middlewares: { m: { rateLimit: { average: 6, period: 1m, burst: 3 } } } }\n' | imports traefik dynamic.yaml '6/min burst 3'
+printf '[http.middlewares.m.rateLimit]\naverage = 6\nperiod = "1m"\nburst = 3\n' | imports traefik dynamic.toml '6/min burst 3'
+printf 'http: *a\n' >"$work/alias.yaml"
+"$tollbar" rules import traefik "$work/alias.yaml" 2>"$work/errors"
+check 'rules import: an alias' "2|1:7: " "$?|$(grep -o '1:7: ' "$work/errors")"
 
 # A log by rules: one client, eight requests of the blog and one of an image in a second.
 line() { printf '198.51.100.1 - - [17/May/2015:10:05:0%s +0000] "GET %s HTTP/1.1" 200 1 "-" "x"\n' "$1" "$2"; }

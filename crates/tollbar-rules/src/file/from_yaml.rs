@@ -3,6 +3,7 @@
 
 use super::{syntax, Entry, Node, Place, Problem, Text, Value, DEPTH_MOST};
 use saphyr_parser::{Event, Input, Marker, Parser, ScalarStyle, Span};
+use std::collections::HashSet;
 
 pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
     let lines: Vec<&str> = text.split('\n').collect();
@@ -36,7 +37,7 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
                 Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd | Event::Nothing => {}
                 Event::StreamEnd => break,
                 _ if root.is_some() => {
-                    return Err(syntax(place(&span.start), "a second document", "one document in a rules file"));
+                    return Err(syntax(place(&span.start), "a second document", "one document in a file"));
                 }
                 event => root = Some(self.node(event, span, 0)?),
             }
@@ -47,7 +48,7 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Problem> {
         let place = place(&span.start);
         if depth > DEPTH_MOST {
-            return Err(syntax(place, "a value in more than 32 others", "a rules file, which has four levels"));
+            return Err(syntax(place, "a value in more than 32 others", "at most 32 levels"));
         }
         let refuse = |anchor: usize, tagged: bool| match (anchor, tagged) {
             (0, false) => Ok(()),
@@ -82,6 +83,7 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
 
     fn entries(&mut self, depth: usize) -> Result<Vec<Entry>, Problem> {
         let mut entries: Vec<Entry> = Vec::new();
+        let mut names = HashSet::new();
         loop {
             let (event, span) = self.next()?;
             let at = place(&span.start);
@@ -90,7 +92,7 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
                 Event::Scalar(name, ..) => name.into_owned(),
                 _ => return Err(syntax(at, "a name that is no string", "a string")),
             };
-            if entries.iter().any(|entry| entry.name == name) {
+            if !names.insert(name.clone()) {
                 return Err(syntax(at, format!("{name} a second time"), "each name once"));
             }
             let (event, span) = self.next()?;

@@ -1,6 +1,40 @@
 //! Rules from the configurations of other programs.
+//!
+//! Each importer reads a configuration, adds groups and locations to a plan, and adds a remark for each part that a rules file cannot express.
+//! The plan writes the rules file.
 
+mod envoy;
+mod envoy_local;
+mod kong;
+mod limitador;
 mod nginx;
+mod plan;
 mod tokens;
+mod traefik;
+mod tree;
 
-pub use nginx::{nginx, Imported};
+pub use envoy::envoy;
+pub use kong::kong;
+pub use limitador::limitador;
+pub use nginx::nginx;
+pub use traefik::traefik;
+
+use crate::file::Place;
+
+/// A configuration as rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The rules file, in TOML.
+    pub toml: String,
+    /// What a rules file cannot express, in the order of the configuration.
+    pub remarks: Vec<Remark>,
+}
+
+/// A part of a configuration that a rules file cannot express.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Remark {
+    /// The part's place in the configuration.
+    pub place: Place,
+    /// What the configuration says there, and what the rules do instead. One line of printable characters.
+    pub text: String,
+}

@@ -1,41 +1,30 @@
-//! nginx's `limit_req` and `limit_req_zone` as a rules file.
+//! nginx's `limit_req` and `limit_conn` as a rules file.
 //!
 //! Each `limit_req` becomes a group. In nginx one location handles a request; in a rules file all groups that match a request count. So each
-//! location also becomes a route that replaces the groups of other locations. Each directive that a rules file cannot express becomes a
-//! remark with the directive's line.
+//! location also becomes a route that replaces the groups of other locations. A `limit_conn` becomes a remark with the `tollbar_conn` that
+//! does the same in nginx, because rules limit how often requests come, and not how many are open.
 
+use super::plan::{everywhere, Group, Location, Plan};
 use super::tokens::{directives, Directive};
+use super::tree::prefix;
+use super::Imported;
+use crate::file::{quoted, Place, Problem};
+use crate::network::Network;
 use crate::path::Pattern;
-use std::collections::BTreeMap;
-use std::fmt::Write;
-
-/// A configuration as rules.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
-    /// The rules file, in TOML.
-    pub toml: String,
-    /// The directives that a rules file cannot express: the line in the configuration, and the reason.
-    pub remarks: Vec<(usize, String)>,
-}
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Translates the `limit_req` directives of an nginx configuration, given as text, into a rules file.
 ///
 /// # Errors
-/// The number of the line at which the configuration is malformed, and a description of the fault.
-pub fn nginx(text: &str) -> Result<Imported, (usize, String)> {
+/// The first fault of the configuration's syntax, and its place.
+pub fn nginx(text: &str) -> Result<Imported, Vec<Problem>> {
     let mut import = Import::default();
     let all = directives(text)?;
     import.zones(&all);
-    let place = Place {
-        pattern: Pattern::parse("/**").map_err(|_| (1, String::new()))?,
-        name: "all".to_owned(),
-        limits: Vec::new(),
-        settings: Settings::default(),
-    };
-    import.block(&all, &place);
-    import.remarks.sort();
-    import.remarks.dedup();
-    Ok(Imported { toml: import.write(), remarks: import.remarks })
+    let block =
+        Block { pattern: everywhere(), name: "all".to_owned(), limits: Vec::new(), settings: Settings::default() };
+    import.block(&all, &block);
+    Ok(import.plan.finish())
 }
 
 struct Zone {
@@ -43,16 +32,7 @@ struct Zone {
     rate: String,
     /// How many `limit_req` name it.
     uses: usize,
-    line: usize,
-}
-
-/// A group to be: one `limit_req`.
-struct Group {
-    name: String,
-    pattern: Pattern,
-    zone: String,
-    burst: u64,
-    settings: Settings,
+    place: Place,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,7 +43,7 @@ struct Settings {
 
 /// A block of the configuration: the paths that it serves, and the limits that it inherits from the blocks around it.
 #[derive(Clone)]
-struct Place {
+struct Block {
     pattern: Pattern,
     name: String,
     /// The numbers of the groups in force.
@@ -73,42 +53,71 @@ struct Place {
 
 #[derive(Default)]
 struct Import {
+    plan: Plan,
     zones: BTreeMap<String, Zone>,
-    groups: Vec<Group>,
-    locations: Vec<(String, Pattern, Vec<usize>)>,
-    trusted: Vec<String>,
+    /// The zones of `limit_conn`.
+    open_zones: BTreeSet<String>,
     servers: usize,
-    remarks: Vec<(usize, String)>,
 }
 
 impl Import {
-    fn remark(&mut self, directive: &Directive, text: impl Into<String>) {
-        self.remarks.push((directive.line, text.into()));
+    fn remark(&mut self, directive: &Directive, text: impl AsRef<str>) {
+        self.plan.remark(directive.place, text);
     }
 
     fn zones(&mut self, all: &[Directive]) {
         for directive in all {
             match directive.name() {
                 "limit_req_zone" => self.zone(directive),
-                "set_real_ip_from" => self.trusted.extend(directive.words.get(1).cloned()),
+                "limit_conn_zone" => self.open_zone(directive),
+                "set_real_ip_from" => self.trusted(directive),
                 _ => {}
             }
             self.zones(&directive.block);
         }
     }
 
+    fn trusted(&mut self, directive: &Directive) {
+        let network = directive.words.get(1).map_or("", String::as_str);
+        match Network::parse(network) {
+            Some(_) => self.plan.trusted.push(network.to_owned()),
+            None => self.remark(directive, format!("set_real_ip_from {network} is left out: it is no network")),
+        }
+    }
+
     fn zone(&mut self, directive: &Directive) {
-        let value = |name: &str| directive.words.iter().find_map(|word| word.strip_prefix(name));
-        let name = value("zone=").and_then(|zone| zone.split(':').next()).map(str::to_owned);
-        let rate = value("rate=").and_then(|rate| {
+        let rate = directive.value("rate=").and_then(|rate| {
             let per = rate.strip_suffix("r/s").map(|n| (n, "s")).or(rate.strip_suffix("r/m").map(|n| (n, "min")))?;
             per.0.parse::<u64>().ok().filter(|n| *n > 0).map(|n| format!("{n}/{}", per.1))
         });
-        let (Some(name), Some(rate), Some(key)) = (name, rate, directive.words.get(1)) else {
+        let (Some(name), Some(rate), Some(key)) = (directive.zone_name(), rate, directive.words.get(1)) else {
             return self.remark(directive, "limit_req_zone is left out: expected KEY zone=NAME:SIZE rate=Nr/s or Nr/m");
         };
         let key = self.key(directive, key);
-        self.zones.insert(name, Zone { key, rate, uses: 0, line: directive.line });
+        self.zones.insert(name, Zone { key, rate, uses: 0, place: directive.place });
+    }
+
+    /// A zone of `limit_conn`, for which a remark has the directive of this project's nginx module.
+    fn open_zone(&mut self, directive: &Directive) {
+        let Some(name) = directive.zone_name() else {
+            return self.remark(directive, "limit_conn_zone is left out: expected KEY zone=NAME:SIZE");
+        };
+        self.open_zones.insert(name);
+        let words = directive.words.get(1..).unwrap_or_default().join(" ");
+        self.remark(directive, format!("limit_conn_zone is left out, because rules do not limit how many requests are open; tollbar's nginx module does: tollbar_conn_zone {words};"));
+    }
+
+    fn limit_conn(&mut self, directive: &Directive) {
+        let text = match &directive.words[..] {
+            [_, zone, number] if self.open_zones.contains(zone) && number.parse::<u32>().is_ok_and(|n| n > 0) => {
+                format!("limit_conn is left out, because rules do not limit how many requests are open; tollbar's nginx module does: tollbar_conn {zone} {number};")
+            }
+            [_, zone, number] if number.parse::<u32>().is_ok_and(|n| n > 0) => {
+                format!("limit_conn is left out: no limit_conn_zone has the zone {}", quoted(zone))
+            }
+            _ => "limit_conn is left out: expected ZONE NUMBER".to_owned(),
+        };
+        self.remark(directive, text);
     }
 
     /// The parts of a rule's key for nginx's text with variables.
@@ -118,24 +127,17 @@ impl Import {
             let inside = variable.strip_prefix('{').and_then(|rest| rest.split('}').next());
             let end = variable.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(variable.len());
             let name = inside.unwrap_or(&variable[..end]);
-            parts.push(match name {
-                "binary_remote_addr" | "remote_addr" => "address/32/128".to_owned(),
-                "server_name" | "host" | "http_host" => {
+            let source = match (name, name.strip_prefix("http_"), name.strip_prefix("cookie_")) {
+                ("binary_remote_addr" | "remote_addr", ..) => Some("address/32/128".to_owned()),
+                ("server_name" | "host" | "http_host", ..) => {
                     self.remark(directive, format!("${name}: rules know no host, so all hosts share this limit"));
-                    continue;
+                    None
                 }
-                _ => match (name.strip_prefix("http_"), name.strip_prefix("cookie_")) {
-                    (Some(header), _) => format!("header {}", header.replace('_', "-")),
-                    (_, Some(cookie)) => format!("cookie {cookie}"),
-                    _ => {
-                        self.remark(
-                            directive,
-                            format!("${name}: the server must give this value as the field \":{name}\""),
-                        );
-                        format!("field {name}")
-                    }
-                },
-            });
+                (_, Some(header), _) => self.plan.source(directive.place, "header", &header.replace('_', "-")),
+                (_, _, Some(cookie)) => self.plan.source(directive.place, "cookie", cookie),
+                _ => Some(self.plan.field(directive.place, name)),
+            };
+            parts.extend(source);
         }
         if parts.is_empty() {
             parts.push("all".to_owned());
@@ -143,29 +145,29 @@ impl Import {
         parts
     }
 
-    /// The directives of a block, whose place inherits from the one around it.
-    fn block(&mut self, all: &[Directive], outer: &Place) -> Place {
-        let mut place = outer.clone();
+    /// Reads the directives of a block, which inherits from the block around it.
+    fn block(&mut self, all: &[Directive], outer: &Block) -> Block {
+        let mut block = outer.clone();
         for directive in all {
             match (directive.name(), directive.words.get(1).map(String::as_str)) {
                 ("limit_req_status", Some(status)) => {
-                    place.settings.status = status.parse().ok().filter(|status| (400..600).contains(status))
+                    block.settings.status = status.parse().ok().filter(|status| (400..600).contains(status))
                 }
-                ("limit_req_dry_run", Some(on)) => place.settings.dry_run = on == "on",
+                ("limit_req_dry_run", Some(on)) => block.settings.dry_run = on == "on",
                 _ => {}
             }
         }
         let own: Vec<usize> = all
             .iter()
             .filter(|directive| directive.name() == "limit_req")
-            .filter_map(|directive| self.limit(directive, &place))
+            .filter_map(|directive| self.limit(directive, &block))
             .collect();
         if !own.is_empty() {
-            place.limits = own;
+            block.limits = own;
         }
         for directive in all {
             match directive.name() {
-                "http" => drop(self.block(&directive.block, &place)),
+                "http" => drop(self.block(&directive.block, &block)),
                 "server" => {
                     self.servers += 1;
                     let has_limits = directive.has("limit_req");
@@ -175,17 +177,29 @@ impl Import {
                             "rules know no host: the limits and locations of this server are for all servers",
                         );
                     }
-                    let server = Place { name: format!("server{}", self.servers), ..place.clone() };
+                    let server = Block { name: format!("server{}", self.servers), ..block.clone() };
                     self.block(&directive.block, &server);
                 }
-                "location" => self.location(directive, &place),
+                "location" => self.location(directive, &block),
                 "if" | "limit_except" if directive.has("limit_req") => {
                     let text = format!("{} is left out: rules choose by path and method only", directive.name());
                     self.remark(directive, text);
                 }
                 "include" => self.remark(directive, "include is not read: import that file too"),
-                name @ ("limit_conn" | "limit_conn_zone" | "limit_rate" | "limit_rate_after") => {
-                    self.remark(directive, format!("{name} is left out: rules limit how often requests come, not how many are open or how fast they are answered"));
+                "limit_conn" => self.limit_conn(directive),
+                name @ ("limit_conn_status" | "limit_conn_dry_run" | "limit_conn_log_level") => {
+                    let own = name.replacen("limit", "tollbar", 1);
+                    let value = directive.words.get(1).map_or("", String::as_str);
+                    self.remark(
+                        directive,
+                        format!("{name} is left out; tollbar's nginx module has it as: {own} {value};"),
+                    );
+                }
+                name @ ("limit_rate" | "limit_rate_after") => {
+                    self.remark(
+                        directive,
+                        format!("{name} is left out: rules do not limit how fast requests are answered"),
+                    );
                 }
                 "real_ip_header"
                     if !directive.words.get(1).is_some_and(|name| name.eq_ignore_ascii_case("x-forwarded-for")) =>
@@ -195,17 +209,18 @@ impl Import {
                 _ => {}
             }
         }
-        place
+        block
     }
 
-    fn limit(&mut self, directive: &Directive, place: &Place) -> Option<usize> {
-        let value = |name: &str| directive.words.iter().find_map(|word| word.strip_prefix(name));
-        let name = value("zone=").unwrap_or_default().to_owned();
-        if !self.zones.contains_key(&name) {
-            self.remark(directive, format!("limit_req is left out: no limit_req_zone has the zone \"{name}\""));
+    fn limit(&mut self, directive: &Directive, block: &Block) -> Option<usize> {
+        let name = directive.value("zone=").unwrap_or_default().to_owned();
+        let Some(zone) = self.zones.get_mut(&name) else {
+            self.remark(directive, format!("limit_req is left out: no limit_req_zone has the zone {}", quoted(&name)));
             return None;
-        }
-        let Ok(burst) = value("burst=").unwrap_or("0").parse::<u64>() else {
+        };
+        zone.uses += 1;
+        let (uses, zone_place, key, rate) = (zone.uses, zone.place, zone.key.clone(), zone.rate.clone());
+        let Ok(burst) = directive.value("burst=").unwrap_or("0").parse::<u64>() else {
             self.remark(directive, "limit_req is left out: burst is no whole number");
             return None;
         };
@@ -215,104 +230,42 @@ impl Import {
                 "nginx delays requests above the rate; by the rule they pass at once, as with nodelay",
             );
         }
-        let zone = self.zones.get_mut(&name)?;
-        zone.uses += 1;
-        let (uses, line) = (zone.uses, zone.line);
         if uses == 2 {
-            self.remarks.push((line, format!("zone {name} is named by several limit_req, which share its debts in nginx; each rule has debts of its own")));
+            self.plan.remark(zone_place, format!("zone {name} is named by several limit_req, which share its debts in nginx; each rule has debts of its own"));
         }
-        let taken = |wanted: &str| self.groups.iter().any(|group| group.name == wanted);
-        let mut group = format!("{name}-{}", place.name);
-        while taken(&group) {
-            group.push('-');
-        }
-        self.groups.push(Group {
-            name: group,
-            pattern: place.pattern.clone(),
-            zone: name,
-            burst: burst.saturating_add(1),
-            settings: place.settings.clone(),
-        });
-        Some(self.groups.len() - 1)
-    }
-
-    fn location(&mut self, directive: &Directive, outer: &Place) {
-        let words: Vec<&str> = directive.words.iter().skip(1).map(String::as_str).collect();
-        let path = match words[..] {
-            ["=", path] => path.to_owned(),
-            [path] | ["^~", path] if path.starts_with('/') => {
-                if path.ends_with('/') {
-                    format!("{path}**")
-                } else {
-                    self.remark(directive, format!("nginx's location {path} is also for longer names such as {path}x; the rule is for {path} and what is below"));
-                    format!("{path}/**")
-                }
-            }
-            _ => {
-                let has_limits = directive.has("limit_req");
-                let what = if has_limits {
-                    "its limits are left out"
-                } else {
-                    "requests of it count as those of other locations"
-                };
-                return self.remark(
-                    directive,
-                    format!("location {} is no path that a rule can have: {what}", words.join(" ")),
-                );
-            }
-        };
-        let Ok(pattern) = Pattern::parse(&path) else {
-            return self.remark(directive, format!("location {path} is no path that a rule can have: it is left out"));
-        };
-        let name = format!("line{}", directive.line);
-        let place =
-            self.block(&directive.block, &Place { pattern: pattern.clone(), name: name.clone(), ..outer.clone() });
-        self.locations.push((name, pattern, place.limits));
-    }
-
-    fn write(&self) -> String {
-        let mut out = String::from("version = 1\n");
-        if !self.trusted.is_empty() {
-            let _ = writeln!(out, "trusted-proxies = {:?}", self.trusted);
-        }
-        for (line, remark) in &self.remarks {
-            let _ = writeln!(out, "# line {line}: {remark}");
-        }
-        let overlaps = |one: &Pattern, two: &Pattern| one.overlaps(two);
-        for group in &self.groups {
-            let Some(zone) = self.zones.get(&group.zone) else { continue };
-            let name = &group.name;
-            let key = if zone.key.len() == 1 { format!("{:?}", zone.key[0]) } else { format!("{:?}", zone.key) };
-            let limit = format!("{} burst {}", zone.rate, group.burst);
-            let _ = writeln!(
-                out,
-                "\n[group.{name}]\npath = {:?}\nkey = {key}\nmissing = \"allow\"",
-                group.pattern.as_str()
-            );
+        let limit = format!("{rate} burst {}", burst.saturating_add(1));
+        let limit = self.plan.policy(directive.place, "limit_req", &limit)?;
+        let group = Group {
+            path: block.pattern.clone(),
             // nginx's own default.
-            let _ = writeln!(out, "status = {}", group.settings.status.unwrap_or(503));
-            if group.settings.dry_run {
-                // A group that admits everything, and a shadow that counts what the limit would do.
-                let _ = writeln!(
-                    out,
-                    "limit = \"1000000000/s\"\n\n[shadow.{name}-dry-run]\nof = {name:?}\nlimit = {limit:?}"
-                );
-            } else {
-                let _ = writeln!(out, "limit = {limit:?}");
-            }
+            status: Some(block.settings.status.unwrap_or(503)),
+            shadow: block.settings.dry_run,
+            ..Group::new(&format!("{name}-{}", block.name), key, vec![limit])
+        };
+        self.plan.group(directive.place, group)
+    }
+
+    fn location(&mut self, directive: &Directive, outer: &Block) {
+        let words: Vec<&str> = directive.words.iter().skip(1).map(String::as_str).collect();
+        let read = match words[..] {
+            ["=", path] => Pattern::parse(path).ok().map(|pattern| (pattern, None)),
+            [path] | ["^~", path] if path.starts_with('/') => prefix(path, "nginx's location"),
+            _ => None,
+        };
+        let Some((pattern, other)) = read else {
+            let has_limits = directive.has("limit_req");
+            let what =
+                if has_limits { "its limits are left out" } else { "requests of it count as those of other locations" };
+            return self
+                .remark(directive, format!("location {} is no path that a rule can have: {what}", words.join(" ")));
+        };
+        if let Some(text) = other {
+            self.remark(directive, text);
         }
-        for (name, pattern, limits) in &self.locations {
-            let others = self
-                .groups
-                .iter()
-                .enumerate()
-                .filter(|(n, group)| !limits.contains(n) && overlaps(&group.pattern, pattern));
-            let others: Vec<&str> = others.map(|(_, group)| group.name.as_str()).collect();
-            let _ = writeln!(out, "\n[route.{name}]\npath = {:?}", pattern.as_str());
-            if !others.is_empty() {
-                let _ = writeln!(out, "replaces = {others:?}");
-            }
-        }
-        out
+        let name = format!("line{}", directive.place.line);
+        let block =
+            self.block(&directive.block, &Block { pattern: pattern.clone(), name: name.clone(), ..outer.clone() });
+        self.plan
+            .location(directive.place, Location { name, path: pattern, methods: Vec::new(), groups: block.limits });
     }
 }

@@ -43,6 +43,11 @@ pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) ->
     None
 }
 
+/// The policy of a text, if a key of a table can be under it, or else what is wrong.
+pub fn policy_for_table(text: &str) -> Result<Policy, String> {
+    parse_checked(text.as_bytes(), &suits_table).map_err(|error| error.to_string())
+}
+
 fn suits_table(policy: &Policy) -> Result<(), PolicyError> {
     match Table::bytes_for(&Options::new(1), &[*policy]) {
         Ok(_) => Ok(()),

@@ -1,7 +1,7 @@
 //! Reads the tree of a file as rules. It collects all problems that it can tell apart, so that one run shows them all.
 
 pub(crate) mod fields;
-mod limits;
+pub(crate) mod limits;
 pub(crate) use rules::is_alone;
 mod rules;
 

@@ -1,6 +1,7 @@
 //! Requests for the tests.
 #![allow(dead_code)] // no test uses all of it
 
+use tollbar_rules::import::Imported;
 use tollbar_rules::{Answer, Field, Format, Options, Rules};
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -26,4 +27,11 @@ pub fn get<'a>(path: &'a str, address: &'a str) -> [(&'a str, &'a str); 3] {
 /// How many of `n` requests at one time are admitted.
 pub fn admitted(rules: &Rules, n: usize, now: u64, request: &[(&str, &str)]) -> usize {
     (0..n).filter(|_| check(rules, now, request).is_allowed()).count()
+}
+
+/// Panics unless an import has a remark at `LINE:COLUMN` that contains the text.
+pub fn has(imported: &Imported, place: &str, text: &str) {
+    let all: Vec<String> = imported.remarks.iter().map(|r| format!("{}: {}", r.place, r.text)).collect();
+    let begin = format!("{place}: ");
+    assert!(all.iter().any(|one| one.starts_with(&begin) && one.contains(text)), "{place} {text}: {all:#?}");
 }
