@@ -8,6 +8,9 @@
     if not decision:
         print(f"again in {decision.retry_after:.3f} s")
 
+    @tollbar.limit("5/min")  # or a coroutine; raises tollbar.Limited, or waits with wait=10
+    def send(): ...
+
     if not tollbar.take_many([limiter, (table, "192.0.2.1")]): ...  # charges both, or none
 
     uploads = tollbar.InFlight(10_000)
@@ -21,6 +24,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from . import _core
@@ -35,18 +39,20 @@ from .schedule import Schedule
 from .table import Health, Override, Refused, Settled, Stats, Table
 
 if TYPE_CHECKING:
+    from ._limit import Limited, limit
     from .lease import Lease, LeaseStats
 
 __version__ = _core.version
 
 
-def __getattr__(name: str) -> object:
-    # Only programs with a lease load libtollbar-redis, which is in tollbar._redis.
-    if name not in ("Lease", "LeaseStats"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import lease
+# Only programs with a lease load libtollbar-redis, which is in tollbar._redis.
+_LATER = {"Lease": "lease", "LeaseStats": "lease", "Limited": "_limit", "limit": "_limit"}
 
-    return getattr(lease, name)
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_LATER[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:
@@ -78,6 +84,7 @@ __all__ = [
     "Lease",
     "LeaseError",
     "LeaseStats",
+    "Limited",
     "Limiter",
     "Permit",
     "Policy",
@@ -92,6 +99,7 @@ __all__ = [
     "TableError",
     "Taken",
     "address_key",
+    "limit",
     "metrics",
     "take_many",
 ]

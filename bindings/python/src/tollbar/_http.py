@@ -96,6 +96,15 @@ class Response(NamedTuple):
     sent: int
 
 
+class Refusal(NamedTuple):
+    """The response to a request that is refused. The hook `refuse` may return another: refusal._replace(status=503, body=b"later")."""
+
+    status: int
+    # Content-Type first. Content-Length is added when the hook has returned.
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
 class Answer(NamedTuple):
     """The decision on a request."""
 
@@ -107,17 +116,21 @@ class Answer(NamedTuple):
     text: str = ""
     # The key to charge after the response.
     key: bytes | None = None
-
-    def body(self, method: object) -> bytes:
-        return b"" if method == "HEAD" else f"{self.text}\n".encode()
-
-    def all_fields(self) -> list[tuple[str, str]]:
-        """With those of the body."""
-        size = len(self.text) + 1
-        return [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(size)), *self.fields]
+    # None: the request has no key, or an exempt one. Of several policies it is that of the one that binds.
+    decision: Decision | None = None
 
 
 PASSES = Answer(None, [])
+
+
+def phrase(status: int) -> str:
+    """The words of a status line."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Refused"
+
+
 TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
 
 
@@ -136,8 +149,9 @@ class Gate(Generic[Request]):
         key: Callable[[Request], Key],
         *,
         policy: int | str | tuple[int | str, ...] = 0,
-        cost: int = 1,
+        cost: int | Callable[[Request], int] = 1,
         charge: Callable[[Request, Response], int] | None = None,
+        refuse: Callable[[Request, Refusal], Refusal] | None = None,
         exempt: Exempt = (),
         missing_status: int = 403,
         name: str | None = None,
@@ -157,12 +171,13 @@ class Gate(Generic[Request]):
         # With several policies, one gate for the fields of each.
         self._each: list[Gate[Request]] = []
         if len(policies) > 1:
-            self._each = [Gate(self.table, key, policy=one, cost=cost) for one in policies]
+            self._each = [Gate(self.table, key, policy=one) for one in policies]
         policy = self.policy
         if charge is not None and not isinstance(self.table, Table):
             raise TypeError("charge: a lease is charged before the response; expected a Table or a policy")
         self.cost = cost
         self.charge = charge
+        self.refuse = refuse
         self.exempt = exempt
         self._exempt = exempt_keys(exempt)
         status = HTTPStatus(missing_status)
@@ -177,31 +192,43 @@ class Gate(Generic[Request]):
         key = key_bytes(made)
         if (made in self.exempt) if self._exempt is None else key in self._exempt:
             return PASSES
+        cost = self.cost(request) if callable(self.cost) else self.cost
         if not isinstance(self.table, Table):
             # Requests without a key share the limit for all.
-            decision = self.table.check(key, self.cost)
+            decision = self.table.check(key, cost)
         elif key is not None and self._each:
-            return self._several(self.table, key)
+            return self._several(self.table, key, cost)
         elif key is not None and self.charge is not None:
-            decision = self._look(self.table, key)
+            decision = self._look(self.table, key, cost)
         elif key is not None:
-            decision = self.table.check(key, self.cost, self.policy)
+            decision = self.table.check(key, cost, self.policy)
         else:
-            return self._without_key(self.table)
-        fields = self._fields([self._limit(key, decision)])
-        return Answer(None, fields, key=key) if decision else Answer(TOO_MANY, fields, TOO_MANY.phrase)
+            return self._without_key(self.table, cost)
+        return self._answer(decision, [self._limit(key, cost, decision)], key)
 
-    def _several(self, table: Table, key: bytes) -> Answer:
+    def refusal(self, request: Request, answer: Answer) -> Refusal:
+        """The response to a request that the answer refuses."""
+        headers = [("Content-Type", "text/plain; charset=utf-8"), *answer.fields]
+        refusal = Refusal(int(answer.refused or TOO_MANY), headers, f"{answer.text}\n".encode())
+        if self.refuse is not None:
+            refusal = self.refuse(request, refusal)
+        return refusal._replace(headers=[*refusal.headers, ("Content-Length", str(len(refusal.body)))])
+
+    def _answer(self, decision: Decision, limits: list[http.Limit], key: bytes | None = None) -> Answer:
+        fields = self._fields(limits)
+        return Answer(None, fields, "", key, decision) if decision else Answer(TOO_MANY, fields, TOO_MANY.phrase, None, decision)
+
+    def _several(self, table: Table, key: bytes, cost: int) -> Answer:
         """All policies are charged, or none."""
-        taken = take_many([(table, key, self.cost, one.policy) for one in self._each])
-        fields = self._fields([one._limit(key, decision) for one, decision in zip(self._each, taken.decisions)])
-        return Answer(None, fields) if taken else Answer(TOO_MANY, fields, TOO_MANY.phrase)
+        taken = take_many([(table, key, cost, one.policy) for one in self._each])
+        limits = [one._limit(key, cost, decision) for one, decision in zip(self._each, taken.decisions)]
+        return self._answer(taken.decisions[taken.bound], limits)
 
-    def _look(self, table: Table, key: bytes) -> Decision:
+    def _look(self, table: Table, key: bytes, cost: int) -> Decision:
         """Peeks. A refused peek is followed by a check at the same time, which is refused, too, and counts in the statistics and toward a ban."""
         now = table.now()
-        decision = table.peek(key, self.cost, self.policy, at=now)
-        return decision if decision else table.check(key, self.cost, self.policy, at=now)
+        decision = table.peek(key, cost, self.policy, at=now)
+        return decision if decision else table.check(key, cost, self.policy, at=now)
 
     def after(self, request: Request, answer: Answer, response: Response) -> None:
         """Charges the permits that `charge` returns for the response."""
@@ -210,10 +237,10 @@ class Gate(Generic[Request]):
             if cost > 0:
                 self.table.charge(answer.key, cost, self.policy)
 
-    def _without_key(self, table: Table) -> Answer:
+    def _without_key(self, table: Table, cost: int) -> Answer:
         """As the table's `missing` says: "allow" lets it pass; "deny" and "report" refuse it with a status that says so."""
         try:
-            passes = table.allow(None, self.cost, self.policy)
+            passes = table.allow(None, cost, self.policy)
         except TableError as error:
             if error.name != "TOLLBAR_E_MISSING_KEY":
                 raise
@@ -224,11 +251,11 @@ class Gate(Generic[Request]):
         """Retry-After of a refusal, and the dialects that `headers` names."""
         return http.fields(limits, **self._dialects)  # type: ignore[arg-type]
 
-    def _limit(self, key: bytes | None, decision: Decision) -> http.Limit:
+    def _limit(self, key: bytes | None, cost: int, decision: Decision) -> http.Limit:
         table = self.table
         if not isinstance(table, Table):
             # Only the store knows when more permits are left. A refusal has an estimate.
             return http.Limit(self.name, table._policy, decision)
         # Another thread or process may have changed the policy.
-        more = table.more_after(decision, key, self.cost, self.policy)
+        more = table.more_after(decision, key, cost, self.policy)
         return http.Limit(self.name, table._text(self.policy), decision, more)

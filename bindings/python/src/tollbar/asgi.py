@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from ._http import PASSES, Answer, Exempt, Gate, Response, client_key
+from ._http import PASSES, Answer, Exempt, Gate, Refusal, Response, client_key
 from .policy import Policy
 from .table import Table
 
@@ -39,7 +39,10 @@ class RateLimit:
     stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of "deny" and
     "report" it gets `missing_status`.
 
-    `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none.
+    `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none. `cost` is a number, or makes one of the
+    request's scope.
+
+    The hook `refuse(scope, refusal)` may return another refusal, with a `status`, `headers` and a `body` of its own.
 
     `headers` names the dialects of the header fields: "draft-11" (the same as True), "draft-07" or "draft-06", and "legacy" or "legacy-epoch"
     for X-RateLimit-; a tuple of them; or False for Retry-After alone. tollbar.http writes them for other frameworks.
@@ -56,8 +59,9 @@ class RateLimit:
         *,
         key: Callable[[Scope], Key] = by_client,
         policy: int | str | tuple[int | str, ...] = 0,
-        cost: int = 1,
+        cost: int | Callable[[Scope], int] = 1,
         charge: Callable[[Scope, Response], int] | None = None,
+        refuse: Callable[[Scope, Refusal], Refusal] | None = None,
         exempt: Exempt = (),
         missing_status: int = 403,
         name: str | None = None,
@@ -71,6 +75,7 @@ class RateLimit:
             policy=policy,
             cost=cost,
             charge=charge,
+            refuse=refuse,
             exempt=exempt,
             missing_status=missing_status,
             name=name,
@@ -99,9 +104,9 @@ class RateLimit:
         elif kind == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": answer.refused.phrase})
         else:
-            headers = _bytes(answer.all_fields())
-            await send({"type": "http.response.start", "status": int(answer.refused), "headers": headers})
-            await send({"type": "http.response.body", "body": answer.body(scope.get("method"))})
+            refusal = self.gate.refusal(scope, answer)
+            await send({"type": "http.response.start", "status": refusal.status, "headers": _bytes(refusal.headers)})
+            await send({"type": "http.response.body", "body": b"" if scope.get("method") == "HEAD" else refusal.body})
 
     async def _charged(self, scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
         status, headers, sent = 500, [], 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ._http import Answer, Exempt, Gate, Response, client_key
+from ._http import Answer, Exempt, Gate, Refusal, Response, client_key, phrase
 from .policy import Policy
 from .table import Table
 
@@ -29,7 +29,10 @@ class RateLimit:
     IPv6 address stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of
     "deny" and "report" it gets `missing_status`.
 
-    `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none.
+    `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none. `cost` is a number, or makes one of the
+    request's environ.
+
+    The hook `refuse(environ, refusal)` may return another refusal, with a `status`, `headers` and a `body` of its own.
 
     `headers` names the dialects of the header fields: "draft-11" (the same as True), "draft-07" or "draft-06", and "legacy" or "legacy-epoch"
     for X-RateLimit-; a tuple of them; or False for Retry-After alone. tollbar.http writes them for other frameworks.
@@ -46,8 +49,9 @@ class RateLimit:
         *,
         key: Callable[[WSGIEnvironment], Key] = by_client,
         policy: int | str | tuple[int | str, ...] = 0,
-        cost: int = 1,
+        cost: int | Callable[[WSGIEnvironment], int] = 1,
         charge: Callable[[WSGIEnvironment, Response], int] | None = None,
+        refuse: Callable[[WSGIEnvironment, Refusal], Refusal] | None = None,
         exempt: Exempt = (),
         missing_status: int = 403,
         name: str | None = None,
@@ -61,6 +65,7 @@ class RateLimit:
             policy=policy,
             cost=cost,
             charge=charge,
+            refuse=refuse,
             exempt=exempt,
             missing_status=missing_status,
             name=name,
@@ -71,8 +76,9 @@ class RateLimit:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         answer = self.gate.decide(environ)
         if answer.refused is not None:
-            start_response(f"{int(answer.refused)} {answer.refused.phrase}", answer.all_fields())
-            return [answer.body(environ.get("REQUEST_METHOD"))]
+            refusal = self.gate.refusal(environ, answer)
+            start_response(f"{refusal.status} {phrase(refusal.status)}", refusal.headers)
+            return [b"" if environ.get("REQUEST_METHOD") == "HEAD" else refusal.body]
         if self.gate.charge is not None:
             return _Charged(self, environ, start_response, answer)
         if not answer.fields:

@@ -1,0 +1,118 @@
+"""limit: a decorator of functions and coroutines."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+
+from . import _time
+from ._core import Decision, key_bytes
+from ._errors import Error
+from ._http import exempt_keys
+from .limiter import Limiter
+from .policy import Policy
+from .table import Table
+
+if TYPE_CHECKING:
+    from ._core import Key
+    from ._http import Exempt
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Limited(Error):
+    """A call of a function was refused. `decision` is the answer of the limiter, and `retry_after` the seconds to wait."""
+
+    def __init__(self, name: str, decision: Decision) -> None:
+        super().__init__(f"{name} is limited: {decision.reason}, again in {decision.retry_after:.3f} s")
+        self.decision = decision
+
+    def __reduce__(self) -> tuple[type[Error], tuple[str]]:
+        # A worker's exception goes to other processes as text.
+        return Error, (str(self),)
+
+    @property
+    def retry_after(self) -> float:
+        return self.decision.retry_after
+
+
+def limit(
+    by: str | Policy | Limiter | Table,
+    *,
+    key: Callable[P, Key] | None = None,
+    policy: int | str = 0,
+    cost: int | Callable[P, int] = 1,
+    exempt: Exempt = (),
+    wait: _time.Time | None = 0,
+    capacity: int = 100_000,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Limits the calls of a function or a coroutine: `@limit("5/min")`.
+
+    `by` is a policy, or a limiter or table that others use, too. With `key`, which gets the arguments of the call, each key has a state of its own, in
+    the table or in one for `capacity` keys. `cost` is a number, or makes one of the arguments. Keys in `exempt` are not limited.
+
+    A call above the limit raises Limited. With `wait` it first waits so many seconds for its permits (None: as long as it takes), in a coroutine
+    without holding the event loop: so `@limit("10/s", wait=None)` paces the calls.
+    """
+    if isinstance(by, Table if key is None else Limiter):
+        raise TypeError("limit: a table needs a key, and a limiter has none; expected: key= with a table or a policy")
+    state: Limiter | Table
+    if isinstance(by, (Limiter, Table)):
+        state = by
+    else:
+        state = Limiter(by) if key is None else Table(by, capacity)
+    exempted = exempt_keys(exempt)
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        name = getattr(function, "__qualname__", repr(function))
+
+        def arguments(*args: P.args, **kwargs: P.kwargs) -> tuple[bytes | None, int, bool]:
+            """The key, the cost, and whether the call is exempt."""
+            made = None if key is None else key(*args, **kwargs)
+            bare = key_bytes(made)
+            passes = key is not None and ((made in exempt) if exempted is None else bare in exempted)
+            return bare, cost(*args, **kwargs) if callable(cost) else cost, passes
+
+        def check(key: bytes | None, cost: int) -> None:
+            decision = state.check(cost) if isinstance(state, Limiter) else state.check(key, cost, policy)
+            if not decision:
+                raise Limited(name, decision)
+
+        def refuse(key: bytes | None, cost: int) -> Limited:
+            return Limited(name, state.peek(cost) if isinstance(state, Limiter) else state.peek(key, cost, policy))
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def limited_async(*args: P.args, **kwargs: P.kwargs) -> object:
+                key, cost, passes = arguments(*args, **kwargs)
+                if not passes and wait == 0:
+                    check(key, cost)
+                elif not passes:
+                    if isinstance(state, Limiter):
+                        admitted = await state.wait_async(wait, cost)
+                    else:
+                        admitted = await state.wait_async(key, wait, cost, policy)
+                    if not admitted:
+                        raise refuse(key, cost)
+                return await function(*args, **kwargs)
+
+            return cast("Callable[P, R]", limited_async)
+
+        @functools.wraps(function)
+        def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+            key, cost, passes = arguments(*args, **kwargs)
+            if not passes and wait == 0:
+                check(key, cost)
+            elif not passes:
+                admitted = state.wait(wait, cost) if isinstance(state, Limiter) else state.wait(key, wait, cost, policy)
+                if not admitted:
+                    raise refuse(key, cost)
+            return function(*args, **kwargs)
+
+        return limited
+
+    return decorate

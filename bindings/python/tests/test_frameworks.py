@@ -1,0 +1,205 @@
+"""The faces of FastAPI, Flask, Django, Django REST framework and Celery, with the frameworks; and their examples under real servers."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import servers
+import tollbar
+from test_limits import path  # noqa: F401, a fixture
+from test_web import asgi_app, call_asgi, call_wsgi, wsgi_app
+from tollbar import asgi, wsgi
+
+QUOTA = "3/day algo fixed-window anchor first"
+
+
+def isolated(program, **environment):
+    """Runs a program in a process of its own, because Django is configured once, and returns what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)],
+        cwd=servers.EXAMPLES,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def by_query(request):
+    return 2 if request.get("QUERY_STRING", request.get("query_string")) in ("big", b"big") else 1
+
+
+def teapot(request, refusal):
+    assert refusal.headers[0][0] == "Content-Type" and refusal.body
+    return refusal._replace(status=418, headers=[("Content-Type", "application/json"), *refusal.headers[1:]], body=b'{"code": "late"}')
+
+
+@pytest.mark.parametrize(("call", "middleware", "app"), [(call_wsgi, wsgi, wsgi_app), (call_asgi, asgi, asgi_app)])
+def test_the_middleware_takes_costs_by_request_and_a_hook(call, middleware, app):
+    limited = middleware.RateLimit(app, QUOTA, cost=by_query, refuse=teapot)
+    query = {"QUERY_STRING": "big", "query_string": b"big"}
+    assert str(call(limited, **query)[0]).startswith("200")
+    status, headers, body = call(limited, **query)
+    assert str(status).startswith("418") and body == b'{"code": "late"}'
+    assert headers["content-type"] == "application/json" and headers["content-length"] == str(len(body)) and "retry-after" in headers
+    # The refused one has taken nothing.
+    assert str(call(limited)[0]).startswith("200") and str(call(limited)[0]).startswith("418")
+    # A request without a key gets its status through the hook, too.
+    keyless = middleware.RateLimit(app, QUOTA, key=lambda request: None, refuse=lambda request, refusal: refusal._replace(status=999))
+    assert str(call(keyless)[0]).startswith("999")
+
+
+def test_several_policies_with_a_cost_by_request():
+    table = tollbar.Table({"low": "3/day", "high": "9/day"}, 100)
+    limited = wsgi.RateLimit(wsgi_app, table, policy=("low", "high"), cost=by_query)
+    assert call_wsgi(limited, QUERY_STRING="big")[0] == "200 OK"
+    assert call_wsgi(limited, QUERY_STRING="big")[0] == "429 Too Many Requests"
+    assert (table.peek(tollbar.address_key("192.0.2.1"), policy="high").remaining, call_wsgi(limited)[0]) == (7, "200 OK")
+
+
+def test_fastapi(path):  # noqa: F811
+    lines = isolated(
+        """
+        from fastapi.testclient import TestClient
+        import fastapi_app
+        client = TestClient(fastapi_app.app, client=("192.0.2.1", 5))
+        print([client.get("/").status_code for _ in range(101)].count(200), dict(client.get("/").headers)["ratelimit-policy"])
+        answers = [client.get(path, headers={"x-api-key": "ann"}) for path in ("/report", "/search", "/report", "/report", "/search")]
+        print([answer.status_code for answer in answers], answers[0].headers["ratelimit"])
+        refused = client.get("/report", headers={"x-api-key": "ann"})
+        print(refused.status_code, refused.json(), refused.headers["retry-after"].isdecimal(), refused.headers["content-length"] == str(len(refused.content)))
+        print(client.get("/search").status_code, client.get("/search", headers={"x-api-key": "bob"}).json())
+        print([key for key in fastapi_app.app.openapi()["paths"]["/"]["get"]])
+        try:
+            fastapi_app.RateLimit("1/s", charge=int)
+        except TypeError as error:
+            print(error)
+        """,
+        TABLE=path,
+    )
+    assert lines[0] == '100 "address";q=100;w=86400'
+    assert lines[1].startswith("[200, 200, 200, 200, 200]") and '"second";r=45' in lines[1] and '"day";r=15' in lines[1]
+    assert lines[2] == "429 {'detail': 'your plan allows 20 a day'} True True"
+    assert lines[3] == "401 found" and "parameters" not in lines[4] and "charge: a dependency" in lines[5]
+
+
+def test_flask(path):  # noqa: F811
+    lines = isolated(
+        """
+        import flask_app, tollbar.flask
+        @flask_app.app.get("/other")
+        @tollbar.flask.RateLimit("1/day", key=lambda request: request.args.get("who"), cost=lambda request: 1, missing_status=401)
+        def other():
+            return {"a": 1}, 201, {"x-more": "yes"}
+        client = flask_app.app.test_client()
+        answers = [client.get("/login") for _ in range(6)]
+        print([answer.status_code for answer in answers], answers[0].headers["ratelimit-policy"], answers[0].headers.getlist("ratelimit"))
+        print(answers[5].headers["retry-after"].isdecimal(), answers[5].data, answers[5].headers["content-length"])
+        print([client.get("/").status_code for _ in range(300)].count(200), client.get("/").status_code)
+        print([client.get("/", environ_base={"REMOTE_ADDR": "192.0.2.7"}).status_code for _ in range(310)].count(200))
+        flask_app.table.reset(tollbar.address_key("127.0.0.1"), "all")
+        first, second, none = (client.get("/other" + query) for query in ("?who=a", "?who=a", ""))
+        print(first.status_code, first.json, first.headers["x-more"], second.status_code, none.status_code)
+        """,
+        TABLE=path,
+    )
+    assert lines[0].startswith("[200, 200, 200, 200, 200, 429] ") and '"login";q=5;w=86400' in lines[0]
+    assert lines[1] == "True b'Too Many Requests\\n' 18"
+    # Six requests of the login view were counted by the limit of all requests.
+    assert lines[2] == "294 429" and lines[3] == "310" and lines[4] == "201 {'a': 1} yes 429 401"
+
+
+def test_django(path):  # noqa: F811
+    lines = isolated(
+        """
+        import asyncio, django_app
+        from django.test import AsyncClient, Client
+        from django.conf import settings
+        client = Client()
+        answers = [client.get("/api") for _ in range(6)]
+        print([answer.status_code for answer in answers], answers[5].headers["Retry-After"].isdecimal(), "throttled" in answers[5].content.decode())
+        print([client.get("/").status_code for _ in range(300)].count(200), client.get("/").status_code, client.get("/").headers["RateLimit-Policy"])
+        async def run():
+            settings.TOLLBAR = {"table": "2/day", "key": lambda request: request.headers.get("x-who"), "cost": lambda request: 1, "missing_status": 401}
+            client = AsyncClient()
+            return [(await client.get("/", headers=headers)).status_code for headers in ({"x-who": "a"},) * 3 + ({},)]
+        print(asyncio.run(run()))
+        """,
+        TABLE=path,
+    )
+    assert lines[0] == "[200, 200, 200, 200, 200, 429] True True"
+    assert lines[1] == '294 429 "all";q=300;w=86400'
+    assert lines[2] == "[200, 200, 429, 401]"
+
+
+def test_a_throttle_has_keys_and_costs_by_request():
+    lines = isolated(
+        """
+        import django_app
+        from tollbar.drf import Throttle
+        class User:
+            def __init__(self, pk): self.pk, self.is_authenticated = pk, pk is not None
+        class Request:
+            def __init__(self, pk, address="192.0.2.1"):
+                self.user, self.headers = User(pk), {"x-forwarded-for": "198.51.100.1"}
+                self.META = {"REMOTE_ADDR": address}
+        class Costly(Throttle):
+            table, exempt = "5/day", {"2001:db8::1"}
+            def get_cost(self, request, view): return 3
+        def ask(*who):
+            throttle = Costly()
+            return throttle.allow_request(Request(*who), None), throttle.wait() is not None and throttle.wait() > 10
+        print(ask(1), ask(1), ask(2), ask(None), ask(None, "192.0.2.2"), [ask(None, "2001:db8::9")[0] for _ in range(5)])
+        class Keyless(Throttle):
+            table = "5/day"
+            def get_key(self, request, view): return None
+        throttle = Keyless()
+        print(throttle.allow_request(Request(1), None), throttle.wait())
+        """
+    )
+    assert lines[0] == "(True, False) (False, True) (True, False) (True, False) (True, False) [True, True, True, True, True]"
+    assert lines[1] == "False None"
+
+
+def test_celery(path):  # noqa: F811
+    lines = isolated(
+        """
+        import time
+        import celery_app
+        from celery.contrib.testing.worker import start_worker
+        with start_worker(celery_app.app, pool="threads", concurrency=4, perform_ping_check=False):
+            started = time.monotonic()
+            results = [celery_app.send.delay("ann") for _ in range(7)]
+            states = []
+            for result in results:
+                try:
+                    states.append(result.get(timeout=60))
+                except Exception as error:
+                    states.append(str(error))
+            print(sum("sent to ann" == state for state in states), sum("send is limited" in state for state in states))
+            print(time.monotonic() - started > 0.35)
+        """,
+        TABLE=path,
+    )
+    assert lines[-2:] == ["5 2", "True"]
+
+
+@pytest.mark.parametrize(
+    ("server", "app", "limits"),
+    [
+        ("uvicorn", "fastapi_app:app", {"/": 100, "/search": 0}),
+        ("uvicorn", "starlette_app:app", {"/": 99}),
+        ("gunicorn", "flask_app:app", {"/login": 5}),
+        ("gunicorn", "django_app:app", {"/api": 5}),
+    ],
+)
+def test_eight_workers_are_exact(server, app, limits, path, tmp_path):  # noqa: F811
+    """Of Starlette's permits the request that looks whether the server is there takes one."""
+    with servers.serving(server, app, tmp_path / "log", TABLE=path) as port:
+        for name, most in limits.items():
+            seen = servers.statuses(port, name, 200)
+            assert seen[200] == most and sum(seen.values()) == 200 and set(seen) <= {200, 429, 401}

@@ -1,0 +1,120 @@
+"""@limit on functions and coroutines."""
+
+import asyncio
+import inspect
+import pickle
+import threading
+import time
+
+import pytest
+import tollbar
+from tollbar import Limited, Limiter, Table, limit
+
+QUOTA = "3/day algo fixed-window anchor first"
+
+
+def test_a_function():
+    @limit(QUOTA)
+    def add(a: int, b: int = 2) -> int:
+        """Adds."""
+        return a + b
+
+    assert (add.__name__, add.__doc__) == ("add", "Adds.")
+    assert list(inspect.signature(add).parameters) == ["a", "b"]
+    assert [add(1), add(1, b=5), add(b=1, a=1)] == [3, 6, 2]
+    with pytest.raises(Limited, match=r"add is limited: over the rate, again in 86\d\d\d\.\d\d\d s") as refused:
+        add(1)
+    assert isinstance(refused.value, tollbar.Error)
+    assert refused.value.retry_after == refused.value.decision.retry_after > 86_000
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
+
+
+def test_a_coroutine():
+    @limit(QUOTA)
+    async def double(x):
+        return 2 * x
+
+    async def run():
+        assert inspect.iscoroutinefunction(double)
+        assert await asyncio.gather(*(double(n) for n in range(3))) == [0, 2, 4]
+        with pytest.raises(Limited):
+            await double(3)
+
+    asyncio.run(run())
+
+
+def test_keys_costs_and_exempt_ones():
+    calls = []
+
+    @limit(QUOTA, key=lambda who, n=1: who, cost=lambda who, n=1: n, exempt={"2001:DB8:0:0::1", "root"})
+    def take(who, n=1):
+        calls.append(who)
+
+    take("a"), take("a", n=2), take("b", 3)
+    for refused in ("a", "b"):
+        with pytest.raises(Limited):
+            take(refused)
+    take("root", 99), take("root", 99), take(tollbar.address_key("2001:db8::77"), 99)
+    assert len(calls) == 6
+    # No key: as the table's `missing` says, which is "deny".
+    with pytest.raises(Limited, match="no key|missing"):
+        take(None)
+
+
+def test_a_table_and_a_limiter_that_others_use():
+    table, limiter = Table({"a": QUOTA, "b": "9/day"}, 100), Limiter(QUOTA)
+    one = limit(table, key=lambda who: who, policy="a")(lambda who: True)
+    other = limit(limiter)(lambda: True)
+    assert table.check("x", 2, "a") and limiter.check(2)
+    assert one("x") and other()
+    for call in (lambda: one("x"), other):
+        with pytest.raises(Limited):
+            call()
+
+
+def test_it_paces():
+    """With wait the calls come one after the other; one that would wait for too long is refused at once, and takes nothing."""
+
+    @limit("50/s burst 1", wait=None)
+    def paced():
+        return time.monotonic()
+
+    times = []
+    threads = [threading.Thread(target=lambda: times.append(paced())) for _ in range(6)]
+    [thread.start() for thread in threads], [thread.join() for thread in threads]
+    assert max(times) - min(times) > 0.095  # five intervals of 20 ms, less what the clocks' grain takes
+
+    @limit("1/h", wait=5)
+    def slow():
+        return True
+
+    assert slow()
+    started = time.monotonic()
+    with pytest.raises(Limited):
+        slow()
+    assert time.monotonic() - started < 4
+
+
+def test_it_paces_coroutines_while_the_loop_goes_on():
+    @limit("50/s burst 1", key=lambda who: who, wait=None)
+    async def paced(who):
+        return time.monotonic()
+
+    async def run():
+        turns = 0
+        waiting = asyncio.gather(*(paced("a") for _ in range(6)))
+        while not waiting.done():
+            turns += 1
+            await asyncio.sleep(0.001)
+        times = waiting.result()
+        assert max(times) - min(times) > 0.095 and turns > 5
+        with pytest.raises(Limited):
+            await limit("1/h", wait=1, cost=2)(paced)("b")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("wrong", [{"by": Table("1/s", 10)}, {"by": Limiter("1/s"), "key": lambda: "a"}])
+def test_wrong_arguments(wrong):
+    with pytest.raises(TypeError, match="a table needs a key"):
+        limit(**wrong)
