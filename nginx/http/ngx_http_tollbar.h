@@ -143,6 +143,8 @@ typedef struct {
     ngx_array_t zones;  /* of ngx_shm_zone_t * */
     ngx_array_t confs;  /* of ngx_http_tollbar_conf_t *, of levels with limits */
     ngx_array_t rules;  /* of ngx_http_tollbar_rules_t * */
+    /* Where a `tollbar_status_page prometheus` stands. Its line is 0 if there is none. */
+    ngx_tollbar_where_t prometheus;
     /* The indices of the variables. */
     ngx_uint_t variables[NGX_HTTP_TOLLBAR_VARIABLES];
     /* Whether any limit is charged after the answer. */
@@ -204,6 +206,19 @@ extern ngx_module_t ngx_http_tollbar_module;
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* A status page: refuses other methods than GET and HEAD; sends the page's text, which has at least one buffer. */
+ngx_int_t ngx_http_tollbar_begin_page(ngx_http_request_t *r);
+ngx_int_t ngx_http_tollbar_send_page(ngx_http_request_t *r, ngx_chain_t *page, const char *type);
+
+/* Makes the text UTF-8 without control characters. With `escapes` quotes, backslashes and newlines are escaped. Without, they stay. */
+ngx_int_t ngx_http_tollbar_page_text(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped, ngx_flag_t escapes);
+
+/* The handler of `tollbar_status_page prometheus`. */
+ngx_int_t ngx_http_tollbar_answer_prometheus(ngx_http_request_t *r);
+
+/* Refuses a configuration with such a page and with more zones than the page has room for. */
+ngx_int_t ngx_http_tollbar_check_prometheus(ngx_conf_t *cf, ngx_http_tollbar_main_conf_t *main);
 
 /* Whether a `return` on the level of `cf` always answers before nginx checks limits. 0 if the module cannot know. */
 ngx_flag_t ngx_http_tollbar_returns(ngx_conf_t *cf);

@@ -98,7 +98,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
             ngx_tollbar_zone_settle(zones[n]);
         }
     }
-    if (ngx_http_tollbar_find_variables(cf) != NGX_OK) {
+    if (ngx_http_tollbar_find_variables(cf) != NGX_OK || ngx_http_tollbar_check_prometheus(cf, conf) != NGX_OK) {
         return NGX_ERROR;
     }
     /* A configuration without limits gets no handler, so its requests cost nothing more. */

@@ -25,6 +25,7 @@ typedef struct {
     __typeof__(tollbar_rules_check) *check;
     __typeof__(tollbar_rules_reload) *reload;
     __typeof__(tollbar_rules_adopt) *adopt;
+    __typeof__(tollbar_rules_metrics) *metrics;
     __typeof__(tollbar_rules_close) *close;
 } ngx_http_tollbar_rules_calls_t;
 

@@ -43,6 +43,7 @@ static ngx_int_t find(ngx_conf_t *cf, void *library, const char *path)
         { "tollbar_rules_check", offsetof(calls_t, check) },
         { "tollbar_rules_reload", offsetof(calls_t, reload) },
         { "tollbar_rules_adopt", offsetof(calls_t, adopt) },
+        { "tollbar_rules_metrics", offsetof(calls_t, metrics) },
         { "tollbar_rules_close", offsetof(calls_t, close) },
         /* Last, because it says that all calls were found. */
         { "tollbar_rules_open", offsetof(calls_t, open) },

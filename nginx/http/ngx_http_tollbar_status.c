@@ -1,4 +1,4 @@
-/* tollbar_status_page: the statistics of the zones, as JSON and for Prometheus. */
+/* tollbar_status_page: the statistics of the zones as JSON. */
 
 #include "ngx_http_tollbar.h"
 
@@ -33,64 +33,46 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    const char *kind;
-    const char *help;
     size_t offset;
     ngx_uint_t of;
-    /* The offset in tollbar_counts. 0: the table does not count the metric by policy. */
-    size_t counted;
 } metric_t;
 
-/* Prometheus' names of counters end in "_total". */
 static const metric_t metrics[] = {
-    { "bytes", "gauge", "Bytes of shared memory that the table or node takes.", offsetof(seen_t, stats.bytes), TABLE|NODE, 0 },
-    { "capacity", "gauge", "Keys that the zone has room for.", offsetof(seen_t, stats.capacity), TABLE|NODE, 0 },
-    { "slots", "gauge", "Slots of the table.", offsetof(seen_t, stats.slots), TABLE, 0 },
-    { "keys", "gauge", "Slots that hold a key, with a debt or without.", offsetof(seen_t, stats.keys), TABLE, 0 },
-    { "inserted", "counter", "Keys that took an empty slot.", offsetof(seen_t, stats.inserted), TABLE, 0 },
-    { "reclaimed", "counter", "Keys that took the slot of a key without a debt.",
-      offsetof(seen_t, stats.reclaimed), TABLE, 0 },
-    { "refused", "counter", "New keys that were refused because no slot was free.", offsetof(seen_t, stats.refused), TABLE, 0 },
-    { "inherited", "counter", "New keys that took over a slot and its debt.", offsetof(seen_t, stats.inherited), TABLE, 0 },
-    { "untracked", "counter", "New keys that were admitted and not stored.",
-      offsetof(seen_t, stats.untracked), TABLE, 0 },
-    { "evicted", "counter", "Keys with a debt that were evicted.", offsetof(seen_t, stats.evicted), TABLE, 0 },
-    { "retries", "counter", "Steps that were repeated because another process changed the slot first.",
-      offsetof(seen_t, stats.retries), TABLE, 0 },
-    { "backward_steps", "counter", "Requests with an older time than an earlier request.",
-      offsetof(seen_t, stats.backward_steps), TABLE, 0 },
-    { "allowed", "counter", "Requests that the table admitted and charged, by policy.", offsetof(seen_t, stats.allowed), TABLE,
-      offsetof(tollbar_counts, allowed) },
-    { "denied", "counter", "Requests refused by the limit, by policy, or by the node.", offsetof(seen_t, stats.denied), TABLE|NODE,
-      offsetof(tollbar_counts, denied) },
-    { "never", "counter", "Requests refused because they cost more than the burst, by policy.", offsetof(seen_t, stats.never), TABLE,
-      offsetof(tollbar_counts, never) },
-    { "circuit", "gauge", "Whether the store answers: 0 unknown, 1 yes, 2 no.", offsetof(seen_t, circuit), NODE, 0 },
-    { "granted", "counter", "Permits that the store has granted.", offsetof(seen_t, leases.granted), NODE, 0 },
-    { "asked", "counter", "Questions to the store.", offsetof(seen_t, leases.asked), NODE, 0 },
-    { "overdrawn", "counter", "Permits admitted before the store's answer.", offsetof(seen_t, leases.overdrawn), NODE, 0 },
-    { "fallback_permits", "counter", "Permits admitted at this machine's share while the store did not answer.",
-      offsetof(seen_t, leases.fallback_permits), NODE, 0 },
-    { "uncounted", "counter", "Permits admitted uncounted while the store did not answer.",
-      offsetof(seen_t, leases.uncounted), NODE, 0 },
-    { "queue_full", "counter", "Messages to the worker that asks the store that found no room.",
-      offsetof(seen_t, leases.queue_full), NODE, 0 },
-    { "opened", "counter", "Times that the store stopped answering.", offsetof(seen_t, leases.opened), NODE, 0 },
-    { "owed", "gauge", "Permits admitted that the store has not charged yet.", offsetof(seen_t, leases.owed), NODE, 0 },
+    { "bytes", offsetof(seen_t, stats.bytes), TABLE|NODE },
+    { "capacity", offsetof(seen_t, stats.capacity), TABLE|NODE },
+    { "slots", offsetof(seen_t, stats.slots), TABLE },
+    { "keys", offsetof(seen_t, stats.keys), TABLE },
+    { "inserted", offsetof(seen_t, stats.inserted), TABLE },
+    { "reclaimed", offsetof(seen_t, stats.reclaimed), TABLE },
+    { "refused", offsetof(seen_t, stats.refused), TABLE },
+    { "inherited", offsetof(seen_t, stats.inherited), TABLE },
+    { "untracked", offsetof(seen_t, stats.untracked), TABLE },
+    { "evicted", offsetof(seen_t, stats.evicted), TABLE },
+    { "retries", offsetof(seen_t, stats.retries), TABLE },
+    { "backward_steps", offsetof(seen_t, stats.backward_steps), TABLE },
+    { "allowed", offsetof(seen_t, stats.allowed), TABLE },
+    { "denied", offsetof(seen_t, stats.denied), TABLE|NODE },
+    { "never", offsetof(seen_t, stats.never), TABLE },
+    { "circuit", offsetof(seen_t, circuit), NODE },
+    { "granted", offsetof(seen_t, leases.granted), NODE },
+    { "asked", offsetof(seen_t, leases.asked), NODE },
+    { "overdrawn", offsetof(seen_t, leases.overdrawn), NODE },
+    { "fallback_permits", offsetof(seen_t, leases.fallback_permits), NODE },
+    { "uncounted", offsetof(seen_t, leases.uncounted), NODE },
+    { "queue_full", offsetof(seen_t, leases.queue_full), NODE },
+    { "opened", offsetof(seen_t, leases.opened), NODE },
+    { "owed", offsetof(seen_t, leases.owed), NODE },
 };
 
 #define METRICS (sizeof(metrics) / sizeof(metrics[0]))
 
-/* The most bytes of one number without the zone's name, and of the lines that precede a metric. */
-#define NUMBER_MOST (sizeof("tollbar_zone_backward_steps_total{zone=\"\"} \n") + NGX_INT64_LEN)
+/* The most bytes of one number, and of a zone's words without its name. */
+#define NUMBER_MOST (sizeof(",\"fallback_permits\":") + NGX_INT64_LEN)
 #define HEAD_MOST 256
-/* The most bytes of one policy's decisions in JSON, and of one of their numbers in Prometheus' text without the zone's name. */
+/* The most bytes of one policy's decisions. */
 #define DECIDED_MOST (sizeof("{\"policy\":\"\",\"allowed\":,\"denied\":,\"never\":},") + TOLLBAR_POLICY_TEXT_MAX + 3 * NGX_INT64_LEN)
-#define BY_POLICY_MOST (NUMBER_MOST + sizeof("policy=\"\",") + TOLLBAR_POLICY_TEXT_MAX)
 
 static ngx_int_t answer_json(ngx_http_request_t *r);
-static ngx_int_t answer_prometheus(ngx_http_request_t *r);
-static ngx_int_t begin(ngx_http_request_t *r);
 static seen_t *collect(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided);
 static ngx_int_t collect_zone(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t *seen);
 static int32_t read_stats(ngx_pool_t *pool, seen_t *seen);
@@ -100,20 +82,20 @@ static size_t sequence(const u_char *text, size_t length);
 static u_char *print_json_zone(u_char *to, const seen_t *zone);
 static u_char *print_kind(u_char *to, const seen_t *zone);
 static u_char *print_decided(u_char *to, const seen_t *zone);
-static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zones, ngx_uint_t zones_n);
 static uint64_t value_of(const seen_t *zone, const metric_t *metric);
-static ngx_int_t send_page(ngx_http_request_t *r, ngx_buf_t *buffer, const char *type);
 
 /* tollbar_status_page json|prometheus */
 char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
     ngx_str_t *value = cf->args->elts;
 
     if (ngx_strcmp(value[1].data, "json") == 0) {
         core->handler = answer_json;
     } else if (ngx_strcmp(value[1].data, "prometheus") == 0) {
-        core->handler = answer_prometheus;
+        core->handler = ngx_http_tollbar_answer_prometheus;
+        main->prometheus = ngx_tollbar_conf_here(cf);
     } else {
         return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\" in \"tollbar_status_page\" directive, it must be json or prometheus",
                                        &value[1]);
@@ -123,9 +105,10 @@ char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void
 
 static ngx_int_t answer_json(ngx_http_request_t *r)
 {
-    ngx_int_t rc = begin(r);
+    ngx_int_t rc = ngx_http_tollbar_begin_page(r);
     ngx_uint_t n, zones_n;
     ngx_buf_t *buffer;
+    ngx_chain_t page;
     seen_t *zones;
     size_t names, decided;
 
@@ -150,36 +133,12 @@ static ngx_int_t answer_json(ngx_http_request_t *r)
         buffer->last = print_json_zone(buffer->last, &zones[n]);
     }
     buffer->last = ngx_cpymem(buffer->last, "]}\n", 3);
-    return send_page(r, buffer, "application/json");
+    page.buf = buffer;
+    page.next = NULL;
+    return ngx_http_tollbar_send_page(r, &page, "application/json");
 }
 
-static ngx_int_t answer_prometheus(ngx_http_request_t *r)
-{
-    ngx_int_t rc = begin(r);
-    ngx_uint_t n, zones_n;
-    ngx_buf_t *buffer;
-    seen_t *zones;
-    size_t names, decided;
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-    zones = collect(r, &zones_n, &names, &decided);
-    if (zones == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-    buffer = ngx_create_temp_buf(r->pool, METRICS * (HEAD_MOST + names + zones_n * NUMBER_MOST)
-                                              + 3 * decided * (names + BY_POLICY_MOST));
-    if (buffer == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-    for (n = 0; n < METRICS; n++) {
-        buffer->last = print_metric(buffer->last, &metrics[n], zones, zones_n);
-    }
-    return send_page(r, buffer, "text/plain; version=0.0.4; charset=utf-8");
-}
-
-static ngx_int_t begin(ngx_http_request_t *r)
+ngx_int_t ngx_http_tollbar_begin_page(ngx_http_request_t *r)
 {
     return r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD) ? ngx_http_discard_request_body(r) : NGX_HTTP_NOT_ALLOWED;
 }
@@ -274,9 +233,14 @@ static int32_t read_policies(ngx_pool_t *pool, seen_t *seen)
     return error;
 }
 
-/* Escapes a text for JSON and for Prometheus. Both escape quotes, backslashes and newlines, and both need UTF-8. Only JSON has escapes for other
- * control characters, so these become question marks, and so do bytes that are not UTF-8. */
 static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped)
+{
+    return ngx_http_tollbar_page_text(pool, text, escaped, 1);
+}
+
+/* JSON and Prometheus escape quotes, backslashes and newlines, and both need UTF-8. Only JSON has escapes for other control characters, so these
+ * become question marks, and so do bytes that are not UTF-8. */
+ngx_int_t ngx_http_tollbar_page_text(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped, ngx_flag_t escapes)
 {
     u_char *to = ngx_pnalloc(pool, 2 * text->len + 1);
     size_t n = 0, length;
@@ -289,13 +253,13 @@ static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *esca
     while (n < text->len) {
         c = text->data[n];
         length = sequence(text->data + n, text->len - n);
-        if (c == '"' || c == '\\') {
+        if (escapes && (c == '"' || c == '\\')) {
             *to++ = '\\';
             *to++ = c;
-        } else if (c == '\n') {
+        } else if (escapes && c == '\n') {
             *to++ = '\\';
             *to++ = 'n';
-        } else if (c < 0x20 || c == 0x7f || length == 0) {
+        } else if ((c < 0x20 && (escapes || c != '\n')) || c == 0x7f || length == 0) {
             *to++ = '?';
         } else {
             to = ngx_cpymem(to, text->data + n, length);
@@ -368,51 +332,28 @@ static u_char *print_kind(u_char *to, const seen_t *zone)
     return ngx_sprintf(to, "\"policies\":%uD", zone->stats.policies - (zone->zone->rate != NULL));
 }
 
-static u_char *print_metric(u_char *to, const metric_t *metric, const seen_t *zones, ngx_uint_t zones_n)
-{
-    const char *end = metric->kind[0] == 'c' ? "_total" : "";
-    ngx_uint_t n, m, begun = 0;
-    const decided_t *decided;
-
-    for (n = 0; n <= zones_n; n++) {
-        /* The head of a metric is printed before its first number. If there is no zone at all, the metrics of tables get a head without numbers,
-         * because an empty page would be invalid. */
-        if (!begun && (n < zones_n ? zones[n].has & metric->of : metric->of & TABLE)) {
-            begun = 1;
-            to = ngx_sprintf(to, "# HELP tollbar_zone_%s%s %s\n# TYPE tollbar_zone_%s%s %s\n", metric->name, end, metric->help,
-                             metric->name, end, metric->kind);
-        }
-        if (n < zones_n && metric->counted != 0 && zones[n].has == TABLE) {
-            for (m = 0; m < zones[n].decided_n; m++) {
-                decided = &zones[n].decided[m];
-                to = ngx_sprintf(to, "tollbar_zone_%s%s{zone=\"%V\",policy=\"%s\"} %uL\n", metric->name, end, &zones[n].name,
-                                 decided->policy, *(const uint64_t *) ((const u_char *) &decided->counts + metric->counted));
-            }
-        } else if (n < zones_n && (zones[n].has & metric->of)) {
-            to = ngx_sprintf(to, "tollbar_zone_%s%s{zone=\"%V\"} %uL\n", metric->name, end, &zones[n].name,
-                             value_of(&zones[n], metric));
-        }
-    }
-    return to;
-}
-
 static uint64_t value_of(const seen_t *zone, const metric_t *metric)
 {
     return *(const uint64_t *) ((const u_char *) zone + metric->offset);
 }
 
-static ngx_int_t send_page(ngx_http_request_t *r, ngx_buf_t *buffer, const char *type)
+ngx_int_t ngx_http_tollbar_send_page(ngx_http_request_t *r, ngx_chain_t *page, const char *type)
 {
-    ngx_chain_t out = { buffer, NULL };
+    ngx_chain_t *link;
     ngx_int_t rc;
 
     r->headers_out.status = NGX_HTTP_OK;
-    r->headers_out.content_length_n = buffer->last - buffer->pos;
+    r->headers_out.content_length_n = 0;
+    for (link = page; link != NULL; link = link->next) {
+        r->headers_out.content_length_n += link->buf->last - link->buf->pos;
+        if (link->next == NULL) {
+            link->buf->last_buf = r == r->main;
+            link->buf->last_in_chain = 1;
+        }
+    }
     r->headers_out.content_type.data = (u_char *) type;
     r->headers_out.content_type.len = ngx_strlen(type);
     r->headers_out.content_type_len = r->headers_out.content_type.len;
-    buffer->last_buf = r == r->main;
-    buffer->last_in_chain = 1;
     rc = ngx_http_send_header(r);
-    return rc == NGX_ERROR || rc > NGX_OK || r->header_only ? rc : ngx_http_output_filter(r, &out);
+    return rc == NGX_ERROR || rc > NGX_OK || r->header_only ? rc : ngx_http_output_filter(r, page);
 }

@@ -147,23 +147,24 @@ def test_the_status_page(machines):
     assert 0.8 * (1 << 20) / 2 < zone["bytes"] < 1 << 20 and zone["capacity"] >= 1000
     assert zone["granted"] > 0 and zone["asked"] > 0 and zone["denied"] > 0
     numbers = metrics(nginx.get("/metrics").body.decode())
-    assert numbers["tollbar_zone_circuit", "z"] == 1
-    for name in ("granted_total", "overdrawn_total", "fallback_permits_total", "uncounted_total", "denied_total", "queue_full_total",
-                 "opened_total", "owed", "bytes", "capacity"):
-        assert numbers[f"tollbar_zone_{name}", "z"] == zone[name.removesuffix("_total")]
+    assert numbers["tollbar_lease_circuit", "z"] == 1
+    for name, json_name in {"granted_permits_total": "granted", "overdrawn_permits_total": "overdrawn", "fallback_permits_total": "fallback_permits",
+                            "uncounted_permits_total": "uncounted", "denied_total": "denied", "queue_full_total": "queue_full",
+                            "opened_total": "opened", "owed_permits": "owed"}.items():
+        assert numbers[f"tollbar_lease_{name}", "z"] == zone[json_name]
     # The page has no metric of leases for a zone with a table, and none of tables for a zone with a lease.
-    assert ("tollbar_zone_keys", "local") in numbers and ("tollbar_zone_keys", "z") not in numbers
-    assert ("tollbar_zone_granted_total", "local") not in numbers
+    assert ("tollbar_table_used_slots", "local") in numbers and ("tollbar_table_used_slots", "z") not in numbers
+    assert ("tollbar_lease_granted_permits_total", "local") not in numbers
     machines.store.kill()
     wait_for_circuit(nginx, "open")
-    assert metrics(nginx.get("/metrics").body.decode())["tollbar_zone_circuit", "z"] == 2
+    assert metrics(nginx.get("/metrics").body.decode())["tollbar_lease_circuit", "z"] == 2
 
 
 def test_a_status_page_of_nothing_but_nodes(machines):
     nginx = several(machines, more="tollbar_zone $arg_l zone=local:1m rate=1r/h burst=9 " + "sync=redis://127.0.0.1:1 nodes=1 "
                     "lease=1ms overdraft=1;")
     assert {zone["name"] for zone in json.loads(nginx.get("/json").body)["zones"]} == {"z", "local"}
-    assert {zone for _, zone in metrics(nginx.get("/metrics").body.decode())} == {"z", "local"}
+    assert {key[1] for key in metrics(nginx.get("/metrics").body.decode())} == {"z", "local"}
 
 
 def test_under_valgrind(machines, tmp_path):
