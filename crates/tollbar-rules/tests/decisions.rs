@@ -101,6 +101,22 @@ fn sliding_windows_and_logs_have_tables_of_their_own_beside_others() {
     assert_eq!(admitted(&rules, 10, 67, &get("/", "1.1.1.1")), 5);
 }
 
+/// The text of a policy may be a list of two rates, alone and among others, and for a key of its own. A refusal by another limit charges neither rate.
+#[test]
+fn a_policy_text_may_be_a_list() {
+    let rules = rules(
+        "version = 1\n[route.all]\npath = '/'\nkey = 'header k'\nlimit = ['10/s; 12/day', '11/min']\n\
+         keys = { gold = ['20/s; 1000/day', '30/min'] }\n[route.one]\npath = '/one'\nlimit = '4/s; 5/day'",
+    );
+    let of = |key: &'static str| [(":path", "/"), (":address", "1.1.1.1"), ("k", key)];
+    // 10/s, then 11/min, then 12/day.
+    let admitted_at = |seconds| admitted(&rules, 40, seconds, &of("a"));
+    assert_eq!((admitted_at(0), admitted_at(1), admitted_at(60)), (10, 1, 1));
+    assert_eq!((admitted(&rules, 40, 0, &of("gold")), admitted(&rules, 40, 1, &of("gold"))), (20, 10));
+    let one = get("/one", "1.1.1.2");
+    assert_eq!((admitted(&rules, 9, 0, &one), admitted(&rules, 9, 1, &one), admitted(&rules, 9, 2, &one)), (4, 1, 0));
+}
+
 /// The YAML file decides as the TOML file does, on requests that reach every rule.
 #[test]
 fn yaml_and_toml_are_the_same_rules() {
