@@ -12,7 +12,7 @@ rm -rf "$out"
 mkdir -p "$module" "$out/$path/@v"
 
 # A test needs what is outside the module; a module below it is its own.
-git ls-files bindings/go 2>/dev/null | grep '\.\(go\|h\|md\|mod\)$' | grep -v '_test\.go$\|/differential/\|link_repository' |
+git ls-files bindings/go 2>/dev/null | grep '\.\(go\|h\|md\|mod\)$' | grep -v '_test\.go$\|/differential/\|/tollgin/\|/tollecho/\|/tollchi/\|/tollgrpc/\|link_repository' |
     sed 's|^bindings/go/||' | tar -cf - -C bindings/go -T - | tar -xf - -C "$module"
 cp LICENSE-APACHE LICENSE-MIT "$module"
 cp include/tollbar.h "$module"
@@ -55,7 +55,10 @@ EOF
 with_objects tollbar "$module" libtollbar
 with_objects redis "$module/redis" libtollbar-redis
 
-python3 - "$module" "$out/$path/@v" "$path" "v$version" "$(packaging/date.sh)" <<'EOF'
+# SOURCES DIRECTORY PATH: the files of a module proxy.
+pack() {
+    mkdir -p "$2"
+    python3 - "$1" "$2" "$3" "v$version" "$(packaging/date.sh)" <<'EOF'
 import json, pathlib, sys, time, zipfile
 
 module, to, path, version, when = sys.argv[1:]
@@ -71,4 +74,14 @@ with zipfile.ZipFile(directory / f"{version}.zip", "w", zipfile.ZIP_DEFLATED) as
 (directory / f"{version}.info").write_text(json.dumps({"Version": version, "Time": time.strftime("%Y-%m-%dT%H:%M:%SZ", date)}))
 (directory / "list").write_text(f"{version}\n")
 EOF
+}
+pack "$module" "$out/$path/@v" "$path"
+# Each framework's middleware is a module of its own, which needs this release.
+for framework in tollgin tollecho tollchi tollgrpc; do
+    sources=$out/$framework
+    mkdir "$sources"
+    cp bindings/go/$framework/$framework.go bindings/go/$framework/go.sum LICENSE-APACHE LICENSE-MIT "$sources"
+    sed "/^replace /d; s|$path v0.0.0|$path v$version|" bindings/go/$framework/go.mod >"$sources/go.mod"
+    pack "$sources" "$out/$path/$framework/@v" "$path/$framework"
+done
 echo "$out/$path/@v/v$version.zip"

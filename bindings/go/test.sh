@@ -73,10 +73,26 @@ holds 'vet for other systems' others
 holds benchmarks go test -run '^$' -bench . -benchtime 10x ./...
 
 differs() { (cd rate/differential && go vet . && go test -v .); }
+upstream() { rate/upstream.sh; }
 if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! (cd rate/differential && go mod download) >/dev/null 2>&1; then
     echo "comparison with golang.org/x/time/rate: not run, since that cannot be fetched"
 else
     counts 'comparison with golang.org/x/time/rate' differs
+    holds 'the tests of golang.org/x/time/rate' upstream
+fi
+
+# Each is a module of its own, tested with the library and without a C compiler.
+frameworks='tollgin tollecho tollchi tollgrpc'
+framework() {
+    for module_of in $frameworks; do
+        (cd "$module_of" && go vet . && go test -v . && env CGO_ENABLED=0 CC=/nonexistent go test -v .) || return 1
+    done
+}
+fetches() { for module_of in $frameworks; do (cd "$module_of" && go mod download) || return 1; done; }
+if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! fetches >/dev/null 2>&1; then
+    echo "middleware of gin, echo, chi and gRPC: not run, since these cannot be fetched"
+else
+    counts 'middleware of gin, echo, chi and gRPC' framework
 fi
 
 example() {

@@ -52,6 +52,7 @@ import (
 	"fmt"
 	"time"
 
+	tollbar "github.com/tollbar/tollbar/bindings/go"
 	"github.com/tollbar/tollbar/bindings/go/cell"
 	"github.com/tollbar/tollbar/bindings/go/rate"
 )
@@ -60,6 +61,13 @@ func main() {
 	limiter := rate.NewLimiter(rate.Every(24*time.Hour), 3)
 	for range 5 {
 		fmt.Print(limiter.Allow(), " ")
+	}
+	table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 100}, "2/day")
+	if err != nil {
+		panic(err)
+	}
+	for range 3 {
+		fmt.Print(table.Allow("ann"), " ")
 	}
 	fmt.Println(cell.Allowed)
 }
@@ -81,5 +89,5 @@ func TestRefusal(t *testing.T) {
 EOF
 export CGO_ENABLED=0 CC=/nonexistent
 go test ./...
-[ "$(go run . | cut -d ' ' -f 1-5)" = "true true true false false" ]
+[ "$(go run . | cut -d ' ' -f 1-8)" = "true true true false false true true false" ]
 report "from go get to the first refusal"

@@ -12,7 +12,7 @@ type Reservation struct {
 	ok      bool
 	tokens  int
 	// The time to act.
-	at time.Time
+	timeToAct time.Time
 	// The limit at the time of the reservation: a later limit does not change the tokens that were taken.
 	limit Limit
 }
@@ -28,7 +28,7 @@ func (r *Reservation) DelayFrom(t time.Time) time.Duration {
 	if !r.ok {
 		return InfDuration
 	}
-	return max(r.at.Sub(t), 0)
+	return max(r.timeToAct.Sub(t), 0)
 }
 
 // Cancel is CancelAt now.
@@ -44,7 +44,7 @@ func (r *Reservation) CancelAt(t time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.instant(t)
-	at := instant(r.at.Sub(l.base))
+	at := instant(r.timeToAct.Sub(l.base))
 	if l.limit == Inf || at < now {
 		return
 	}
@@ -75,11 +75,11 @@ func (l *Limiter) Reserve() *Reservation { return l.ReserveN(time.Now(), 1) }
 //	time.Sleep(r.Delay())
 //	act()
 func (l *Limiter) ReserveN(t time.Time, n int) *Reservation {
-	r := l.reserve(t, n, InfDuration)
+	r := l.reserveN(t, n, InfDuration)
 	return &r
 }
 
-func (l *Limiter) reserve(t time.Time, n int, patience time.Duration) Reservation {
+func (l *Limiter) reserveN(t time.Time, n int, patience time.Duration) Reservation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.instant(t)
@@ -87,7 +87,7 @@ func (l *Limiter) reserve(t time.Time, n int, patience time.Duration) Reservatio
 	if !ok {
 		return Reservation{limiter: l}
 	}
-	r := Reservation{limiter: l, ok: true, tokens: n, at: t.Add(wait)}
+	r := Reservation{limiter: l, ok: true, tokens: n, timeToAct: t.Add(wait)}
 	if l.limit != Inf {
 		r.limit = l.limit
 	}
@@ -101,6 +101,15 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 // would end after the context's deadline. If the context ends during the wait, it returns the context's error and gives the tokens back as
 // [Reservation.Cancel] does.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
+	return l.wait(ctx, n, time.Now(), func(d time.Duration) (<-chan time.Time, func() bool, func()) {
+		timer := time.NewTimer(d)
+		return timer.C, timer.Stop, func() {}
+	})
+}
+
+// wait is WaitN at now. newTimer makes a timer: its channel, a function that stops it, and one that is called before the wait, for tests whose time
+// does not go on by itself.
+func (l *Limiter) wait(ctx context.Context, n int, now time.Time, newTimer func(time.Duration) (<-chan time.Time, func() bool, func())) error {
 	l.mu.Lock()
 	burst, limit := l.burst, l.limit
 	l.mu.Unlock()
@@ -110,12 +119,11 @@ func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	now := time.Now()
 	patience := InfDuration
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = deadline.Sub(now)
 	}
-	r := l.reserve(now, n, patience)
+	r := l.reserveN(now, n, patience)
 	if !r.ok {
 		return fmt.Errorf("rate: Wait(n=%d) would exceed context deadline", n)
 	}
@@ -123,10 +131,11 @@ func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	if delay == 0 {
 		return nil
 	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
+	fires, stop, waits := newTimer(delay)
+	defer stop()
+	waits()
 	select {
-	case <-timer.C:
+	case <-fires:
 		return nil
 	case <-ctx.Done():
 		r.Cancel()

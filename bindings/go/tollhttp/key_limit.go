@@ -2,7 +2,9 @@ package tollhttp
 
 import (
 	"net/http"
+	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/tollbar/tollbar/bindings/go"
 )
@@ -96,6 +98,16 @@ func (l *KeyLimit) write(check func(string, uint64) (tollbar.Decision, error), h
 func (l *KeyLimit) Charge(key string, cost uint64) error {
 	_, err := l.keys.Charge(key, cost)
 	return err
+}
+
+// AddressKey returns the key of an address as text: all of an IPv4 address, and the first 64 bits of an IPv6 address, since a host can change the rest with
+// every request. It is empty for a text that is no address.
+func AddressKey(text string) string {
+	address, err := netip.ParseAddr(strings.TrimSpace(text))
+	if err != nil {
+		return ""
+	}
+	return addrKey(address)
 }
 
 // Code is the body of a refusal in JSON.

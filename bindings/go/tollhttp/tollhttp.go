@@ -258,11 +258,7 @@ func Header(name string) func(*http.Request) (string, bool) {
 			return "", true
 		}
 		last := values[len(values)-1]
-		address, err := netip.ParseAddr(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:]))
-		if err != nil {
-			return "", true
-		}
-		return addrKey(address), true
+		return AddressKey(last[strings.LastIndexByte(last, ',')+1:]), true
 	}
 }
 

@@ -173,6 +173,7 @@ const TEXTS: &[&str] = &[
     "10/forever burst 5",
     "10/forever ban 1h",
     "20000000000000/s",
+    "  20000000000000/s",
     "18446744073709551615/s",
     "1/day burst 18446744073709551615",
     "1/week burst 10000000 algo pacer slack 10000000000",

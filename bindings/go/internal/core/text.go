@@ -113,6 +113,8 @@ type columns struct {
 	period  int
 	// The period is `forever`.
 	forever bool
+	// The column at which the policy begins.
+	start int
 }
 
 func (c *columns) of(option uint32) int { return c.options[bits.TrailingZeros32(option)] }
@@ -129,7 +131,7 @@ func (c *columns) stranger(kind uint32) (first int) {
 
 // blame is the column of the fault in a policy that can be read but is refused.
 func (c *columns) blame(p *Policy, code Code) int {
-	column := 1
+	column := 0
 	switch code {
 	case PeriodZero, BadQuota:
 		column = c.period
@@ -154,7 +156,7 @@ func (c *columns) blame(p *Policy, code Code) int {
 			column = c.of(optBan)
 		}
 	}
-	return max(column, 1)
+	return max(column, c.start)
 }
 
 type reader struct {
@@ -165,6 +167,7 @@ type reader struct {
 // policy reads one policy, up to a semicolon or the end, and checks what does not need its compiled form.
 func (r *reader) policy() (p Policy, seen columns, wrong *SyntaxError) {
 	r.blanks()
+	seen.start = r.at + 1
 	if p.Limit, wrong = r.amount("a limit: a whole number", &seen); wrong != nil {
 		return p, seen, wrong
 	}
