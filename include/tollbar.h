@@ -1808,7 +1808,124 @@ int32_t tollbar_table_check_class_at(const tollbar_table *table,
                                      tollbar_decision *out);
 
 /* --------------------------------------------------------------------------------------------
- * 15. Meters: green, yellow and red packets
+ * 15. Hierarchies: guaranteed rates, ceilings, and what is idle
+ * -------------------------------------------------------------------------------------------- */
+
+/* A hierarchy divides one rate among classes, for example a service's rate among its tenants, and a tenant's part among its users. Each class has a
+ * guaranteed rate and a ceiling, and borrows what others leave idle.
+ *
+ *     tollbar_policy_spec nodes = TOLLBAR_POLICY_SPEC_INIT;
+ *     const tollbar_policy_spec *policies[] = {&nodes};
+ *     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(10000);
+ *     tollbar_table *table;
+ *     tollbar_hierarchy *shop;
+ *     uint32_t acme, byte, users;
+ *     options.on_full = TOLLBAR_ON_FULL_DENY;
+ *     tollbar_policy_spec_parse(TOLLBAR_HIERARCHY_POLICY, strlen(TOLLBAR_HIERARCHY_POLICY), &nodes, NULL);
+ *     tollbar_table_new(policies, 1, &options, &table);
+ *     tollbar_hierarchy_new("1000/s", 100000000, 8, 0, &shop);                             // up to 8 classes, 100 ms of burst
+ *     tollbar_hierarchy_add(shop, TOLLBAR_HIERARCHY_ROOT, "acme", "400/s", "", 1, &acme);   // guaranteed 400/s, up to 1000/s
+ *     tollbar_hierarchy_add(shop, TOLLBAR_HIERARCHY_ROOT, "byte", "100/s", "500/s", 1, &byte);
+ *     tollbar_hierarchy_add(shop, acme, "users", "1/s", "50/s", 100, &users);               // up to 100 users with a guarantee
+ *     ...
+ *     if (tollbar_hierarchy_take(shop, table, users, "ann", 3, 1, NULL) != TOLLBAR_ALLOWED)
+ *         return too_many();                                                               // nothing has been charged
+ *
+ * A node never exceeds its ceiling, nor that of a node above it. It gets its guaranteed rate whatever others ask for: tollbar_hierarchy_add refuses
+ * guarantees that are together above the parent's. What is idle goes to the nearest classes that ask for it, and all borrowers of a class get the same
+ * rate, or what they ask for if that is less. In a simulation 1,000 tenants get such max-min fair shares within 0.5 %. docs/hierarchy.md has the
+ * exact guarantees and the limits.
+ *
+ * A call charges the leaf first and the root last, all or none. If it loses a race for a node, it gives the charges below that node back, without
+ * what has refilled since. A process that is killed between two charges leaves those that it has made.
+ *
+ * Each node is a key of the table, so processes share it: make the same hierarchy in each of them. A hierarchy of other rates whose classes have
+ * the same names finds the same nodes, with their debts. */
+/* The root of a hierarchy. */
+#define TOLLBAR_HIERARCHY_ROOT 0
+
+/* A tree of classes. It is plain data of one process: the states are in a table. */
+typedef struct tollbar_hierarchy tollbar_hierarchy;
+
+/* The answer to a request for a class of a hierarchy. */
+typedef struct tollbar_share {
+    /* sizeof(tollbar_share), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER: what the call returned. */
+    uint32_t verdict;
+    /* Permits that the leaf could take at this instant, as long as their interval stays the same. */
+    uint64_t remaining;
+    /* Nanoseconds until the same request would be admitted if no other request came first. 0 if the request was admitted, TOLLBAR_NO_TIME if
+     * no wait would help. */
+    uint64_t retry_after_ns;
+    /* Nanoseconds until no node from the leaf to the root owes anything if no other request comes first. */
+    uint64_t reset_after_ns;
+    /* The nanoseconds that a permit costs the leaf at present: its rate is 10^9 / `interval_ns` a second. */
+    uint64_t interval_ns;
+    /* One of TOLLBAR_REASON_*. */
+    uint32_t reason;
+    /* The class of the binding node: of a refusal the one with the longest wait, and of an admission the one with the fewest permits left. */
+    uint32_t bound;
+} tollbar_share;
+
+/* Makes a hierarchy of up to `classes` classes, the root included, 1 to 65536. The root admits `rate`, such as "1000/s", and is class
+ * TOLLBAR_HIERARCHY_ROOT. Its nodes are keys under the policy of number `policy`, which is TOLLBAR_HIERARCHY_POLICY. `burst_ns`, 1 ms to 10 s and at least
+ * twenty permits of `rate`, is the time for which a leaf may be ahead of its rate. The caller frees `*out` with tollbar_hierarchy_free.
+ *
+ * TOLLBAR_E_CLASS_RATE, TOLLBAR_E_OUT_OF_RANGE for a burst, TOLLBAR_E_CAPACITY for a number of classes, TOLLBAR_E_NO_MEMORY. */
+int32_t tollbar_hierarchy_new(const char *rate,
+                              uint64_t burst_ns,
+                              uint32_t classes,
+                              uint32_t policy,
+                              tollbar_hierarchy **out);
+
+/* Frees a hierarchy that no call is using. The table keeps its nodes. With NULL the call does nothing. */
+void tollbar_hierarchy_free(tollbar_hierarchy *hierarchy);
+
+/* Adds a child of the class `parent`, and writes its number to `*out`. Processes find the same nodes by `name`, which no other child of `parent` has.
+ * `guaranteed` is the rate that the child gets whatever others ask for, or "" for none. `ceiling` is the rate that it never exceeds, or "" for
+ * that of its parent. `keys` is 1, or the number of keys that each get such a node: at least as many as ask at one time, because their guarantees count
+ * for the parent. No other call may use the hierarchy at the same time.
+ *
+ * TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE, TOLLBAR_E_CLASS_NUMBER if there is no class `parent`, TOLLBAR_E_CAPACITY if the hierarchy
+ * has all its classes. After an error nothing has been added. */
+int32_t tollbar_hierarchy_add(tollbar_hierarchy *hierarchy,
+                              uint32_t parent,
+                              const char *name,
+                              const char *guaranteed,
+                              const char *ceiling,
+                              uint32_t keys,
+                              uint32_t *out);
+
+/* Takes `cost` permits for the leaf class `leaf`, or for a key of it, from the leaf and all classes above it, or from none. A key of 0 bytes is a node of its
+ * own, and `key` may then be NULL. `out`, unless NULL, gets the answer.
+ *
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error: TOLLBAR_E_CLASS_NUMBER if there is no such class or it has children,
+ * TOLLBAR_E_OTHER_POLICIES if the table's policy is not TOLLBAR_HIERARCHY_POLICY, and those of tollbar_table_check. After an error the call has charged nothing. */
+int32_t tollbar_hierarchy_take(const tollbar_hierarchy *hierarchy,
+                               const tollbar_table *table,
+                               uint32_t leaf,
+                               const void *key,
+                               size_t key_length,
+                               uint64_t cost,
+                               tollbar_share *out);
+
+/* tollbar_hierarchy_take at the caller's time, on the scale of the table's clock. */
+int32_t tollbar_hierarchy_take_at(const tollbar_hierarchy *hierarchy,
+                                  const tollbar_table *table,
+                                  uint32_t leaf,
+                                  const void *key,
+                                  size_t key_length,
+                                  uint64_t cost,
+                                  uint64_t now_ns,
+                                  tollbar_share *out);
+
+/* The policy of a table's nodes, in which a permit is a nanosecond. */
+#define TOLLBAR_HIERARCHY_POLICY "1000000000/s burst 1099511627776"
+/* An answer to be written. */
+#define TOLLBAR_SHARE_INIT { (uint32_t)sizeof(tollbar_share), 0, 0, 0, 0, 0, 0, 0 }
+/* --------------------------------------------------------------------------------------------
+ * 16. Meters: green, yellow and red packets
  * -------------------------------------------------------------------------------------------- */
 
 /* A meter colours packets, and lets the caller decide what to do with each colour: send green ones, mark or delay yellow ones, drop red ones.
@@ -1887,7 +2004,7 @@ int32_t tollbar_meter_color_at(const tollbar_meter *meter,
 /* A meter to start from: its period is a second. Set `committed_bytes`, `committed_burst` and `second_burst`, and for two rates `peak_bytes`. */
 #define TOLLBAR_METER_INIT { (uint32_t)sizeof(tollbar_meter), 0, 0, 1000000000, 0, 0, 0 }
 /* --------------------------------------------------------------------------------------------
- * 16. Queues: items that leave at a policy's pace
+ * 17. Queues: items that leave at a policy's pace
  * -------------------------------------------------------------------------------------------- */
 
 /* A limiter refuses requests above its rate. A queue keeps them as items, up to a bound, and gives them out later in the order of their offers: for
@@ -2043,7 +2160,7 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
 #define TOLLBAR_QUEUE_OPTIONS_INIT { (uint32_t)sizeof(tollbar_queue_options), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 17. Schedules: another policy by time of day and day of the week
+ * 18. Schedules: another policy by time of day and day of the week
  * -------------------------------------------------------------------------------------------- */
 
 /* A schedule says which policy is in force at which time of the week:
@@ -2101,7 +2218,7 @@ int32_t tollbar_schedule_print(const char *text,
                                tollbar_policy_error *error);
 
 /* --------------------------------------------------------------------------------------------
- * 18. Experimental: limits in flight that follow the latency
+ * 19. Experimental: limits in flight that follow the latency
  * -------------------------------------------------------------------------------------------- */
 
 #ifdef TOLLBAR_EXPERIMENTAL
@@ -2250,7 +2367,7 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
 #endif /* TOLLBAR_EXPERIMENTAL */
 
 /* --------------------------------------------------------------------------------------------
- * 19. Overrides: keys with a policy of their own
+ * 20. Overrides: keys with a policy of their own
  * -------------------------------------------------------------------------------------------- */
 
 /* Most keys of a table are under its policies. A few have a contract of their own, such as a large customer:
@@ -2321,7 +2438,7 @@ int32_t tollbar_table_next_override(const tollbar_table *table,
 #define TOLLBAR_TABLE_OVERRIDE_INIT { (uint32_t)sizeof(tollbar_table_override), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 20. Keys made of network addresses
+ * 21. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -2359,7 +2476,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 21. Routes: which of several nodes a key belongs to
+ * 22. Routes: which of several nodes a key belongs to
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
@@ -2401,7 +2518,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 22. HTTP: header fields for clients, and what a client reads of them
+ * 23. HTTP: header fields for clients, and what a client reads of them
  * -------------------------------------------------------------------------------------------- */
 
 /* A server that refuses a request should tell the client when to try again. tollbar_http_fields writes the header fields that say so, from the
@@ -2560,7 +2677,7 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 #define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 23. Metrics: counts and sizes for Prometheus
+ * 24. Metrics: counts and sizes for Prometheus
  * -------------------------------------------------------------------------------------------- */
 
 /* One call writes the counters of a process's limiters and tables for Prometheus:
@@ -2623,7 +2740,7 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t *length);
 
 /* --------------------------------------------------------------------------------------------
- * 24. Refusals: the keys that a table refuses most
+ * 25. Refusals: the keys that a table refuses most
  * -------------------------------------------------------------------------------------------- */
 
 /* Who is refused most? A table can record the keys that it refuses, in a sketch of 14 KiB in its memory:
@@ -2685,7 +2802,7 @@ int32_t tollbar_table_top_refused(const tollbar_table *table,
 #define TOLLBAR_TABLE_REFUSED_INIT { (uint32_t)sizeof(tollbar_table_refused), 0, 0, 0, 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 25. Advanced: cells, a state word in each of your structs
+ * 26. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -2754,7 +2871,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 26. Advanced: counts of decisions
+ * 27. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2804,7 +2921,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 27. Advanced: entries, policies, counters and health of tables
+ * 28. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -2987,7 +3104,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 28. Advanced: copies of tables
+ * 29. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -3024,7 +3141,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 29. Version
+ * 30. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -3039,7 +3156,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 30. Results and errors
+ * 31. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */
@@ -3156,6 +3273,18 @@ const char *tollbar_version_string(void);
 
 /* The limiter has been changed to 4,096 different policies, as many as it keeps. Change it to one of those, or make another limiter. */
 #define TOLLBAR_E_POLICY_CHANGES (-42)
+
+/* The hierarchy has no class of that number, or the class has children and takes no requests. */
+#define TOLLBAR_E_CLASS_NUMBER (-44)
+
+/* A rate is not LIMIT/PERIOD, from 1 in 9 minutes to 1,000,000 a second. */
+#define TOLLBAR_E_CLASS_RATE (-45)
+
+/* The guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are together above its own. */
+#define TOLLBAR_E_GUARANTEE (-46)
+
+/* The class would be below seven others or below a class with keys, or its name is empty or that of another child of its parent. */
+#define TOLLBAR_E_CLASS_TREE (-47)
 
 /* The capacity is 0, or more keys than a table can hold. */
 #define TOLLBAR_E_CAPACITY (-50)

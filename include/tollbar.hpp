@@ -57,6 +57,7 @@
 #include "tollbar/adaptive.hpp"
 #include "tollbar/decision.hpp"
 #include "tollbar/error.hpp"
+#include "tollbar/hierarchy.hpp"
 #include "tollbar/http.hpp"
 #include "tollbar/in_flight.hpp"
 #include "tollbar/key.hpp"

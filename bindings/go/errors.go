@@ -111,6 +111,20 @@ const (
 	ErrPolicyChanges Code = -42
 )
 
+// Errors of hierarchies.
+const (
+	// ErrClassNumber: the hierarchy has no class of that number, or the class has children and takes no requests.
+	ErrClassNumber Code = -44
+	// ErrClassRate: a rate is not LIMIT/PERIOD, from 1 in 9 minutes to 1,000,000 a second.
+	ErrClassRate Code = -45
+	// ErrGuarantee: the guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are
+	// together above its own.
+	ErrGuarantee Code = -46
+	// ErrClassTree: the class would be below seven others or below a class with keys, or its name is empty or that of
+	// another child of its parent.
+	ErrClassTree Code = -47
+)
+
 // Errors of tables.
 const (
 	// ErrCapacity: the capacity is 0, or more keys than a table can hold.

@@ -67,6 +67,7 @@ enum {
     TOLLBAR_TABLE_TRUST_ANYONE = 4,
     TOLLBAR_IN_FLIGHT_TRUST_ANYONE = 1,
     TOLLBAR_LIMITS_MOST = 16,
+    TOLLBAR_HIERARCHY_ROOT = 0,
     TOLLBAR_COLOR_GREEN = 0,
     TOLLBAR_COLOR_YELLOW = 1,
     TOLLBAR_COLOR_RED = 2,
@@ -126,6 +127,10 @@ enum {
     TOLLBAR_E_NO_MEMORY = (-40),
     TOLLBAR_E_BUFFER_TOO_SMALL = (-41),
     TOLLBAR_E_POLICY_CHANGES = (-42),
+    TOLLBAR_E_CLASS_NUMBER = (-44),
+    TOLLBAR_E_CLASS_RATE = (-45),
+    TOLLBAR_E_GUARANTEE = (-46),
+    TOLLBAR_E_CLASS_TREE = (-47),
     TOLLBAR_E_CAPACITY = (-50),
     TOLLBAR_E_POLICY_COUNT = (-51),
     TOLLBAR_E_NO_SUCH_POLICY = (-52),
@@ -699,6 +704,45 @@ int32_t tollbar_table_check_class_at(const tollbar_table *table,
                                      const char *class_name,
                                      uint64_t now_ns,
                                      tollbar_decision *out);
+typedef struct tollbar_hierarchy tollbar_hierarchy;
+typedef struct tollbar_share {
+    uint32_t struct_size;
+    uint32_t verdict;
+    uint64_t remaining;
+    uint64_t retry_after_ns;
+    uint64_t reset_after_ns;
+    uint64_t interval_ns;
+    uint32_t reason;
+    uint32_t bound;
+} tollbar_share;
+int32_t tollbar_hierarchy_new(const char *rate,
+                              uint64_t burst_ns,
+                              uint32_t classes,
+                              uint32_t policy,
+                              tollbar_hierarchy **out);
+void tollbar_hierarchy_free(tollbar_hierarchy *hierarchy);
+int32_t tollbar_hierarchy_add(tollbar_hierarchy *hierarchy,
+                              uint32_t parent,
+                              const char *name,
+                              const char *guaranteed,
+                              const char *ceiling,
+                              uint32_t keys,
+                              uint32_t *out);
+int32_t tollbar_hierarchy_take(const tollbar_hierarchy *hierarchy,
+                               const tollbar_table *table,
+                               uint32_t leaf,
+                               const void *key,
+                               size_t key_length,
+                               uint64_t cost,
+                               tollbar_share *out);
+int32_t tollbar_hierarchy_take_at(const tollbar_hierarchy *hierarchy,
+                                  const tollbar_table *table,
+                                  uint32_t leaf,
+                                  const void *key,
+                                  size_t key_length,
+                                  uint64_t cost,
+                                  uint64_t now_ns,
+                                  tollbar_share *out);
 typedef struct tollbar_meter {
     uint32_t struct_size;
     uint32_t reserved;
@@ -1118,5 +1162,6 @@ return {
     MONTH = 2629746000000000ULL,
     YEAR = 31556952000000000ULL,
     TIME_ZERO = 1741824000000000000ULL,
+    HIERARCHY_POLICY = "1000000000/s burst 1099511627776",
     NO_TIME = 0xffffffffffffffffULL,
 }

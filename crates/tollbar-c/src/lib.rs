@@ -25,6 +25,7 @@ pub mod clock;
 pub mod counts;
 pub mod decide;
 pub mod decision;
+pub mod hierarchy;
 pub mod http;
 pub mod in_flight;
 pub mod keyed;

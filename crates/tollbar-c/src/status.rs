@@ -95,6 +95,17 @@ pub const TOLLBAR_E_BUFFER_TOO_SMALL: i32 = -41;
 /// The limiter has been changed to 4,096 different policies, as many as it keeps. Change it to one of those, or make another limiter.
 pub const TOLLBAR_E_POLICY_CHANGES: i32 = -42;
 
+// Errors of hierarchies.
+
+/// The hierarchy has no class of that number, or the class has children and takes no requests.
+pub const TOLLBAR_E_CLASS_NUMBER: i32 = -44;
+/// A rate is not LIMIT/PERIOD, from 1 in 9 minutes to 1,000,000 a second.
+pub const TOLLBAR_E_CLASS_RATE: i32 = -45;
+/// The guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are together above its own.
+pub const TOLLBAR_E_GUARANTEE: i32 = -46;
+/// The class would be below seven others or below a class with keys, or its name is empty or that of another child of its parent.
+pub const TOLLBAR_E_CLASS_TREE: i32 = -47;
+
 // Errors of tables.
 
 /// The capacity is 0, or more keys than a table can hold.
@@ -295,6 +306,16 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             c"TOLLBAR_E_POLICY_CHANGES",
             c"the limiter has been changed to 4096 policies: change it to one of those, or make another",
         ),
+        TOLLBAR_E_CLASS_NUMBER => (c"TOLLBAR_E_CLASS_NUMBER", c"the hierarchy has no such class, or the class has children"),
+        TOLLBAR_E_CLASS_RATE => {
+            (c"TOLLBAR_E_CLASS_RATE", c"the rate of a class is LIMIT/PERIOD, from 1 in 9 minutes to 1000000/s")
+        }
+        TOLLBAR_E_GUARANTEE => {
+            (c"TOLLBAR_E_GUARANTEE", c"more is guaranteed than the ceiling or the parent's guaranteed rate")
+        }
+        TOLLBAR_E_CLASS_TREE => {
+            (c"TOLLBAR_E_CLASS_TREE", c"a class needs a new name, at most 8 levels, and a parent without keys")
+        }
         TOLLBAR_E_EXEMPTIONS_FULL => (c"TOLLBAR_E_EXEMPTIONS_FULL", c"the set of exempt keys is full"),
         TOLLBAR_E_OVERRIDES_FULL => (c"TOLLBAR_E_OVERRIDES_FULL", c"the table has no room for another override"),
         TOLLBAR_E_MISSING_KEY => (c"TOLLBAR_E_MISSING_KEY", c"the request has no key"),

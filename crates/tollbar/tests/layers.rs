@@ -37,6 +37,7 @@ const TOLLBAR_C: &[&[&str]] = &[
         "decide",
         "http",
         "adaptive",
+        "hierarchy",
         "in_flight",
         "keyed",
         "meter",

@@ -33,7 +33,16 @@ sends_at_a_pace() {
     [ $((ended - begun)) -ge 1249000000 ]
 }
 
+# What the tenants get is the picture in docs/hierarchy.md.
+shares_are_those_of_the_document() {
+    # shellcheck disable=SC2086
+    gcc $c99 -o "$work/tenants" "$root/examples/c/tenants.c" -L"$build" -ltollbar -Wl,-rpath,"$build" || return 1
+    awk '/^```text/ { inside = 1; next } /^```/ { inside = 0 } inside' "$root/docs/hierarchy.md" > "$work/picture" || return 1
+    [ -s "$work/picture" ] && "$work/tenants" | sed 's/ *$//' | cmp - "$work/picture"
+}
+
 demo() {
+    check "tenants share a rate as the document draws it (examples/c/tenants.c)" shares_are_those_of_the_document
     check "a sender sends at a constant pace (examples/c/sender.c)" sends_at_a_pace
     measure "two processes share 100/s through Redis" shares_through_redis
 }

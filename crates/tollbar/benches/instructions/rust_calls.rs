@@ -3,6 +3,7 @@
 use crate::{Call, START};
 use std::hint::black_box;
 use tollbar::algorithm::gcra::Gcra;
+use tollbar::hierarchy::{ClassId, Hierarchy};
 use tollbar::limiter::Cell;
 use tollbar::table::{Options, PolicyId, Request, Table};
 use tollbar::{Limiter, Policy, Shared, State, Verdict};
@@ -44,6 +45,10 @@ pub fn all() -> Vec<Call> {
     for _ in 0..WARM {
         assert_eq!(hot.admit_at(PolicyId::FIRST, &keys[0], START - 1, 1), Verdict::Allowed);
     }
+    let nodes = Table::private(&Options::new(CAPACITY), &[Hierarchy::policy()]).expect("a table");
+    let mut tree = Hierarchy::new(PolicyId::FIRST, "1000000/s", 1_000_000_000, 3).expect("a hierarchy");
+    let tenant = tree.add(ClassId::ROOT, b"tenant", "1000/s", "", 1).expect("a class");
+    let users = tree.add(tenant, b"users", "", "", 2).expect("a class");
     vec![
         call("Rust Cell<Gcra>::admit_at", 1, move |now| _ = black_box(black_box(&cell).admit_at(now, black_box(1)))),
         call("Rust State::admit_at, allowed", 1, move |now| {
@@ -62,6 +67,9 @@ pub fn all() -> Vec<Call> {
         // Spends credit, as above.
         call("Rust Table::admit_at, hot key", 1, move |now| {
             black_box(black_box(&hot).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
+        }),
+        call("Rust Hierarchy::take_at, a user of a tenant", 1, move |now| {
+            _ = black_box(black_box(&tree).take_at(&nodes, users, black_box(&keys[0]), now, 1));
         }),
         call("Rust Table::admit_many_at, a key of 32", BATCH as u64, move |now| {
             let requests = keys.each_ref().map(|key| Request { policy: PolicyId::FIRST, key, cost: 1 });
