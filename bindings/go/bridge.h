@@ -456,4 +456,23 @@ static inline int32_t go_metrics(const go_metrics_source *from, const uint8_t *t
     return tollbar_metrics(sources, count, format, (char *)buffer, capacity, length);
 }
 
+static inline int32_t go_hierarchy_new(const char *rate, uint64_t burst, uint32_t classes, uint32_t policy, uintptr_t *out) {
+    tollbar_hierarchy *made = NULL;
+    int32_t code = tollbar_hierarchy_new(rate, burst, classes, policy, &made);
+    *out = (uintptr_t)made;
+    return code;
+}
+static inline void go_hierarchy_free(uintptr_t of) { tollbar_hierarchy_free((tollbar_hierarchy *)of); }
+static inline int32_t go_hierarchy_add(uintptr_t of, uint32_t parent, const char *name, const char *guaranteed, const char *ceiling,
+                                       uint32_t keys, uint32_t *number) {
+    return tollbar_hierarchy_add((tollbar_hierarchy *)of, parent, name, guaranteed, ceiling, keys, number);
+}
+static inline int32_t go_hierarchy_take(uintptr_t of, uintptr_t table, uint32_t leaf, const uint8_t *key, size_t length, uint64_t cost, int at,
+                                        uint64_t now, tollbar_share *share) {
+    const tollbar_hierarchy *tree = (const tollbar_hierarchy *)of;
+    const tollbar_table *nodes = (const tollbar_table *)table;
+    return at ? tollbar_hierarchy_take_at(tree, nodes, leaf, key, length, cost, now, share)
+              : tollbar_hierarchy_take(tree, nodes, leaf, key, length, cost, share);
+}
+
 #endif

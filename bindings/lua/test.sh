@@ -31,7 +31,7 @@ counts() {
 }
 
 # Each file runs compiled and interpreted, because LuaJIT's compiler and its interpreter make calls into C in different ways.
-for file in vectors limiter line table take_many classes http metrics receipts in_flight lease jit; do
+for file in vectors limiter line table take_many classes http metrics receipts in_flight hierarchy lease jit; do
     counts "$file" "$luajit" "$here/tests/${file}_test.lua"
     [ $file = jit ] || counts "$file, interpreted" "$luajit" -joff "$here/tests/${file}_test.lua"
 done

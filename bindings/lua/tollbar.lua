@@ -5,6 +5,7 @@
 -- pass, so `if not limiter:allow()` fails closed.
 local core = require "tollbar.core"
 local limiter = require "tollbar.limiter"
+local hierarchy = require "tollbar.hierarchy"
 local in_flight = require "tollbar.in_flight"
 local keyed = require "tollbar.table"
 local take = require "tollbar.take_many"
@@ -19,6 +20,8 @@ local tollbar = {
     limiter = limiter.new,
     table = keyed.new,
     open = keyed.open,
+    hierarchy = hierarchy.new,
+    hierarchy_policy = hierarchy.policy,
     in_flight = in_flight.new,
     open_in_flight = in_flight.open,
     metrics = metrics,

@@ -1,0 +1,90 @@
+//go:build cgo
+
+package tollbar_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tollbar/tollbar/bindings/go"
+)
+
+func shop(t *testing.T) (*tollbar.Table, *tollbar.Hierarchy) {
+	t.Helper()
+	nodes, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 2000}, tollbar.HierarchyPolicy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := tollbar.NewHierarchy("1000/s", 100*time.Millisecond, 8, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close(); nodes.Close() })
+	return nodes, tree
+}
+
+func TestHierarchyOfUsersOfATenant(t *testing.T) {
+	nodes, tree := shop(t)
+	acme, err := tree.Add(tollbar.HierarchyRoot, tollbar.Child{Name: "acme", Guaranteed: "400/s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	users, err := tree.Add(acme, tollbar.Child{Name: "users", Guaranteed: "1/s", Ceiling: "50/s", Keys: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const now = uint64(time.Hour)
+	for left := uint64(6); left > 0; left-- {
+		want := tollbar.Share{Allowed: true, Remaining: left - 1, Interval: 20 * time.Millisecond, Bound: users}
+		if share, err := tree.TakeAt(nodes, users, "ann", now, 1); err != nil || share != want {
+			t.Fatal(share, err)
+		}
+	}
+	share, err := tree.TakeAt(nodes, users, "ann", now, 1)
+	if err != nil || share.Allowed || share.RetryAfter != 20*time.Millisecond || share.Bound != users {
+		t.Fatal(share, err)
+	}
+	if share, err := tree.TakeAt(nodes, users, "eve", now, 1_000_000_000); err != nil || share.Allowed || !share.Never {
+		t.Fatal(share, err)
+	}
+	if share, err := tree.Take(nodes, users, "", 1); err != nil || !share.Allowed {
+		t.Fatal(share, err)
+	}
+}
+
+func TestHierarchyErrors(t *testing.T) {
+	nodes, tree := shop(t)
+	for _, wrong := range []struct {
+		parent uint32
+		class  tollbar.Child
+		want   tollbar.Code
+	}{
+		{0, tollbar.Child{Name: "a", Guaranteed: "1001/s"}, tollbar.ErrGuarantee},
+		{0, tollbar.Child{Name: "a", Ceiling: "many"}, tollbar.ErrClassRate},
+		{0, tollbar.Child{Name: "a", Ceiling: "10/s\x00"}, tollbar.ErrClassRate},
+		{0, tollbar.Child{}, tollbar.ErrClassTree},
+		{0, tollbar.Child{Name: "a\x00b"}, tollbar.ErrClassTree},
+		{5, tollbar.Child{Name: "a"}, tollbar.ErrClassNumber},
+	} {
+		if _, err := tree.Add(wrong.parent, wrong.class); !errors.Is(err, wrong.want) {
+			t.Error(wrong, err)
+		}
+	}
+	if _, err := tollbar.NewHierarchy("1000/s", -1, 8, 0); !errors.Is(err, tollbar.ErrOutOfRange) {
+		t.Error(err)
+	}
+	if _, err := tollbar.NewHierarchy("1000\x00/s", time.Second, 8, 0); !errors.Is(err, tollbar.ErrClassRate) {
+		t.Error(err)
+	}
+	if share, err := tree.Take(nodes, 5, "k", 1); share.Allowed || !errors.Is(err, tollbar.ErrClassNumber) {
+		t.Error(share, err)
+	}
+	tree.Close()
+	if share, err := tree.Take(nodes, 0, "k", 1); share.Allowed || !errors.Is(err, tollbar.ErrClosed) {
+		t.Error(share, err)
+	}
+	if _, err := tree.Add(0, tollbar.Child{Name: "a"}); !errors.Is(err, tollbar.ErrClosed) {
+		t.Error(err)
+	}
+}
