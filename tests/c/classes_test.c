@@ -71,7 +71,7 @@ static void what_keeps_no_reserve_is_an_error(void **state) {
 }
 
 /* A class is named in the policy. Its requests stop exactly at its reserve, and the decision says so. */
-static void a_class_stops_at_its_reserve(void **state) {
+static void m5_a_class_stops_exactly_at_its_reserve(void **state) {
     static const char *const policies[] = {"100/s reserve low 20 high 0", "100/s ban 1h after 1000 reserve low 20 high 0",
                                            "100/min reserve low 20 high 0; 1000/h", "100/s algo interval reserve low 20 high 0",
                                            "100/s algo fixed-window reserve low 20 high 0",
@@ -187,7 +187,7 @@ int main(void) {
         cmocka_unit_test(a_wait_is_for_the_reserve_too),
         cmocka_unit_test(calls_without_a_time_read_the_clock),
         cmocka_unit_test(what_keeps_no_reserve_is_an_error),
-        cmocka_unit_test(a_class_stops_at_its_reserve),
+        cmocka_unit_test(m5_a_class_stops_exactly_at_its_reserve),
         cmocka_unit_test(classes_are_in_batches_and_several_limits),
         cmocka_unit_test(a_wrong_class_is_an_error),
     };

@@ -100,6 +100,20 @@ static void patience_ends(void **state) {
     tollbar_queue_free(queue);
 }
 
+/* 15 offers to a queue with room for 10, each of which waits for 10 ms: eleven are taken in, and four are refused after their wait. */
+static void s07_patience_ends_in_a_refusal(void **state) {
+    tollbar_queue *queue = queue_of("1/h algo pacer", 10);
+    uint64_t n;
+    (void)state;
+    for (n = 0; n < 15; n++) {
+        const uint64_t begun = monotonic();
+        assert_int_equal(tollbar_queue_offer_within(queue, &items[n], 10 * MS, NULL), n < 11 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+        if (n >= 11)
+            assert_in_range(monotonic() - begun, 10 * MS - MS, MIN);
+    }
+    tollbar_queue_free(queue);
+}
+
 struct gateway {
     pthread_mutex_t lock;
     uint64_t sent, first, last, wrong;
@@ -261,6 +275,7 @@ static void arguments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(s07_eleven_of_fifteen_leave_in_order),
+        cmocka_unit_test(s07_patience_ends_in_a_refusal),
         cmocka_unit_test(a_cancelled_item_makes_room_for_those_behind),
         cmocka_unit_test(a_closed_queue_gives_what_it_has),
         cmocka_unit_test(patience_ends),
