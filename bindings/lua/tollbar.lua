@@ -4,6 +4,7 @@
 -- (a wrong type, an unknown option, a closed handle) raises an error. The first result of a decision is false or nil unless the request may
 -- pass, so `if not limiter:allow()` fails closed.
 local core = require "tollbar.core"
+local adaptive = require "tollbar.adaptive"
 local limiter = require "tollbar.limiter"
 local hierarchy = require "tollbar.hierarchy"
 local in_flight = require "tollbar.in_flight"
@@ -24,6 +25,7 @@ local tollbar = {
     hierarchy_policy = hierarchy.policy,
     in_flight = in_flight.new,
     open_in_flight = in_flight.open,
+    adaptive = adaptive.new,
     metrics = metrics,
     schedule = schedule.new,
     http_check = http.check,
