@@ -9,7 +9,6 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
 static void copy(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
 static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone);
-static uint32_t clock_for(const tollbar_policy_spec *const *policies, ngx_uint_t count);
 static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
                                  uint64_t room);
 static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old, const tollbar_policy_spec **policies,
@@ -34,7 +33,7 @@ size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone)
     for (n = 0; n < zone->policies_n; n++) {
         policies[n] = &zone->policies[n];
     }
-    options.clock = clock_for(policies, zone->policies_n);
+    options.clock = ngx_tollbar_zone_clock(policies, zone->policies_n);
     if (tollbar_table_bytes(policies, zone->policies_n, &options, &bytes) != 0) {
         return 0;
     }
@@ -195,7 +194,7 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
         return NGX_ERROR;
     }
     options.on_full = (uint32_t) zone->on_full;
-    options.clock = clock_for(policies, zone->policies_n);
+    options.clock = ngx_tollbar_zone_clock(policies, zone->policies_n);
     options.hot_keys = zone->hot_keys;
     options.seed = zone->seed;
     options.flags = TOLLBAR_TABLE_HAS_SEED;
@@ -280,9 +279,7 @@ static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone)
     return NGX_OK;
 }
 
-/* The largest capacity of a table that fits into `room` bytes. 0 if no table fits. */
-/* Days and months are those of the wall clock. No other policy needs it, and a step of the system's clock moves it. */
-static uint32_t clock_for(const tollbar_policy_spec *const *policies, ngx_uint_t count)
+uint32_t ngx_tollbar_zone_clock(const tollbar_policy_spec *const *policies, ngx_uint_t count)
 {
     ngx_uint_t n;
 
@@ -294,6 +291,7 @@ static uint32_t clock_for(const tollbar_policy_spec *const *policies, ngx_uint_t
     return TOLLBAR_CLOCK_TSC;
 }
 
+/* The largest capacity of a table that fits into `room` bytes. 0 if no table fits. */
 static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
                                  uint64_t room)
 {

@@ -60,6 +60,10 @@ ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t siz
 /* The size of a zone with the smallest table for the zone's policies. 0 if no table can hold them. */
 size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone);
 
+/* The clock of a table with these policies. Days and months are those of the wall clock. No other policy needs it, and a step of the system's
+ * clock moves it. */
+uint32_t ngx_tollbar_zone_clock(const tollbar_policy_spec *const *policies, ngx_uint_t count);
+
 /* The size of a zone from which `bytes` can be allocated in one piece. */
 size_t ngx_tollbar_zone_size_for(uint64_t bytes);
 

@@ -431,9 +431,11 @@ static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zo
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
     const tollbar_policy_spec *policies[] = { &zone->policy };
     uint64_t bytes;
-    int32_t error = tollbar_table_bytes(policies, 1, &options, &bytes);
+    int32_t error;
     size_t least = ngx_tollbar_zone_least(&zone->zone);
 
+    options.clock = ngx_tollbar_zone_clock(policies, 1);
+    error = tollbar_table_bytes(policies, 1, &options, &bytes);
     if (error != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" cannot have this policy: %s", name, tollbar_strerror(error));
         return NGX_CONF_ERROR;
