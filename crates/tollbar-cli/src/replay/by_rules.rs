@@ -55,7 +55,7 @@ pub fn replay(path: &str, options: &Options) -> Result<()> {
             joined.push(0);
             joined.extend_from_slice(&request.path);
             let key = all.targets.number(&joined).ok_or_else(|| Problem::io("more than 2^32 different requests"))?;
-            all.order.push(Event { time: request.time, sequence, key, path: 0, cost: request.cost });
+            all.order.push(Event { time: request.time, sequence, key, path: 0, cost: request.cost, class: 0 });
             all.decide(false)
         })?;
     }

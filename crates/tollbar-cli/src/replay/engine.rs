@@ -2,15 +2,16 @@
 
 use super::tables::Tables;
 use crate::problem::{Problem, Result};
-use tollbar::algorithm::{Algorithm, Rule};
+use tollbar::algorithm::{describe_leaving, step_leaving, Algorithm, Rule};
 use tollbar::limiter::Shared;
+use tollbar::policy::Classes;
 use tollbar::table::PolicyId;
 use tollbar::{Decision, Policy, PolicyError, State, Verdict};
 
 /// The states of all keys under one policy.
 pub enum Engine {
     /// A word for each key.
-    Words(Rule, Vec<u64>),
+    Words(Rule, Classes, Vec<u64>),
     /// A sliding window or log for each key, made with its first request.
     States(Policy, Vec<Option<Box<State>>>),
     /// A table that other policies may share: its number among [`Tables`], and the policy's number in it.
@@ -28,6 +29,8 @@ pub struct Ask<'a> {
     pub now: u64,
     /// Permits.
     pub cost: u64,
+    /// The name or number of its class in the policy; empty for none.
+    pub class: &'a [u8],
 }
 
 impl Engine {
@@ -35,10 +38,10 @@ impl Engine {
     pub fn new(policy: &Policy) -> std::result::Result<Engine, PolicyError> {
         if policy.limit == 0 {
             policy.validate()?;
-            return Ok(Engine::Words(Rule::Closed, Vec::new()));
+            return Ok(Engine::Words(Rule::Closed, policy.classes, Vec::new()));
         }
         match Rule::new(policy) {
-            Ok(rule) => Ok(Engine::Words(rule, Vec::new())),
+            Ok(rule) => Ok(Engine::Words(rule, policy.classes, Vec::new())),
             Err(PolicyError::NotOneWord) => State::validate(policy).map(|()| Engine::States(*policy, Vec::new())),
             Err(error) => Err(error),
         }
@@ -48,9 +51,12 @@ impl Engine {
     #[inline]
     pub fn admit(&mut self, tables: &Tables, ask: Ask<'_>) -> Result<Verdict> {
         match self {
-            Engine::Words(rule, words) => {
+            Engine::Words(rule, classes, words) => {
                 let word = word(words, ask.number);
-                let step = rule.step(*word, ask.now, ask.cost);
+                let step = match reserve(classes, ask.class)? {
+                    0 => rule.step(*word, ask.now, ask.cost),
+                    reserve => step_leaving(rule, *word, ask.now, ask.cost, reserve),
+                };
                 if let Some(next) = step.next {
                     *word = next;
                 }
@@ -64,18 +70,40 @@ impl Engine {
     /// The verdict, what remains, and when to come back.
     pub fn check(&mut self, tables: &Tables, ask: Ask<'_>) -> Result<Decision> {
         match self {
-            Engine::Words(rule, words) => {
+            Engine::Words(rule, classes, words) => {
                 let word = word(words, ask.number);
-                let step = rule.step(*word, ask.now, ask.cost);
+                let reserve = reserve(classes, ask.class)?;
+                let step = match reserve {
+                    0 => rule.step(*word, ask.now, ask.cost),
+                    _ => step_leaving(rule, *word, ask.now, ask.cost, reserve),
+                };
                 if let Some(next) = step.next {
                     *word = next;
                 }
-                Ok(rule.describe(step.verdict, *word, ask.now, ask.cost))
+                Ok(match reserve {
+                    0 => rule.describe(step.verdict, *word, ask.now, ask.cost),
+                    _ => describe_leaving(rule, step.verdict, *word, ask.now, ask.cost, reserve),
+                })
             }
             Engine::States(policy, states) => Ok(state(policy, states, ask.number)?.check_at(ask.now, ask.cost)),
             Engine::Table(table, policy) => tables.check(*table, *policy, ask),
         }
     }
+}
+
+/// The permits that a request of that class leaves. A policy without classes leaves none for any.
+#[inline]
+fn reserve(classes: &Classes, class: &[u8]) -> Result<u64> {
+    if class.is_empty() || classes.is_empty() {
+        return Ok(0);
+    }
+    classes.reserve(class).ok_or_else(|| unknown_class(class))
+}
+
+/// The message for a class that the policy does not have.
+#[cold]
+pub fn unknown_class(class: &[u8]) -> Problem {
+    Problem::io(format!("the policy has no class \"{}\"", crate::text::plain(class)))
 }
 
 #[inline]

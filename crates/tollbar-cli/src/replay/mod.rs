@@ -68,6 +68,8 @@ pub struct Replay {
     pub reorder: u64,
     /// All keys.
     pub keys: Keys,
+    /// The names of all classes.
+    classes: Keys,
     /// The tables, if the caller asked for a size.
     pub tables: Tables,
     /// The policies.
@@ -158,6 +160,7 @@ impl Replay {
             seen: Seen::default(),
             reorder: options.reorder,
             keys: Keys::default(),
+            classes: Keys::default(),
             tables,
             runs,
             in_file_order,
@@ -177,7 +180,7 @@ impl Replay {
             let event = self.event(place, request, options.one_key)?;
             if let Some(run) = &mut self.in_file_order {
                 let key = self.keys.bytes(event.key);
-                run.admit(&self.tables, Ask { number: event.key, key, now: event.time, cost: event.cost })?;
+                run.admit(&self.tables, ask(&event, key, &self.classes))?;
             }
             order.push(event);
             while let Some(event) = order.next(false) {
@@ -199,14 +202,18 @@ impl Replay {
             Some(collector) => collector.path(key, key as usize == known, &request.path, &request.agent),
             None => 0,
         };
-        Ok(Event { time: request.time, sequence, key, path, cost: request.cost })
+        let class = match &*request.class {
+            [] => 0,
+            class => 1 + self.classes.number(class).ok_or_else(|| Problem::io("more than 2^32 classes"))?,
+        };
+        Ok(Event { time: request.time, sequence, key, path, cost: request.cost, class })
     }
 
     /// On one request, by all policies.
     #[inline]
     fn decide(&mut self, event: Event, decisions: &mut Option<Decisions>) -> Result<()> {
         let key = self.keys.bytes(event.key);
-        let ask = Ask { number: event.key, key, now: event.time, cost: event.cost };
+        let ask = ask(&event, key, &self.classes);
         match decisions {
             None => {
                 for (n, run) in self.runs.iter_mut().enumerate() {
@@ -233,4 +240,11 @@ impl Replay {
             None => Ok(()),
         }
     }
+}
+
+/// The request of an event. `classes` has the name of its class.
+#[inline]
+fn ask<'a>(event: &Event, key: &'a [u8], classes: &'a Keys) -> Ask<'a> {
+    let class = event.class.checked_sub(1).map_or(&b""[..], |class| classes.bytes(class));
+    Ask { number: event.key, key, now: event.time, cost: event.cost, class }
 }

@@ -25,7 +25,7 @@ pub struct ReplayArgs {
     /// The log's format
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
-    /// A JSON field or CSV column, time=NAME, key=NAME, cost=NAME, path=NAME, agent=NAME or method=NAME; may be repeated
+    /// A JSON field or CSV column, time=NAME, key=NAME, cost=NAME, class=NAME, path=NAME, agent=NAME or method=NAME; may be repeated
     #[arg(long, value_name = "WHAT=NAME")]
     field: Vec<String>,
     /// How long a line waits for older ones, so that requests are decided in order of time; 0 is the order of the file

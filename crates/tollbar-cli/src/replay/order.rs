@@ -19,9 +19,11 @@ pub struct Event {
     pub path: u32,
     /// Permits.
     pub cost: u64,
+    /// The class's number among the names of the log's classes, from 1; 0 for none.
+    pub class: u32,
 }
 
-/// The most events that wait: 32 bytes each.
+/// The most events that wait: 40 bytes each.
 pub const PENDING_MOST: usize = 1 << 22;
 
 /// Sorts events that are late by up to a window. 0: every event goes on at once.
@@ -112,7 +114,7 @@ mod tests {
         let mut order = Order::new(window);
         let mut out = Vec::new();
         for (n, &time) in times.iter().enumerate() {
-            order.push(Event { time, sequence: n as u64, key: 0, path: 0, cost: 1 });
+            order.push(Event { time, sequence: n as u64, key: 0, path: 0, cost: 1, class: 0 });
             while let Some(event) = order.next(false) {
                 out.push(event.time);
             }
@@ -149,7 +151,7 @@ mod tests {
     fn requests_of_one_time_keep_their_order() {
         let mut order = Order::new(100);
         for (sequence, time) in [(0, 5), (1, 9), (2, 5), (3, 5)] {
-            order.push(Event { time, sequence, key: 0, path: 0, cost: 1 });
+            order.push(Event { time, sequence, key: 0, path: 0, cost: 1, class: 0 });
         }
         let mut out = Vec::new();
         while let Some(event) = order.next(true) {

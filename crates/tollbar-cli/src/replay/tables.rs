@@ -1,6 +1,6 @@
 //! Tables of a given size (`--keys`), in memory or in a file.
 
-use super::engine::{Ask, Engine};
+use super::engine::{unknown_class, Ask, Engine};
 use crate::problem::{Problem, Result};
 use std::io;
 use tollbar::policy::{Kind, PolicyError};
@@ -165,9 +165,18 @@ impl Tables {
     /// One request.
     #[inline]
     pub fn check(&self, table: usize, policy: PolicyId, ask: Ask<'_>) -> Result<Decision> {
-        self.tables[table]
-            .try_check(policy, ask.key, Some(ask.now), ask.cost)
-            .map_err(|error| Problem::io(format!("{}: {error}", self.file.as_deref().unwrap_or("the table"))))
+        let table = &self.tables[table];
+        let decided = match ask.class {
+            // A policy without classes has no reserve.
+            class if class.is_empty() || table.policy(policy).is_ok_and(|policy| policy.classes.is_empty()) => {
+                table.try_check(policy, ask.key, Some(ask.now), ask.cost)
+            }
+            class => match table.check_class_at(policy, ask.key, ask.now, ask.cost, class) {
+                Err(TableError::Policy(PolicyError::NoSuchClass)) => return Err(unknown_class(class)),
+                decided => decided,
+            },
+        };
+        decided.map_err(|error| Problem::io(format!("{}: {error}", self.file.as_deref().unwrap_or("the table"))))
     }
 
     /// How many tables there are.

@@ -124,3 +124,36 @@ table_faults() {
         '9/10ns algo sliding-log: logs of many keys cannot have so many entries in so short a period' \
         --keys 10 --policy '9/10ns algo sliding-log' a
 }
+
+# --- classes ---------------------------------------------------------------------------------------
+
+# classed CLASS...: three hundred requests of one key, of these classes in turn.
+classed() {
+    awk -v n="$#" -v all="$*" 'BEGIN {
+        split(all, class, " ")
+        for (i = 0; i < 300; i++) printf "{\"ts\":1000,\"ip\":\"192.0.2.1\",\"group\":\"%s\"}\n", class[i % n + 1] }'
+}
+
+classes() {
+    classed low > "$work/low"
+    classed low high > "$work/both"
+    classed other > "$work/other"
+    set -- --policy '100/h reserve low 20 high 0' --field class=group
+    for room in '' '--keys 10'; do
+        # shellcheck disable=SC2086
+        check "classes: low stops at its reserve $room" 80 "$(value allowed "$@" $room "$work/low" | cut -d' ' -f1)"
+        # shellcheck disable=SC2086
+        check "classes: high takes the rest $room" 100 "$(value allowed "$@" $room "$work/both" | cut -d' ' -f1)"
+        # shellcheck disable=SC2086
+        check "classes: a policy without classes $room" 100 "$(value allowed --policy 100/h --field class=group $room "$work/low" | cut -d' ' -f1)"
+        # shellcheck disable=SC2086
+        check "classes: one that the policy does not have $room" 'tollbar: the policy has no class "other"' \
+            "$("$replay" "$@" $room "$work/other" 2>&1 >/dev/null | tail -n 1)"
+    done
+    "$replay" "$@" --decisions "$work/decisions" "$work/low" >/dev/null
+    check 'classes: what is left at a refusal' '80 A|220 D 20' \
+        "$(grep -c ^A "$work/decisions") A|$(grep -c '^D 20 ' "$work/decisions") D 20"
+    { echo 'time,address,class'; for _ in $(seq 150); do echo '1000,192.0.2.1,1'; done; } > "$work/numbers"
+    check 'classes: by number, in a CSV' 80 "$(
+        value allowed --policy '100/h reserve low 20 high 0' --field class=class "$work/numbers" | cut -d' ' -f1)"
+}

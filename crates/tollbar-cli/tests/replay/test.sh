@@ -214,6 +214,7 @@ ranks
 in_order_of_time
 faults
 tables
+classes
 table_files
 table_faults
 memory

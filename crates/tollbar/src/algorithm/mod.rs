@@ -274,7 +274,7 @@ pub trait Algorithm: Copy + Send + Sync {
 
 /// The step of a request for `cost` permits that passes only if `reserve` permits are left after it. The cost and the reserve must be there, and only the
 /// cost is charged. `algorithm` must admit every cost below one that it admits.
-pub(crate) fn step_leaving(algorithm: &impl Algorithm, state: u64, now: u64, cost: u64, reserve: u64) -> Step {
+pub fn step_leaving(algorithm: &impl Algorithm, state: u64, now: u64, cost: u64, reserve: u64) -> Step {
     if cost == 0 {
         return Step::ask();
     }
@@ -294,7 +294,7 @@ pub(crate) fn needed(cost: u64, reserve: u64) -> u64 {
 }
 
 /// The full decision on a request that [`step_leaving`] decided. `state` is the state after it.
-pub(crate) fn describe_leaving(
+pub fn describe_leaving(
     algorithm: &impl Algorithm,
     verdict: Verdict,
     state: u64,

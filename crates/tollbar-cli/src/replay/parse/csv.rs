@@ -46,7 +46,7 @@ impl Csv {
                 values[role] = field.to_vec();
             }
         });
-        let [time, key, cost, path, agent, method] = values;
+        let [time, key, cost, path, agent, method, class] = values;
         if wanted.iter().flatten().any(|&column| column >= count) {
             return Err(Cow::Owned(format!(
                 "{count} columns, expected {} or more",
@@ -68,7 +68,8 @@ impl Csv {
             .map_err(Cow::Borrowed)?,
         };
         let own = Cow::Owned;
-        Ok(Some(Request { time, key: own(key), cost, path: own(path), agent: own(agent), method: own(method) }))
+        let class = own(class.trim_ascii().to_vec());
+        Ok(Some(Request { time, key: own(key), cost, class, path: own(path), agent: own(agent), method: own(method) }))
     }
 }
 

@@ -25,6 +25,7 @@ pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, &'static str> {
         time,
         key: Cow::Borrowed(key),
         cost: 1,
+        class: Cow::Borrowed(b""),
         path: Cow::Borrowed(path_of(request)),
         agent: Cow::Borrowed(agent),
         method: Cow::Borrowed(method_of(request)),

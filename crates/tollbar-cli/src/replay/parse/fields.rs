@@ -11,10 +11,11 @@ pub enum Role {
     Path,
     Agent,
     Method,
+    Class,
 }
 
 /// All of them, for arrays by role.
-pub const ROLES: usize = 6;
+pub const ROLES: usize = 7;
 
 /// Names that servers give, the best of a role first. A name with points is a path into nested objects.
 const USUAL: [(Role, &[&str]); 5] = [
@@ -64,10 +65,12 @@ pub struct Named {
 }
 
 impl Named {
-    /// `time=NAME`, `key=NAME`, `cost=NAME`, `path=NAME`, `agent=NAME` or `method=NAME`.
+    /// `time=NAME`, `key=NAME`, `cost=NAME`, `class=NAME`, `path=NAME`, `agent=NAME` or `method=NAME`.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
-        let wrong =
-            || format!("--field is time=NAME, key=NAME, cost=NAME, path=NAME, agent=NAME or method=NAME, not '{text}'");
+        let wrong = || {
+            let roles = "time=NAME, key=NAME, cost=NAME, class=NAME, path=NAME, agent=NAME or method=NAME";
+            format!("--field is {roles}, not '{text}'")
+        };
         let (role, name) = text.split_once('=').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
         let role = match role {
             "time" => Role::Time,
@@ -76,6 +79,7 @@ impl Named {
             "path" => Role::Path,
             "agent" => Role::Agent,
             "method" => Role::Method,
+            "class" => Role::Class,
             _ => return Err(wrong()),
         };
         self.given.push((role, name.to_owned()));

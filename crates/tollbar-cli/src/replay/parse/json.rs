@@ -60,6 +60,7 @@ impl Json {
                     .map_err(Cow::Borrowed)?
             }
         };
+        let class = found.take(Role::Class).map_or(Cow::Borrowed(&b""[..]), |(_, class)| class.bytes());
         let path = found.take(Role::Path).map_or(Cow::Borrowed(&b""[..]), |(_, path)| path.bytes());
         // The field of the path may hold the whole request line, such as "GET /path HTTP/1.1".
         let is_line = path.contains(&b' ');
@@ -70,7 +71,7 @@ impl Json {
         };
         let path = if is_line { cut(path, path_of) } else { path };
         let agent = found.take(Role::Agent).map_or(Cow::Borrowed(&b""[..]), |(_, agent)| agent.bytes());
-        Ok(Request { time, key, cost, path, agent, method })
+        Ok(Request { time, key, cost, class, path, agent, method })
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Request<'a> {
     pub key: Cow<'a, [u8]>,
     /// Permits.
     pub cost: u64,
+    /// The name or number of its class in the policy; empty for a request without a class.
+    pub class: Cow<'a, [u8]>,
     /// The requested path; empty if the line has none, or the caller needs none.
     pub path: Cow<'a, [u8]>,
     /// The user agent; empty in the same cases as the path.
