@@ -1,5 +1,5 @@
 #!/bin/sh
-# crates.sh: the Rust crates as crates.io gets them, into build/packages/crates, each built as it is unpacked. More than 345,000 bytes is an
+# crates.sh: the Rust crates as crates.io gets them, into build/packages/crates, each built as it is unpacked. More than 368,640 bytes is an
 # error: so large only something is that does not belong there.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,5 +15,5 @@ mv build/packages-work/crates/package/*.crate "$out"
 for crate in "$out"/*.crate; do
     bytes=$(wc -c <"$crate")
     echo "$crate: $bytes bytes"
-    [ "$bytes" -le 345000 ] || { echo "$crate: found $bytes bytes; expected: at most 345,000" >&2 && exit 1; }
+    [ "$bytes" -le 368640 ] || { echo "$crate: found $bytes bytes; expected: at most 368,640" >&2 && exit 1; }
 done
