@@ -13,6 +13,7 @@ import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).resolve().parent
@@ -85,6 +86,15 @@ class WithCore(sdist):
             shutil.rmtree(CORE, ignore_errors=True)
 
 
+class WithoutTheRemoved(build_py):
+    """setuptools copies modules to where the last build left its own, and packs all that is there: a removed module, too."""
+
+    def run(self) -> None:
+        for path in Path(self.build_lib, "tollbar").glob("*.py*"):
+            path.unlink()
+        super().run()
+
+
 def digest(*things: str | None | Path) -> str:
     """A short name for what a build depends on: texts, and the contents of files."""
     hashed = hashlib.sha256()
@@ -129,7 +139,7 @@ options = {"build": {"build_base": f"build/{kept}"}}
 if limited:
     options["bdist_wheel"] = {"py_limited_api": "cp311"}
 setup(
-    cmdclass={"sdist": WithCore},
+    cmdclass={"build_py": WithoutTheRemoved, "sdist": WithCore},
     ext_modules=[
         extension("tollbar._core", "csrc", ["csrc/core.h"], "libtollbar.a"),
         extension("tollbar._redis", "csrc/redis", ["csrc/core.h", "csrc/redis/redis.h"], "libtollbar-redis.a"),

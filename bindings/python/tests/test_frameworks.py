@@ -136,7 +136,7 @@ def test_django(path):  # noqa: F811
     assert lines[2] == "[200, 200, 429, 401]"
 
 
-def test_a_throttle_has_keys_and_costs_by_request():
+def test_a_throttle_has_keys_and_costs_by_request(path):  # noqa: F811
     lines = isolated(
         """
         import django_app
@@ -159,7 +159,8 @@ def test_a_throttle_has_keys_and_costs_by_request():
             def get_key(self, request, view): return None
         throttle = Keyless()
         print(throttle.allow_request(Request(1), None), throttle.wait())
-        """
+        """,
+        TABLE=path,
     )
     assert lines[0] == "(True, False) (False, True) (True, False) (True, False) (True, False) [True, True, True, True, True]"
     assert lines[1] == "False None"

@@ -254,6 +254,22 @@ def test_a_build_by_another_compiler_takes_nothing_from_the_last(tmp_path):
     assert compiled[0] == compiled[1] == compiled[2] == len(list(package.glob("csrc/**/*.c")))
 
 
+def test_a_removed_module_is_not_installed(tmp_path):
+    package = tmp_path / "package"
+    shutil.copytree(HERE, package, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    module, environment = package / "src" / "tollbar" / "gone.py", {**os.environ, "TOLLBAR_ROOT": str(HERE.parent.parent)}
+    module.write_text("")
+    seen = []
+    for _ in range(2):
+        done = run("setup.py", "build_py", cwd=package, env=environment)
+        assert done.returncode == 0, done.stderr
+        built = {path.name for path in package.glob("build/*/lib*/tollbar/*")}
+        assert {"__init__.py", "_core.pyi", "py.typed"} <= built
+        seen.append("gone.py" in built)
+        module.unlink(missing_ok=True)
+    assert seen == [True, False]
+
+
 @pytest.mark.parametrize(("there", "found"), [(True, "is older than the sources"), (False, "is not there")])
 def test_installing_says_why_the_library_cannot_be_built(tmp_path, there, found):
     archive, _ = checkout(tmp_path, "no-such-cargo")

@@ -42,18 +42,22 @@ def _ns(expiry: float) -> int:
     return expiry * 10**9 if isinstance(expiry, int) else int(expiry * 1e9)
 
 
-class TollbarStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport, TimestampedSlidingWindow):
-    """storage_from_string("tollbar:///dev/shm/app"): counts that all processes share which name this file."""
-
-    STORAGE_SCHEME = ["tollbar"]
+class _OnWindows:
+    """What both kinds of storage have."""
 
     def __init__(self, uri: str | None = None, wrap_exceptions: bool = False, **options: float | str | bool) -> None:
-        super().__init__(uri, wrap_exceptions=wrap_exceptions)
+        super().__init__(uri, wrap_exceptions=wrap_exceptions)  # type: ignore[call-arg]
         self.storage = _windows(uri, options)
 
     @property
     def base_exceptions(self) -> type[Exception]:
         return Error
+
+
+class TollbarStorage(_OnWindows, Storage, MovingWindowSupport, SlidingWindowCounterSupport, TimestampedSlidingWindow):
+    """storage_from_string("tollbar:///dev/shm/app"): counts that all processes share which name this file."""
+
+    STORAGE_SCHEME = ["tollbar"]
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
         return self.storage.incr(key, _ns(expiry), amount)
@@ -91,18 +95,10 @@ class TollbarStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport, 
         self.storage.clear_weighted(key, _ns(expiry))
 
 
-class AsyncTollbarStorage(aio.Storage, aio.MovingWindowSupport, aio.SlidingWindowCounterSupport, TimestampedSlidingWindow):
+class AsyncTollbarStorage(_OnWindows, aio.Storage, aio.MovingWindowSupport, aio.SlidingWindowCounterSupport, TimestampedSlidingWindow):
     """storage_from_string("async+tollbar:///dev/shm/app"): the same counts for the strategies of limits.aio. No call waits."""
 
     STORAGE_SCHEME = ["async+tollbar"]
-
-    def __init__(self, uri: str | None = None, wrap_exceptions: bool = False, **options: float | str | bool) -> None:
-        super().__init__(uri, wrap_exceptions=wrap_exceptions)
-        self.storage = _windows(uri, options)
-
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        return Error
 
     async def incr(self, key: str, expiry: float, amount: int = 1) -> int:
         return self.storage.incr(key, _ns(expiry), amount)
