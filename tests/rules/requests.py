@@ -1,21 +1,46 @@
 #!/usr/bin/env python3
 """Writes requests for the tests of rules: "TIME_NS METHOD PATH ADDRESS API_KEY ACCOUNT", separated by tabs, - for nothing.
 
-From a log in Common Log Format, in the order of the file; without one, requests that reach every rule of examples/rules/site.toml."""
+requests.py: requests that reach every rule of examples/rules/site.toml.
+requests.py LOG: those of a log in Common Log Format, in the order of the file.
+requests.py LOG COUNT: writes no requests, but a log of COUNT lines made from LOG's lines."""
 
+import functools
 import re
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 
 LINE = re.compile(r'(\S+) \S+ \S+ \[([^]]+)\] "(\S+) (\S+)')
+TIME = "%d/%b/%Y:%H:%M:%S %z"
+
+
+@functools.lru_cache(maxsize=1000)
+def seconds(time):
+    return int(datetime.strptime(time, TIME).timestamp())
 
 
 def of_log(path):
     with open(path, encoding="utf-8", errors="surrogateescape") as log:
         for line in log:
             address, time, method, target = LINE.match(line).groups()
-            seconds = int(datetime.strptime(time, "%d/%b/%Y:%H:%M:%S %z").timestamp())
-            yield seconds * 10**9, method, target, address, "-", "-"
+            yield seconds(time) * 10**9, method, target, address, "-", "-"
+
+
+def longer_log(path, count):
+    """Each line has the request of one line of the log and the address of another. Three of four addresses are among the first 100, so clients
+    meet their limits. There are 100 lines a second, and one of 50 lines is up to 30 seconds late."""
+    with open(path, encoding="utf-8", errors="surrogateescape") as log:
+        parts = [(line.split(" ", 1)[0], line.split("]", 1)[1]) for line in log]
+    begin = datetime(2015, 5, 18, tzinfo=datetime.strptime("+0000", "%z").tzinfo)
+    times = [(begin + timedelta(seconds=n)).strftime(TIME) for n in range(count // 100 + 1)]
+    state = 20150517
+    for n in range(count):
+        state = state * 48271 % 2147483647
+        late = state % 31 if state % 50 == 0 else 0
+        rest = parts[state % len(parts)][1]
+        state = state * 48271 % 2147483647
+        address = parts[state % (len(parts) if state & 3 == 0 else 100)][0]
+        yield f"{address} - - [{times[max(0, n // 100 - late)]}]{rest}"
 
 
 def of_every_rule(count):
@@ -38,5 +63,9 @@ def of_every_rule(count):
         )
 
 
-for request in of_log(sys.argv[1]) if len(sys.argv) > 1 else of_every_rule(20000):
-    print(*request, sep="\t")
+sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+if len(sys.argv) > 2:
+    sys.stdout.writelines(longer_log(sys.argv[1], int(sys.argv[2])))
+else:
+    requests = of_log(sys.argv[1]) if len(sys.argv) > 1 else of_every_rule(20000)
+    sys.stdout.writelines("%s\t%s\t%s\t%s\t%s\t%s\n" % request for request in requests)

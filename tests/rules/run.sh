@@ -70,15 +70,23 @@ check 'one decision in each face, every rule, TOML' faces "$work/every" examples
 cp "$work/rust" "$work/toml"
 check 'one decision in each face, every rule, YAML' faces "$work/every" examples/rules/site.yaml
 check 'TOML and YAML decide the same' cmp "$work/toml" "$work/rust"
+# of_log LOG NAME: the faces and the command decide the log the same.
+of_log() {
+    python3 tests/rules/requests.py "$1" >"$work/requests" || exit 1
+    check "one decision in each face, $2" faces "$work/requests" examples/rules/site.toml
+    if [ -x "$build/tollbar" ]; then
+        "$build/tollbar" replay --rules examples/rules/site.toml --reorder 0 --decisions "$work/command" "$1" >/dev/null || exit 1
+        sed 's/^0/A/; s/^1/D/; s/^2/N/; s/ [0-9]*$//' "$work/rust" >"$work/letters"
+        check "the command decides as the libraries do, $2" cmp "$work/letters" "$work/command"
+    fi
+}
 log=../shared/data/access.log
 if [ -f "$log" ]; then
-    python3 tests/rules/requests.py "$log" >"$work/log" || exit 1
-    check 'one decision in each face, the log' faces "$work/log" examples/rules/site.toml
-    if [ -x "$build/tollbar" ]; then
-        "$build/tollbar" replay --rules examples/rules/site.toml --reorder 0 --decisions "$work/command" "$log" >/dev/null || exit 1
-        sed 's/^0/A/; s/^1/D/; s/^2/N/; s/ [0-9]*$//' "$work/rust" >"$work/letters"
-        check 'the command decides the log as the libraries do' cmp "$work/letters" "$work/command"
-    fi
+    of_log "$log" 'the log'
+    # A log made from it, long enough that most clients meet their limits again and again. The rules of `make soak` have 10^6 lines.
+    lines=${TOLLBAR_LINES:-100000}
+    python3 tests/rules/requests.py "$log" "$lines" >"$work/longer.log" || exit 1
+    of_log "$work/longer.log" "$lines lines made from the log"
 fi
 
 # The alerts and the dashboard name metrics that exist.

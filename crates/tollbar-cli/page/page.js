@@ -111,7 +111,8 @@ function wish() {
   $("most-shown").textContent = percent(most);
   $("most").setAttribute("aria-valuetext", percent(most));
   const answer = best
-    ? [element("strong", {}, policyText(best)), ` refuses ${percent(best.refused)} of the ${of}. A client may make ${number(best.burst)} requests at once, then ${best.text.replace("/", " per ")}: at most ${number(Math.floor(best.minute))} in any minute.`]
+    ? [element("strong", {}, policyText(best)), ` refuses ${percent(best.refused)} of the ${of}. A client may make ${number(best.burst)} requests at once, then ${best.text.replace("/", " per ")}: at most ${number(Math.floor(best.minute))} in any minute. Requests above that are answered 429 Too Many Requests. To set it, write `,
+      element("code", {}, `limit = "${policyText(best)}"`), " in a rules file."]
     : [`No limit of this grid refuses so few of the ${of}.`];
   $("answer").replaceChildren(...answer);
   draw($("curve"), `Smallest burst for each rate that refuses at most ${percent(most)} of the ${of}`, (width) => ({

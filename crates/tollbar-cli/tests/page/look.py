@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""look.py TOLLBAR WORK [SHOTS]: opens reports in headless Chromium in both colour schemes, 375 and 1,440 pixels wide. It fails on script errors,
+"""look.py TOLLBAR WORK [SHOTS|- [LOG]]: opens reports in headless Chromium in both colour schemes, 375 and 1,440 pixels wide. It fails on script errors,
 on network requests, on faults that axe-core calls serious or critical, on elements wider than the screen, and on numbers that differ from those
-of --json. With SHOTS it writes screenshots into that directory."""
+of --json. With SHOTS it writes screenshots into that directory. A
+LOG is one more log to report on."""
 import json
 import pathlib
 import re
@@ -13,7 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 tollbar, work = sys.argv[1], pathlib.Path(sys.argv[2])
-shots = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
+shots = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3] != "-" else None
 passed, failed = 0, 0
 
 
@@ -132,6 +133,22 @@ def is_truth(name, data, log):
         check(f"{name}: {policy['policy']} replayed", (limits["denied_requests"][r][b], limits["denied_clients"][r][b]), (policy["denied"], policy["keys_denied"]))
 
 
+def says_what_to_know(name, page, data):
+    """Compares the page's words about the log's order, and about the limit to set, with --json."""
+    log, first = data["log"], data["policies"][0]
+    notes = page.locator("#notes").inner_text()
+    if log["out_of_order"]:
+        order = f"The log is out of order: {log['out_of_order']:,} of {log['lines']:,} lines are older than a line before them"
+        check(f"{name}: the order of the log", order in notes, True)
+        other = f"In the order of the file, {first['policy']} would refuse {log['denied_in_file_order']:,} requests instead of {first['denied']:,}"
+        check(f"{name}: what the order does", other in notes, True)
+    else:
+        check(f"{name}: a log in order", "out of order" in notes, False)
+    answer = page.locator("#answer").inner_text()
+    limit = page.locator("#answer strong").inner_text()
+    check(f"{name}: how to set the limit", (f'limit = "{limit}" in a rules file' in answer, "429" in answer), (True, True))
+
+
 # For each chart the number of its shapes with a width and a height. A chart that was not drawn has none.
 MARKS = """() => ["curve", "map", "time", "algorithms", "bursts"].map((id) =>
   [...document.querySelectorAll(`#${id} svg :is(rect, circle, path)`)].filter((mark) => { const box = mark.getBoundingClientRect(); return box.width > 0 && box.height > 0; }).length)"""
@@ -162,6 +179,7 @@ def look(browser, name, page_path, data, log):
                 page.screenshot(path=shots / f"{name}-{scheme}-{width}.png", full_page=True)
             if width == 1440 and scheme == "light":
                 same_numbers(name, page, data)
+                says_what_to_know(name, page, data)
                 if name != "hostile":
                     slider(name, page, data)
             serious = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
