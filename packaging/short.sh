@@ -26,6 +26,7 @@ check "a wheel" packaging/python.sh "$architecture-manylinux"
 check "the wheel, again: the same bytes" same_bytes build/packages/python/*manylinux*"$architecture".whl packaging/python.sh "$architecture-manylinux"
 measure "the crate is small" small
 measure "workflows and Dockerfiles: what reading shows" build/packages-work/python-tools/bin/python packaging/tests/texts.py
+measure "the licenses of all crates are those that deny.toml allows" build/packages-work/python-tools/bin/python packaging/tests/licenses.py
 if [ "$(id -u)" = 0 ]; then
     suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
     measure "Debian packages, without an error of lintian's" packaging/debian.sh --built

@@ -4,6 +4,7 @@ repository, and what a workflow takes from another one exists. Counts its checks
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -45,6 +46,16 @@ def script_fault(script: str) -> str | None:
     return None
 
 
+crates = {path.parent.name: tomllib.loads(path.read_text())["package"] for path in (top / "crates").glob("*/Cargo.toml")}
+published = sorted(name for name, package in crates.items() if package.get("publish", True))
+semver = re.search(r"package: (.*)", (top / ".github" / "workflows" / "test.yml").read_text())
+found = sorted(re.split(r",\s*", semver[1])) if semver else []
+check("semver-checks knows the published crates", None if found == published else f"found {found}; expected: {published}")
+least = {package["rust-version"] for package in crates.values() if isinstance(package.get("rust-version"), str)}
+workspace = tomllib.loads((top / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
+tried = set(re.findall(r"rust-toolchain@([\d.]+)", (top / ".github" / "workflows" / "test.yml").read_text()))
+check("each least Rust version is tried", None if tried == least | {workspace} else f"found {sorted(tried)}; expected: {sorted(least | {workspace})}")
+
 for workflow in sorted((top / ".github" / "workflows").glob("*.yml")):
     content = yaml.safe_load(workflow.read_text())
     # YAML takes the word on for true.
@@ -64,6 +75,12 @@ for workflow in sorted((top / ".github" / "workflows").glob("*.yml")):
             if ("run" in step) == ("uses" in step):
                 fault = f"found {step}; expected: run or uses"
             fault = fault or ("run" in step and script_fault(step["run"])) or None
+        # Tests lay out clean systems with mounts, which a container without the option refuses.
+        makes_systems = any(re.search(r"\bmake (test|packages-test)\b", step.get("run", "")) for step in job.get("steps", []))
+        container = job.get("container")
+        options = container.get("options", "") if isinstance(container, dict) else ""
+        if container and makes_systems and "--privileged" not in options:
+            fault = fault or f"found container: {container}; expected: options: --privileged, for mounts"
         check(f"{workflow.name}: {name}", fault)
 
 for dockerfile in sorted((top / "packaging" / "docker").glob("*.Dockerfile")):
