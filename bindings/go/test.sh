@@ -70,6 +70,12 @@ others() {
     done
 }
 holds 'vet for other systems' others
+# Linux runs programs for 386 on amd64, and for arm64 by an emulator if it is installed.
+steps='. ./cell ./internal/core ./rate ./tollzero'
+# shellcheck disable=SC2086
+[ "$(go env GOARCH)" != amd64 ] || counts 'tests on 386' env CGO_ENABLED=0 GOARCH=386 go test -v $steps
+# shellcheck disable=SC2086
+! emulator=$(command -v qemu-aarch64-static) || counts 'tests on arm64' env CGO_ENABLED=0 GOARCH=arm64 go test -v -exec "$emulator" $steps
 holds benchmarks go test -run '^$' -bench . -benchtime 10x ./...
 
 differs() { (cd rate/differential && go vet . && go test -v .); }
