@@ -143,6 +143,21 @@ fn a_key_stays_in_its_slot_and_may_begin_again() {
 
 /// In a full table `deny` refuses new keys at any later time, and forgets no key. `evict-nearest` forgets one key for each new key. Under `inherit` the
 /// new key gets the permits that the former key had left.
+/// A reset of the policy, or an override that keeps nothing, leaves the key in its slot, too. In a vacant slot no other key would ever have room.
+#[test]
+fn a_reset_policy_leaves_a_quotas_key_in_its_slot() {
+    let table = table("3/forever", OnFull::Deny);
+    for round in 0..40 {
+        assert_eq!(table.take_up_to_at(FIRST, b"key", HOUR, 9), 3, "round {round}");
+        match round % 3 {
+            0 => table.set_policy_keeping(FIRST, &policy("3/forever"), Keep::Reset).unwrap(),
+            1 => table.set_override(FIRST, b"key", &policy("3/forever"), Keep::Reset).unwrap(),
+            _ => assert_eq!(table.clear_override(FIRST, b"key"), Ok(true)),
+        }
+    }
+    assert_eq!((table.stats().keys, table.stats().vacated), (1, 0));
+}
+
 #[test]
 fn a_full_table_forgets_a_quota_unless_it_denies() {
     let denying = table("2/forever", OnFull::Deny);

@@ -125,7 +125,8 @@ impl Policies {
         {
             match new.terms.keep_from(old.terms) {
                 Keep::Count => return new.rule.convert(&old.rule, pair.state, now),
-                Keep::Reset => return 0,
+                // The slot of a key under a quota would never come free, so the key keeps it.
+                Keep::Reset => return old.rule.unused_in_slot().and(new.rule.unused_in_slot()).unwrap_or(0),
                 Keep::Time if !pair.is_vacant() => return new.rule.adopt_at(&old.rule, pair.state, now),
                 Keep::Time => {}
             }
