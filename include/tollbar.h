@@ -2367,7 +2367,155 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
 #endif /* TOLLBAR_EXPERIMENTAL */
 
 /* --------------------------------------------------------------------------------------------
- * 20. Overrides: keys with a policy of their own
+ * 20. Experimental: pacing of a client's requests to servers
+ * -------------------------------------------------------------------------------------------- */
+
+#ifdef TOLLBAR_EXPERIMENTAL
+
+/* A client that calls limited servers keeps one pace for each host:
+ *
+ *     tollbar_pacing_options options = TOLLBAR_PACING_OPTIONS_INIT;
+ *     tollbar_pacing *pace;
+ *     tollbar_pacing_new(&options, 256, &pace);
+ *     ...
+ *     tollbar_pacing_ticket ticket;
+ *     uint64_t now, wait;
+ *     tollbar_clock_now(TOLLBAR_CLOCK_MONOTONIC, &now);
+ *     tollbar_pacing_acquire_at(pace, host, strlen(host), now, &ticket);
+ *     while (tollbar_pacing_wait_at(pace, &ticket, now, &wait) == TOLLBAR_DENIED) {
+ *         sleep_ns(wait);
+ *         tollbar_clock_now(TOLLBAR_CLOCK_MONOTONIC, &now);
+ *     }
+ *     answer = request(host);
+ *     tollbar_clock_now(TOLLBAR_CLOCK_MONOTONIC, &now);
+ *     tollbar_pacing_respond_at(pace, &ticket, answer.status, answer.header, answer.header_length, unix_ns, now);
+ *
+ * 429, 503 with Retry-After, and 403 with no permit left count as throttled: the rate falls. Other answers raise it. After Retry-After, or an answer
+ * that says that no permit is left, no caller sends to the host until that time, or for `pause_most_ns` if that is less. The library delays requests.
+ * It repeats none.
+ *
+ * A host's rate begins at the ceiling. It stays between `least` and `most`, whatever the host says. Rates are in millionths of a request per second.
+ *
+ * Threads: one call at a time. Callers in several threads hold a mutex of their own around each call, and release it before they sleep. Processes
+ * cannot share a pace. Only tollbar_pacing_new allocates.
+ */
+
+/* The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and faster, as in the AWS SDKs' adaptive retry mode. */
+#define TOLLBAR_PACING_CUBIC 0u
+
+/* The rate is cut to 0.9, and rises by `increase` in each second. */
+#define TOLLBAR_PACING_AIMD 1u
+
+/* The rates of a client's hosts. */
+typedef struct tollbar_pacing tollbar_pacing;
+
+/* How rates are learned. Start from TOLLBAR_PACING_OPTIONS_INIT. */
+typedef struct tollbar_pacing_options {
+    /* sizeof(tollbar_pacing_options), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* TOLLBAR_PACING_CUBIC or TOLLBAR_PACING_AIMD. */
+    uint32_t algorithm;
+    /* The floor of a host's rate in millionths of a request per second, at least 1. */
+    uint64_t least;
+    /* The ceiling in millionths of a request per second, up to 10^15. */
+    uint64_t most;
+    /* With TOLLBAR_PACING_AIMD: the rise in a second, in millionths of a request per second. With TOLLBAR_PACING_CUBIC it must be 0. */
+    uint64_t increase;
+    /* The longest pause in nanoseconds that an answer can cause. */
+    uint64_t pause_most_ns;
+    /* How many requests may be sent at once after an idle time, at least 1. */
+    uint32_t burst;
+    /* Must be 0. */
+    uint32_t reserved;
+} tollbar_pacing_options;
+
+/* A turn to send one request to a host. Callers may copy it. */
+typedef struct tollbar_pacing_ticket {
+    /* The library's own. */
+    uint64_t host;
+    /* The library's own. */
+    uint64_t turn;
+} tollbar_pacing_ticket;
+
+/* A host at one instant. */
+typedef struct tollbar_pacing_state {
+    /* sizeof(tollbar_pacing_state), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* Must be 0. */
+    uint32_t reserved;
+    /* The rate in millionths of a request per second. */
+    uint64_t rate;
+    /* The smoothed rate of answers in millionths of a request per second. 0 in the first half second. */
+    uint64_t measured;
+    /* How many callers wait. */
+    uint64_t waiting;
+    /* Nanoseconds until the pause ends. 0: none. */
+    uint64_t paused_ns;
+} tollbar_pacing_state;
+
+/* Makes room for the rates of 1 to 4096 hosts (TOLLBAR_E_CAPACITY). If a new host finds no room, the host that has been idle for the longest time is
+ * forgotten. A host that has been idle for ten minutes counts as new. `options` may be NULL. The caller frees `*out` with tollbar_pacing_free.
+ *
+ * TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not exist, bounds that are not 1 <= least <= most <= 10^15, a burst of 0, or `increase` with
+ * TOLLBAR_PACING_CUBIC. */
+int32_t tollbar_pacing_new(const tollbar_pacing_options *options,
+                           size_t hosts,
+                           tollbar_pacing **out);
+
+/* Frees the rates. NULL is ignored. */
+void tollbar_pacing_free(tollbar_pacing *pacing);
+
+/* Takes the next turn of a host, whose name is any `length` bytes that name what has one limit, such as `https://api.example.com`. `now_ns` is the
+ * time of any clock that does not go back.
+ *
+ * Pass the ticket to tollbar_pacing_wait_at until that returns TOLLBAR_ALLOWED, send the request, and pass the ticket to tollbar_pacing_respond_at
+ * once. A request that was sent and got no answer needs no further call. */
+int32_t tollbar_pacing_acquire_at(tollbar_pacing *pacing,
+                                  const char *host,
+                                  size_t length,
+                                  uint64_t now_ns,
+                                  tollbar_pacing_ticket *ticket);
+
+/* Returns TOLLBAR_ALLOWED and writes 0 if the ticket's request may be sent now. Otherwise it returns TOLLBAR_DENIED and writes the nanoseconds to
+ * sleep before the caller asks again: at least the rest of a pause, and after that at most a second, because the rate may rise meanwhile. */
+int32_t tollbar_pacing_wait_at(tollbar_pacing *pacing,
+                               const tollbar_pacing_ticket *ticket,
+                               uint64_t now_ns,
+                               uint64_t *wait_ns);
+
+/* The host has answered a ticket's request with an HTTP status up to 65535 (TOLLBAR_E_OUT_OF_RANGE). `header` is the answer's header as for
+ * tollbar_http_read; fields that say nothing about limits may be left out. `utc_ns` is the time of the answer in nanoseconds since 1970. */
+int32_t tollbar_pacing_respond_at(tollbar_pacing *pacing,
+                                  const tollbar_pacing_ticket *ticket,
+                                  uint32_t status,
+                                  const char *header,
+                                  size_t length,
+                                  uint64_t utc_ns,
+                                  uint64_t now_ns);
+
+/* Gives a turn back before its request was sent. The callers behind it move up. Give each ticket back at most once. */
+int32_t tollbar_pacing_leave_at(tollbar_pacing *pacing,
+                                const tollbar_pacing_ticket *ticket,
+                                uint64_t now_ns);
+
+/* Writes the state of a host. Returns TOLLBAR_YES, or TOLLBAR_NO without writing if the host is unknown or forgotten. */
+int32_t tollbar_pacing_read_at(tollbar_pacing *pacing,
+                               const char *host,
+                               size_t length,
+                               uint64_t now_ns,
+                               tollbar_pacing_state *out);
+
+/* Cubic, from 0.5/s up to 10^6/s, bursts of 1, pauses of at most 5 minutes. */
+#define TOLLBAR_PACING_OPTIONS_INIT                                                                                    \
+    { (uint32_t)sizeof(tollbar_pacing_options), TOLLBAR_PACING_CUBIC, 500000, 1000000000000, 0, 300000000000, 1, 0 }
+
+/* A state to be filled in. */
+#define TOLLBAR_PACING_STATE_INIT { (uint32_t)sizeof(tollbar_pacing_state), 0, 0, 0, 0, 0 }
+
+#endif /* TOLLBAR_EXPERIMENTAL */
+
+/* --------------------------------------------------------------------------------------------
+ * 21. Overrides: keys with a policy of their own
  * -------------------------------------------------------------------------------------------- */
 
 /* Most keys of a table are under its policies. A few have a contract of their own, such as a large customer:
@@ -2438,7 +2586,7 @@ int32_t tollbar_table_next_override(const tollbar_table *table,
 #define TOLLBAR_TABLE_OVERRIDE_INIT { (uint32_t)sizeof(tollbar_table_override), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 21. Keys made of network addresses
+ * 22. Keys made of network addresses
  * -------------------------------------------------------------------------------------------- */
 
 /* A host can use another IPv6 address for every request, so a limit for each IPv6 address limits nothing. Limit the /64:
@@ -2476,7 +2624,7 @@ int32_t tollbar_prefix_parse(const char *text,
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 22. Routes: which of several nodes a key belongs to
+ * 23. Routes: which of several nodes a key belongs to
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
@@ -2518,7 +2666,7 @@ int32_t tollbar_route(const tollbar_node *nodes,
                       size_t *node);
 
 /* --------------------------------------------------------------------------------------------
- * 23. HTTP: header fields for clients, and what a client reads of them
+ * 24. HTTP: header fields for clients, and what a client reads of them
  * -------------------------------------------------------------------------------------------- */
 
 /* A server that refuses a request should tell the client when to try again. tollbar_http_fields writes the header fields that say so, from the
@@ -2677,7 +2825,7 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 #define TOLLBAR_HTTP_SEEN_INIT { (uint32_t)sizeof(tollbar_http_seen), 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 24. Metrics: counts and sizes for Prometheus
+ * 25. Metrics: counts and sizes for Prometheus
  * -------------------------------------------------------------------------------------------- */
 
 /* One call writes the counters of a process's limiters and tables for Prometheus:
@@ -2740,7 +2888,7 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t *length);
 
 /* --------------------------------------------------------------------------------------------
- * 25. Refusals: the keys that a table refuses most
+ * 26. Refusals: the keys that a table refuses most
  * -------------------------------------------------------------------------------------------- */
 
 /* Who is refused most? A table can record the keys that it refuses, in a sketch of 14 KiB in its memory:
@@ -2802,7 +2950,7 @@ int32_t tollbar_table_top_refused(const tollbar_table *table,
 #define TOLLBAR_TABLE_REFUSED_INIT { (uint32_t)sizeof(tollbar_table_refused), 0, 0, 0, 0, { 0 } }
 
 /* --------------------------------------------------------------------------------------------
- * 26. Advanced: cells, a state word in each of your structs
+ * 27. Advanced: cells, a state word in each of your structs
  * -------------------------------------------------------------------------------------------- */
 
 /* A cell takes 8 bytes and needs no set-up. Put it into your own struct.
@@ -2871,7 +3019,7 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
 #define TOLLBAR_CELL_INIT { 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 27. Advanced: counts of decisions
+ * 28. Advanced: counts of decisions
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
@@ -2921,7 +3069,7 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 28. Advanced: entries, policies, counters and health of tables
+ * 29. Advanced: entries, policies, counters and health of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* One key of a table. */
@@ -3104,7 +3252,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
     { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 29. Advanced: copies of tables
+ * 30. Advanced: copies of tables
  * -------------------------------------------------------------------------------------------- */
 
 /* The result of tollbar_table_copy. */
@@ -3141,7 +3289,7 @@ int32_t tollbar_table_copy(const tollbar_table *table,
 #define TOLLBAR_TABLE_COPY_RESULT_INIT { (uint32_t)sizeof(tollbar_table_copy_result), 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
- * 30. Version
+ * 31. Version
  * -------------------------------------------------------------------------------------------- */
 
 /* The ABI that this header describes. A library of another ABI does not have this symbol, so a
@@ -3156,7 +3304,7 @@ uint32_t tollbar_version(void);
 const char *tollbar_version_string(void);
 
 /* --------------------------------------------------------------------------------------------
- * 31. Results and errors
+ * 32. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
 /* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */

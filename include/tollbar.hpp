@@ -64,6 +64,7 @@
 #include "tollbar/limiter.hpp"
 #include "tollbar/meter.hpp"
 #include "tollbar/metrics.hpp"
+#include "tollbar/pacing.hpp"
 #include "tollbar/policy.hpp"
 #include "tollbar/queue.hpp"
 #include "tollbar/route.hpp"

@@ -9,7 +9,8 @@ venv=$root/build/python
 log=$root/build/python.log
 pip="$venv/bin/python -m pip --quiet --disable-pip-version-check"
 
-for package in 'pytest>=7' numpy mypy starlette flask fastapi uvicorn gunicorn limits==5.8.0 Flask-Limiter==4.1.1 slowapi==0.1.10 aiolimiter httpx django djangorestframework celery; do
+for package in 'pytest>=7' numpy mypy starlette flask fastapi uvicorn gunicorn limits==5.8.0 Flask-Limiter==4.1.1 slowapi==0.1.10 aiolimiter httpx django djangorestframework celery \
+    requests types-requests 'aiohttp>=3.12'; do
     $pip install "$package" || {
         echo "$package cannot be installed into $venv, and tests need it; expected: a package index that pip reaches, or the package there already"
         echo "0 passed, 1 failed"

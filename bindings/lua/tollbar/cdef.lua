@@ -77,6 +77,8 @@ enum {
     TOLLBAR_OUTCOME_ANSWERED = 0,
     TOLLBAR_OUTCOME_DROPPED = 1,
     TOLLBAR_OUTCOME_IGNORED = 2,
+    TOLLBAR_PACING_CUBIC = 0,
+    TOLLBAR_PACING_AIMD = 1,
     TOLLBAR_NODES_MOST = 1024,
     TOLLBAR_HTTP_RETRY_AFTER = 1,
     TOLLBAR_HTTP_LEGACY = 2,
@@ -879,6 +881,57 @@ int32_t tollbar_adaptive_release_key(tollbar_adaptive *limit,
                                      uint64_t latency_ns);
 int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
                               tollbar_adaptive_state *out);
+typedef struct tollbar_pacing tollbar_pacing;
+typedef struct tollbar_pacing_options {
+    uint32_t struct_size;
+    uint32_t algorithm;
+    uint64_t least;
+    uint64_t most;
+    uint64_t increase;
+    uint64_t pause_most_ns;
+    uint32_t burst;
+    uint32_t reserved;
+} tollbar_pacing_options;
+typedef struct tollbar_pacing_ticket {
+    uint64_t host;
+    uint64_t turn;
+} tollbar_pacing_ticket;
+typedef struct tollbar_pacing_state {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t rate;
+    uint64_t measured;
+    uint64_t waiting;
+    uint64_t paused_ns;
+} tollbar_pacing_state;
+int32_t tollbar_pacing_new(const tollbar_pacing_options *options,
+                           size_t hosts,
+                           tollbar_pacing **out);
+void tollbar_pacing_free(tollbar_pacing *pacing);
+int32_t tollbar_pacing_acquire_at(tollbar_pacing *pacing,
+                                  const char *host,
+                                  size_t length,
+                                  uint64_t now_ns,
+                                  tollbar_pacing_ticket *ticket);
+int32_t tollbar_pacing_wait_at(tollbar_pacing *pacing,
+                               const tollbar_pacing_ticket *ticket,
+                               uint64_t now_ns,
+                               uint64_t *wait_ns);
+int32_t tollbar_pacing_respond_at(tollbar_pacing *pacing,
+                                  const tollbar_pacing_ticket *ticket,
+                                  uint32_t status,
+                                  const char *header,
+                                  size_t length,
+                                  uint64_t utc_ns,
+                                  uint64_t now_ns);
+int32_t tollbar_pacing_leave_at(tollbar_pacing *pacing,
+                                const tollbar_pacing_ticket *ticket,
+                                uint64_t now_ns);
+int32_t tollbar_pacing_read_at(tollbar_pacing *pacing,
+                               const char *host,
+                               size_t length,
+                               uint64_t now_ns,
+                               tollbar_pacing_state *out);
 typedef struct tollbar_table_override {
     uint32_t struct_size;
     uint32_t policy;

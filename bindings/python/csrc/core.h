@@ -13,7 +13,7 @@
 #include <Python.h>
 #include <stdint.h>
 
-/* For adaptive.c. */
+/* For adaptive.c and pacing.c. */
 #define TOLLBAR_EXPERIMENTAL
 #include "tollbar.h"
 
@@ -35,6 +35,7 @@ extern PyType_Spec core_limiter_spec;
 extern PyType_Spec core_table_spec;
 extern PyType_Spec core_in_flight_spec;
 extern PyType_Spec core_adaptive_spec;
+extern PyType_Spec core_pacing_spec;
 
 /* The state of the module that defines `type` or its base. */
 core_state *core_state_of(PyTypeObject *type);

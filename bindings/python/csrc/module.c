@@ -67,10 +67,13 @@ static int core_exec(PyObject *module) {
     if (state->decision == NULL || state->taken == NULL || state->limiter == NULL || state->table == NULL
         || state->in_flight == NULL)
         return -1;
-    PyTypeObject *adaptive = add_type(module, &core_adaptive_spec);
-    if (adaptive == NULL)
-        return -1;
-    Py_DECREF(adaptive);
+    PyType_Spec *const others[] = { &core_adaptive_spec, &core_pacing_spec };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        PyTypeObject *type = add_type(module, others[i]);
+        if (type == NULL)
+            return -1;
+        Py_DECREF(type);
+    }
     /* A capsule takes a pointer to non-const. No code writes through it. */
     PyObject *api = PyCapsule_New((void *)&core_functions, CORE_API, NULL);
     if (api == NULL)

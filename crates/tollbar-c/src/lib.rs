@@ -33,6 +33,7 @@ pub mod limiter;
 pub mod meter;
 pub mod metrics;
 pub mod overrides;
+pub mod pacing;
 pub mod policy;
 pub mod prefix;
 pub mod queue;

@@ -43,6 +43,7 @@ const TOLLBAR_C: &[&[&str]] = &[
         "meter",
         "metrics",
         "overrides",
+        "pacing",
         "take_many",
         "receipts",
         "refusals",

@@ -38,6 +38,7 @@ const HEADERS: [Header; 3] = [
             ("queue", "Queues: items that leave at a policy's pace"),
             ("schedule", "Schedules: another policy by time of day and day of the week"),
             ("adaptive", "Experimental: limits in flight that follow the latency"),
+            ("pacing", "Experimental: pacing of a client's requests to servers"),
             ("overrides", "Overrides: keys with a policy of their own"),
             ("prefix", "Keys made of network addresses"),
             ("route", "Routes: which of several nodes a key belongs to"),
@@ -73,7 +74,7 @@ const HEADERS: [Header; 3] = [
 ];
 
 /// Sections whose names a program sees only if it defines TOLLBAR_EXPERIMENTAL.
-const EXPERIMENTAL: [&str; 1] = ["adaptive"];
+const EXPERIMENTAL: [&str; 2] = ["adaptive", "pacing"];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
     let mut said = Vec::new();
@@ -195,6 +196,8 @@ fn constant(line: &str) -> String {
         "_EVENT_",
         "TOLLBAR_LEASE_",
         "_ADAPTIVE_",
+        "TOLLBAR_PACING_CUBIC",
+        "TOLLBAR_PACING_AIMD",
         "_OUTCOME_",
         "_RULES_",
     ];
@@ -246,6 +249,7 @@ fn extras(file: &str) -> String {
         "in_flight" => include_str!("header/in_flight.h").to_owned(),
         "schedule" => include_str!("header/schedule.h").to_owned(),
         "adaptive" => include_str!("header/adaptive.h").to_owned(),
+        "pacing" => include_str!("header/pacing.h").to_owned(),
         "overrides" => include_str!("header/overrides.h").to_owned(),
         "prefix" => include_str!("header/prefix.h").to_owned(),
         "route" => include_str!("header/route.h").to_owned(),
@@ -278,6 +282,7 @@ fn inits(file: &str) -> String {
         "meter" => include_str!("header/meter_init.h").to_owned(),
         "in_flight" => include_str!("header/in_flight_init.h").to_owned(),
         "adaptive" => include_str!("header/adaptive_init.h").to_owned(),
+        "pacing" => include_str!("header/pacing_init.h").to_owned(),
         "overrides" => include_str!("header/overrides_init.h").to_owned(),
         "prefix" => include_str!("header/prefix_init.h").to_owned(),
         "http" => include_str!("header/http_init.h").to_owned(),

@@ -168,5 +168,6 @@ fn pause(throttled: bool, seen: &Seen) -> Option<u64> {
 fn advertised(options: &Options, seen: &Seen) -> u64 {
     let (Some(limit), Some(window @ 1..)) = (seen.limit, seen.window) else { return options.most };
     let rate = u128::from(limit) * u128::from(TURN) / u128::from(window);
-    rate.clamp(options.least.into(), options.most.into()) as u64
+    // Without `clamp`, which panics if the bounds are in the wrong order.
+    (rate.min(options.most.into()) as u64).max(options.least)
 }

@@ -100,6 +100,15 @@ impl Hosts {
         self.slots.is_empty()
     }
 
+    /// Adds a slot within the memory that [`Hosts::new`] has reserved, and returns its index.
+    fn append(&mut self, slot: Slot) -> Option<usize> {
+        let index = self.slots.len();
+        self.slots.spare_capacity_mut().first_mut()?.write(slot);
+        // SAFETY: the vector has spare capacity for one more slot, which the line above has written.
+        unsafe { self.slots.set_len(index + 1) };
+        Some(index)
+    }
+
     fn find(&mut self, hash: u64) -> Option<&mut Host> {
         self.slots.iter_mut().find(|slot| slot.hash == hash).map(|slot| &mut slot.host)
     }
@@ -110,10 +119,7 @@ impl Hosts {
         let known = self.slots.iter().position(|slot| slot.hash == hash);
         let index = match known {
             Some(index) => index,
-            None if self.slots.len() < self.most.min(self.slots.capacity()) => {
-                self.slots.push(fresh);
-                self.slots.len() - 1
-            }
+            None if self.slots.len() < self.most => self.append(fresh)?,
             None => self.slots.iter().enumerate().min_by_key(|(_, slot)| slot.host.idle_since())?.0,
         };
         let slot = self.slots.get_mut(index)?;
