@@ -15,7 +15,7 @@
 #error "tollbar: ../../build/libtollbar.a is not there; run `make lib` in tollbar's repository, or, in a copy outside it, build with -tags tollbar_installed"
 #endif
 
-/* For limits that follow the latency. */
+/* For limits that follow the latency, and for pacing. */
 #define TOLLBAR_EXPERIMENTAL
 #include "tollbar.h"
 
@@ -399,6 +399,36 @@ static inline int32_t go_adaptive_acquire_key(tollbar_adaptive *limit, uintptr_t
 static inline int32_t go_adaptive_release_key(tollbar_adaptive *limit, uintptr_t table, const uint8_t *key, size_t length,
                                               uint64_t ticket, uint32_t outcome, uint64_t latency) {
     return tollbar_adaptive_release_key(limit, GO_IN_FLIGHT(table), key, length, ticket, outcome, latency);
+}
+
+/* ---- pacing: tickets are passed by value, so that no Go memory is involved ---- */
+
+#define GO_PACING(handle) ((tollbar_pacing *)(handle))
+
+static inline int32_t go_pacing_new(const tollbar_pacing_options *options, size_t hosts, uintptr_t *out) {
+    tollbar_pacing *pacing = NULL;
+    int32_t code = tollbar_pacing_new(options, hosts, &pacing);
+    *out = (uintptr_t)pacing;
+    return code;
+}
+static inline void go_pacing_free(uintptr_t pacing) { tollbar_pacing_free(GO_PACING(pacing)); }
+static inline int32_t go_pacing_acquire(uintptr_t pacing, const uint8_t *host, size_t length, uint64_t now, tollbar_pacing_ticket *out) {
+    return tollbar_pacing_acquire_at(GO_PACING(pacing), (const char *)host, length, now, out);
+}
+static inline uint64_t go_pacing_wait(uintptr_t pacing, tollbar_pacing_ticket ticket, uint64_t now) {
+    uint64_t wait = 0;
+    tollbar_pacing_wait_at(GO_PACING(pacing), &ticket, now, &wait);
+    return wait;
+}
+static inline int32_t go_pacing_respond(uintptr_t pacing, tollbar_pacing_ticket ticket, uint32_t status, const uint8_t *header,
+                                        size_t length, uint64_t utc, uint64_t now) {
+    return tollbar_pacing_respond_at(GO_PACING(pacing), &ticket, status, (const char *)header, length, utc, now);
+}
+static inline int32_t go_pacing_leave(uintptr_t pacing, tollbar_pacing_ticket ticket, uint64_t now) {
+    return tollbar_pacing_leave_at(GO_PACING(pacing), &ticket, now);
+}
+static inline int32_t go_pacing_read(uintptr_t pacing, const uint8_t *host, size_t length, uint64_t now, tollbar_pacing_state *out) {
+    return tollbar_pacing_read_at(GO_PACING(pacing), (const char *)host, length, now, out);
 }
 
 /* ---- header fields ---- */
