@@ -17,8 +17,12 @@
 //! ```
 //!
 //! A table in a file ([`Table::file`](tollbar::table::Table::file)) is shared by all processes of the machine.
+//!
+//! The module `pacing` (feature `pacing`, on by default, for tokio) has the layer for HTTP clients that call limited servers.
 
 mod limit;
+#[cfg(feature = "pacing")]
+pub mod pacing;
 
 pub use limit::{address, header, Limit, LimitLayer, Problem, Refusal, Refuse, ResponseFuture};
 

@@ -34,6 +34,8 @@ Ticket = tuple[int, int]
 
 _ALGORITHMS = {"cubic": 0, "aimd": 1}
 _UINT64_MOST = (1 << 64) - 1
+# A caller with a longer wait wakes and asks again. time.sleep refuses a sleep of centuries.
+_SLEEP_MOST = 3600.0
 
 
 class HostState(NamedTuple):
@@ -114,7 +116,7 @@ class Pacing:
         ticket = self.turn(host)
         try:
             while wait := self.wait(ticket):
-                time.sleep(wait)
+                time.sleep(min(wait, _SLEEP_MOST))
         except BaseException:
             self.leave(ticket)
             raise
@@ -125,7 +127,7 @@ class Pacing:
         ticket = self.turn(host)
         try:
             while wait := self.wait(ticket):
-                await sleep(wait)
+                await sleep(min(wait, _SLEEP_MOST))
         except BaseException:
             self.leave(ticket)
             raise
