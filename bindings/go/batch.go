@@ -21,7 +21,7 @@ type Batch struct {
 type batchItem struct {
 	end, cost uint64
 	policy    uint32
-	reserved  uint32
+	class     uint32
 }
 
 // Clear empties the batch.
@@ -37,6 +37,13 @@ func (b *Batch) Add(key string) { b.AddN(0, key, 1) }
 func (b *Batch) AddN(policy uint32, key string, n uint64) {
 	b.keys = append(b.keys, key...)
 	b.items = append(b.items, batchItem{end: uint64(len(b.keys)), cost: n, policy: policy})
+}
+
+// AddClassN adds a request of a class of the policy, which has the number class: 1 for the policy's first one. A class that the policy does not
+// have is refused with a verdict below 0.
+func (b *Batch) AddClassN(policy uint32, key string, n uint64, class uint32) {
+	b.AddN(policy, key, n)
+	b.items[len(b.items)-1].class = class
 }
 
 // AddAll adds a request for one permit of each key under policy 0. It takes about half of the time of as many calls of Add.

@@ -231,7 +231,7 @@ typedef struct go_item {
     uint64_t end;
     uint64_t cost;
     uint32_t policy;
-    uint32_t reserved;
+    uint32_t class_number;
 } go_item;
 
 enum { GO_CHUNK = 128 };
@@ -257,7 +257,7 @@ static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const
             requests[i].length = item->end - begin;
             requests[i].cost = item->cost;
             requests[i].policy = item->policy;
-            requests[i].class_number = 0;
+            requests[i].class_number = item->class_number;
             begin = item->end;
         }
         code = tollbar_table_check_many_at(GO_TABLE(table), requests, n, now, results + done);

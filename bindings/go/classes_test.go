@@ -96,3 +96,33 @@ func TestAPolicyHasItsClasses(t *testing.T) {
 		}
 	}
 }
+
+func TestABatchHasClasses(t *testing.T) {
+	table, err := NewTable(TableOptions{Capacity: 10}, "10/h reserve low 4 high 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch Batch
+	for range 10 {
+		batch.AddClassN(0, "key", 1, 1)
+	}
+	for range 10 {
+		batch.AddClassN(0, "key", 1, 2)
+	}
+	batch.AddClassN(0, "key", 1, 3)
+	if err := table.CheckMany(&batch); err != nil {
+		t.Fatal(err)
+	}
+	low, high := 0, 0
+	for i := range 10 {
+		if batch.Allowed(i) {
+			low++
+		}
+		if batch.Allowed(10 + i) {
+			high++
+		}
+	}
+	if low != 6 || high != 4 || batch.Allowed(20) || batch.Verdicts()[20] >= 0 {
+		t.Error(low, high, batch.Verdicts()[20])
+	}
+}

@@ -49,6 +49,21 @@ test("several limits have classes", function()
     equal(tollbar.take_many_at(HOUR, { { limiter, 1 } }), true)
 end)
 
+test("a batch has a class", function()
+    local keys = assert(tollbar.table("10/h reserve low 4 high 0", { capacity = 10 }))
+    local ten = {}
+    for n = 1, 10 do
+        ten[n] = "key"
+    end
+    equal(select(2, keys:check_many(ten, 1, 0, nil, 1)), 6)
+    equal(select(2, keys:check_many(ten, 1, 0, nil, 3)), 0)
+    equal(select(2, keys:check_many(ten, 1, 0, nil, 2)), 4)
+    -- The batch before had a class, and this one has none.
+    ten[1] = "other"
+    equal(select(2, keys:check_many(ten, 10)), 1)
+    raises("whole number", function() keys:check_many(ten, 1, 0, nil, "low") end)
+end)
+
 test("an unknown class is an error", function()
     local limiter = assert(tollbar.limiter "10/s reserve low 2")
     local keys = assert(tollbar.table("10/s reserve low 2", { capacity = 10 }))

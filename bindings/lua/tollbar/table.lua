@@ -74,14 +74,16 @@ end
 local room, requests, results = 0
 
 --- Decides on an array of keys in turn, with one reading of the clock. Returns an array of true and false, `out` if that is given, and the
--- number of true ones. `cost` is a number or an array. A key whose decision fails (an unknown policy) is false.
-function Table:check_many(keys, cost, policy, out)
+-- number of true ones. `cost` is a number or an array. `class_number` is the number of the requests' class in the policy, from 1. A key whose
+-- decision fails (an unknown policy or class) is false.
+function Table:check_many(keys, cost, policy, out, class_number)
     if type(keys) ~= "table" then
         error("keys are an array", 2)
     end
     local n, costs = #keys, type(cost) == "table" and cost
     cost = not costs and (cost == nil and 1 or count(cost))
     policy = policy == nil and 0 or number(policy)
+    class_number = class_number == nil and 0 or number(class_number)
     out = out or {}
     if n > room then
         room = math.max(64, 2 * n)
@@ -91,7 +93,7 @@ function Table:check_many(keys, cost, policy, out)
         local request = requests[i - 1]
         request.key, request.length = bytes(keys[i])
         request.cost = costs and count(costs[i]) or cost
-        request.policy = policy
+        request.policy, request.class_number = policy, class_number
     end
     local code = lib.tollbar_table_check_many(self.handle, requests, n, results)
     if code ~= ALLOWED then

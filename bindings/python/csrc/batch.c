@@ -139,9 +139,14 @@ static int source_key(const source *from, Py_ssize_t i, core_key *key) {
     return 0;
 }
 
+/* What all requests of a batch have. */
+typedef struct {
+    uint32_t policy, class_number;
+    uint64_t now;
+} shared;
+
 /* Decides up to GROUP requests, from index `start`. */
-static int group(core_table *self, const source *from, const costs *cost, uint32_t policy, uint64_t now,
-                 Py_ssize_t start, size_t count, char *out) {
+static int group(core_table *self, const source *from, const costs *cost, const shared *all, Py_ssize_t start, size_t count, char *out) {
     tollbar_request requests[GROUP];
     core_key keys[GROUP];
     int32_t results[GROUP];
@@ -152,7 +157,7 @@ static int group(core_table *self, const source *from, const costs *cost, uint32
         if (source_key(from, start + (Py_ssize_t)i, &keys[i]) != 0)
             goto done;
         held++;
-        requests[i] = (tollbar_request){ keys[i].data, keys[i].length, 1, policy, 0 };
+        requests[i] = (tollbar_request){ keys[i].data, keys[i].length, 1, all->policy, all->class_number };
         if (cost_at(cost, start + (Py_ssize_t)i, &requests[i].cost) != 0)
             goto done;
     }
@@ -160,7 +165,7 @@ static int group(core_table *self, const source *from, const costs *cost, uint32
     const tollbar_table *table = core_table_handle(self);
     if (table == NULL)
         goto done;
-    code = tollbar_table_check_many_at(table, requests, count, now, results);
+    code = tollbar_table_check_many_at(table, requests, count, all->now, results);
     for (size_t i = 0; code == 0 && i < count; i++) {
         if (results[i] == TOLLBAR_E_NO_SUCH_POLICY)
             code = results[i];
@@ -176,11 +181,11 @@ done:
 }
 
 PyObject *core_table_check_many(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
-    static const char *const names[] = { "keys", "cost", "policy", "at", NULL };
+    static const char *const names[] = { "keys", "cost", "policy", "at", "class_number", NULL };
     core_table *self = (core_table *)object;
-    PyObject *given[4] = { NULL, NULL, NULL, NULL };
+    PyObject *given[5] = { NULL, NULL, NULL, NULL, NULL };
     uint32_t policy = 0;
-    uint64_t now = 0;
+    uint64_t now = 0, class_number = 0;
     int timed = 0;
     if (core_bind("check_many", names, 1, 3, args, nargs, keywords, given) != 0
         || (given[2] != NULL && core_table_policy(self, given[2], &policy) != 0))
@@ -190,6 +195,10 @@ PyObject *core_table_check_many(PyObject *object, PyObject *const *args, Py_ssiz
         if (core_uint64(given[3], "at", &now) != 0)
             return NULL;
     }
+    if (given[4] != NULL && core_uint64(given[4], "class_number", &class_number) != 0)
+        return NULL;
+    /* A number that no struct holds is no class's number. */
+    shared all = { policy, class_number > UINT32_MAX ? UINT32_MAX : (uint32_t)class_number, 0 };
     source from;
     costs cost = { 1, NULL };
     PyObject *result = NULL;
@@ -206,9 +215,10 @@ PyObject *core_table_check_many(PyObject *object, PyObject *const *args, Py_ssiz
         goto done;
     result = PyBytes_FromStringAndSize(NULL, from.count);
     char *out = result == NULL ? NULL : PyBytes_AsString(result);
+    all.now = now;
     for (Py_ssize_t i = 0; result != NULL && i < from.count; i += GROUP) {
         size_t count = from.count - i < GROUP ? (size_t)(from.count - i) : GROUP;
-        if (group(self, &from, &cost, policy, now, i, count, out + i) != 0)
+        if (group(self, &from, &cost, &all, i, count, out + i) != 0)
             Py_CLEAR(result);
     }
 done:

@@ -366,7 +366,7 @@ static PyMethodDef table_methods[] = {
                 "Settles a receipt: (first, given_back, rest)."),
     CORE_FAST("more_after", core_table_more_after, "($self, decision, /, key, cost=1, policy=0, *, at=None)",
               "Nanoseconds after the decision until the key has more permits than it left. None: it has all, or nobody can say."),
-    CORE_FAST("check_many", core_table_check_many, "($self, /, keys, cost=1, policy=0, *, at=None)",
+    CORE_FAST("check_many", core_table_check_many, "($self, /, keys, cost=1, policy=0, *, at=None, class_number=0)",
               "A 1 for each key that may pass, a 0 for each that may not."),
     CORE_METHOD("_book", (PyCFunction)(void (*)(void))table_book, METH_FASTCALL, "($self, key, patience, cost, policy, /)",
                 "Books permits of a key ahead of time."),

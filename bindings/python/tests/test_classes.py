@@ -41,6 +41,17 @@ def test_a_request_may_bring_its_own_reserve():
         tollbar.Table("5/s algo sliding-log", 10).check_leaving("key", 1)
 
 
+def test_a_batch_has_a_class():
+    table = tollbar.Table("10/h reserve low 4 high 0", 10)
+    assert sum(table.check_many(["key"] * 10, at=HOUR, class_number=1)) == 6
+    assert sum(table.check_many(["key"] * 10, at=HOUR, class_number=3)) == 0
+    assert sum(table.check_many(["key"] * 10, at=HOUR, class_number=2**32)) == 0
+    assert sum(table.check_many(["key"] * 10, at=HOUR, class_number=2)) == 4
+    assert sum(table.check_many(["other"] * 10, at=HOUR)) == 10
+    with pytest.raises((TypeError, ValueError)):
+        table.check_many(["key"], class_number="low")
+
+
 def test_several_limits_have_classes():
     limiter, table = tollbar.Limiter("10/s reserve low 2 high 0"), tollbar.Table("10/s reserve low 4", 10)
     limits = [(limiter, 1, "low"), (table, "key", 1, 0, "low")]

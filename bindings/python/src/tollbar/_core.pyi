@@ -212,7 +212,13 @@ class Table:
         at: SupportsIndex | None = None,
     ) -> int | None: ...
     def check_many(
-        self, keys: Keys, cost: Costs = 1, policy: SupportsIndex | str = 0, *, at: SupportsIndex | None = None
+        self,
+        keys: Keys,
+        cost: Costs = 1,
+        policy: SupportsIndex | str = 0,
+        *,
+        at: SupportsIndex | None = None,
+        class_number: SupportsIndex = 0,
     ) -> bytes: ...
     def reset(self, key: Key, policy: SupportsIndex | str = 0, /) -> bool: ...
     def exempt(self, key: Key, policy: SupportsIndex | str = 0, /) -> bool: ...
