@@ -80,6 +80,7 @@ of_log() {
         check "the command decides as the libraries do, $2" cmp "$work/letters" "$work/command"
     fi
 }
+check 'one decision in each face, bans and lists' faces "$work/every" tests/rules/more.toml
 log=../shared/data/access.log
 if [ -f "$log" ]; then
     of_log "$log" 'the log'

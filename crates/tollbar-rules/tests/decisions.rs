@@ -180,3 +180,28 @@ fn an_answer_has_the_policy_that_binds() {
     }
     assert!(check(&rules, 0, &[(":path", "/")]).policy().is_none());
 }
+
+#[test]
+fn a_limit_may_ban_and_a_ban_stays_over_a_reload() {
+    let file = |limit: &str| {
+        format!(
+            "version = 1\n[group.a]\nlimit = '{limit} ban 1h after 3'\n[shadow.b]\nof = 'a'\nlimit = '1/min ban 1d'"
+        )
+    };
+    let rules = rules(&file("2/min"));
+    let ask = |second| check(&rules, second, &get("/", "1.1.1.1"));
+    assert!(ask(0).is_allowed() && ask(0).is_allowed());
+    let reasons = [(); 3].map(|()| ask(1).decision().reason);
+    assert_eq!(reasons, [Reason::Rate, Reason::Rate, Reason::Banned]);
+    assert_eq!(ask(1).decision().retry_after, 3600 * SECOND);
+    rules.replace(&file("9/min"), tollbar_rules::Format::Toml).expect("good rules");
+    assert_eq!((ask(3599).decision().reason, ask(3601).is_allowed()), (Reason::Banned, true));
+}
+
+#[test]
+fn a_limit_may_be_a_list_of_two_rates() {
+    let rules = rules("version = 1\n[group.a]\nlimit = '2/s; 3/h'");
+    assert_eq!(admitted(&rules, 5, 0, &get("/", "1.1.1.1")), 2);
+    assert_eq!(admitted(&rules, 5, 2, &get("/", "1.1.1.1")), 1);
+    assert_eq!(check(&rules, 2, &get("/", "1.1.1.1")).decision().bound, 1);
+}
