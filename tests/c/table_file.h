@@ -19,9 +19,8 @@ static inline const char *in(const char *name) {
     static char paths[4][300];
     static unsigned last;
     char *path = paths[last++ % 4];
-    strcpy(path, directory);
-    strcat(path, "/");
-    return strncat(path, name, 40);
+    snprintf(path, sizeof paths[0], "%s/%.40s", directory, name);
+    return path;
 }
 
 static inline int empty(void) {
