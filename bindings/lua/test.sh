@@ -53,9 +53,9 @@ in_nginx() {
 }
 counts nginx in_nginx
 
-# The README's program, with the installed library and module.
+# The programs of the README and of its manual, with the installed library and module.
 readme() {
-    awk '/^```lua$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/README.md" >"$work/readme.lua"
+    awk '/^```lua$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/README.md" "$root/docs/lua.md" >"$work/readme.lua"
     make --silent -C "$root" install PREFIX="$work/usr" || return 1
     (
         unset TOLLBAR_LIBRARY
