@@ -184,9 +184,15 @@ def main():
                     line = problem.__traceback__.tb_next.tb_lineno
                     print(f"FAIL {check.__name__}, line {line}: {problem!r}"[:2000])
         finally:
+            # As a service manager ends it: the script ends the processes that it has started.
             if run.poll() is None:
-                os.killpg(run.pid, signal.SIGTERM)
+                run.terminate()
             run.wait(PATIENCE)
+            left = subprocess.run(["pgrep", "-af", directory], capture_output=True, text=True, check=False).stdout.splitlines()
+            if left:
+                failed += 1
+                print("FAIL run.sh has left processes:", left)
+                os.killpg(run.pid, signal.SIGKILL)
             if failed:
                 print((home / "log").read_text()[-2000:])
     print(f"{len(CHECKS) - failed} passed, {failed} failed")

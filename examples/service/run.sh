@@ -15,7 +15,8 @@ for program in redis-server go; do
 done
 PATH=$PATH:/usr/local/go/bin
 work=${SHOP:-$(mktemp -d)}
-trap 'kill $(jobs -p) 2>/dev/null; wait; [ -n "${SHOP:-}" ] || rm -rf "$work"' EXIT
+running=
+trap 'kill $running 2>/dev/null; for process in $running; do wait $process; done; [ -n "${SHOP:-}" ] || rm -rf "$work"' EXIT
 trap 'exit 0' HUP INT TERM
 
 (
@@ -25,9 +26,11 @@ trap 'exit 0' HUP INT TERM
 )
 [ -f "$work/limits.toml" ] || cp "$here/limits.toml" "$work/limits.toml"
 redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" --daemonize no --logfile "$work/redis.log" &
-echo $! >"$work/redis.pid"
+running=$!
+echo $running >"$work/redis.pid"
 for port in $first $second; do
     "$work/shop" -listen "127.0.0.1:$port" -rules "$work/limits.toml" -store "unix:$work/redis.sock" -bans "$work/bans" &
+    running="$running $!"
 done
 echo "Open http://127.0.0.1:$first and http://127.0.0.1:$second in a browser. The limits are in $work/limits.toml. Ctrl-C ends the shop."
 wait

@@ -6,7 +6,7 @@ use common::{rounds, Rng, MIN, MS, SEC};
 use std::collections::HashMap;
 use tollbar::hierarchy::{ClassId, Hierarchy, HierarchyError, Share, LEVELS_MOST};
 use tollbar::table::{OnFull, Options, PolicyId, Table};
-use tollbar::{Policy, Reason, Verdict, NEVER};
+use tollbar::{Decision, Policy, Reason, Verdict, NEVER};
 
 const START: u64 = 50 * SEC;
 
@@ -353,10 +353,11 @@ fn a_full_table_refuses_and_charges_nothing() {
     let stored = (0..20_000_u64).filter(|key| table.check_at(day, &key.to_be_bytes(), START, 1).is_allowed()).count();
     assert!(stored > 4_000, "{stored}");
     let at = START + 10 * MS;
-    let full = (0..200_u64).map(|key| tree.take_at(&table, users, &key.to_be_bytes(), at, 1).expect("an answer"));
-    let full = full.filter(|share| share.decision.reason == Reason::TableFull).count();
-    assert!(full > 190, "{full}");
-    // The first key's debt is paid. A request for no permits returns what the root owes.
+    let ask = |key: u64| tree.take_at(&table, users, &key.to_be_bytes(), at, 1).expect("an answer").decision;
+    let (admitted, refused): (Vec<_>, Vec<_>) = (0..200).map(ask).partition(Decision::is_allowed);
+    // Under some seeds a few of the 200 keys find a slot.
+    assert!(refused.len() > 190 && refused.iter().all(|decision| decision.reason == Reason::TableFull), "{refused:?}");
+    // The first key's debt is paid. A request for no permits returns what the root owes: a millisecond for each admitted request.
     let root = tree.take_at(&table, users, b"first", at, 0).expect("an answer").decision.reset_after;
-    assert_eq!(root, 0, "the root was charged");
+    assert_eq!(root, admitted.len() as u64 * MS, "the root was charged for a refused request");
 }
