@@ -60,6 +60,10 @@ def wait_until(true, what):
         time.sleep(0.05)
 
 
+def processes(directory):
+    return subprocess.run(["pgrep", "-af", directory], capture_output=True, text=True, check=False).stdout.splitlines()
+
+
 def refill():
     """Waits until the limit of all reports is full again, which takes two seconds."""
     time.sleep(3)
@@ -188,10 +192,11 @@ def main():
             if run.poll() is None:
                 run.terminate()
             run.wait(PATIENCE)
-            left = subprocess.run(["pgrep", "-af", directory], capture_output=True, text=True, check=False).stdout.splitlines()
-            if left:
+            try:
+                wait_until(lambda: not processes(directory), "all processes of the shop have ended")
+            except AssertionError as problem:
                 failed += 1
-                print("FAIL run.sh has left processes:", left)
+                print("FAIL", problem, processes(directory))
                 os.killpg(run.pid, signal.SIGKILL)
             if failed:
                 print((home / "log").read_text()[-2000:])
