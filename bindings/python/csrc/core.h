@@ -23,6 +23,7 @@ typedef struct {
     PyTypeObject *limiter;
     PyTypeObject *table;
     PyTypeObject *in_flight;
+    PyTypeObject *share;
     /* tollbar._errors.policy_error and .call_error, which make the exceptions. */
     PyObject *policy_error;
     PyObject *call_error;
@@ -36,6 +37,8 @@ extern PyType_Spec core_table_spec;
 extern PyType_Spec core_in_flight_spec;
 extern PyType_Spec core_adaptive_spec;
 extern PyType_Spec core_pacing_spec;
+extern PyType_Spec core_share_spec;
+extern PyType_Spec core_hierarchy_spec;
 
 /* The state of the module that defines `type` or its base. */
 core_state *core_state_of(PyTypeObject *type);
@@ -47,6 +50,19 @@ typedef struct {
 } core_decision;
 
 core_decision *core_decision_new(PyTypeObject *type);
+/* What types of objects that begin with a core_decision have as Decision has it. */
+void core_decision_dealloc(PyObject *self);
+int core_decision_bool(PyObject *self);
+PyObject *core_get_allowed(PyObject *self, void *unused);
+PyObject *core_get_never(PyObject *self, void *unused);
+PyObject *core_get_reason(PyObject *self, void *unused);
+PyObject *core_get_bound(PyObject *self, void *unused);
+PyObject *core_get_remaining(PyObject *self, void *unused);
+PyObject *core_get_retry_ns(PyObject *self, void *unused);
+PyObject *core_get_retry(PyObject *self, void *unused);
+PyObject *core_get_reset_ns(PyObject *self, void *unused);
+PyObject *core_get_reset(PyObject *self, void *unused);
+const char *core_verdict_name(const tollbar_decision *answer);
 /* A time of a decision as an int or None, and as a float. */
 PyObject *core_nanoseconds(uint64_t time);
 PyObject *core_seconds(uint64_t time);

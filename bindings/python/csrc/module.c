@@ -64,16 +64,21 @@ static int core_exec(PyObject *module) {
     state->limiter = add_type(module, &core_limiter_spec);
     state->table = add_type(module, &core_table_spec);
     state->in_flight = add_type(module, &core_in_flight_spec);
+    state->share = add_type(module, &core_share_spec);
     if (state->decision == NULL || state->taken == NULL || state->limiter == NULL || state->table == NULL
-        || state->in_flight == NULL)
+        || state->in_flight == NULL || state->share == NULL)
         return -1;
-    PyType_Spec *const others[] = { &core_adaptive_spec, &core_pacing_spec };
+    /* The module keeps no reference to these types, because no C code needs it. */
+    PyType_Spec *const others[] = { &core_adaptive_spec, &core_hierarchy_spec, &core_pacing_spec };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         PyTypeObject *type = add_type(module, others[i]);
         if (type == NULL)
             return -1;
         Py_DECREF(type);
     }
+    if (PyModule_AddStringConstant(module, "hierarchy_policy", TOLLBAR_HIERARCHY_POLICY) != 0
+        || PyModule_AddIntConstant(module, "hierarchy_root", TOLLBAR_HIERARCHY_ROOT) != 0)
+        return -1;
     /* A capsule takes a pointer to non-const. No code writes through it. */
     PyObject *api = PyCapsule_New((void *)&core_functions, CORE_API, NULL);
     if (api == NULL)
@@ -90,6 +95,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->limiter);
     Py_VISIT(state->table);
     Py_VISIT(state->in_flight);
+    Py_VISIT(state->share);
     Py_VISIT(state->policy_error);
     Py_VISIT(state->call_error);
     return 0;
@@ -102,6 +108,7 @@ static int core_clear(PyObject *module) {
     Py_CLEAR(state->limiter);
     Py_CLEAR(state->table);
     Py_CLEAR(state->in_flight);
+    Py_CLEAR(state->share);
     Py_CLEAR(state->policy_error);
     Py_CLEAR(state->call_error);
     return 0;

@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 import tollbar
-from tollbar import InFlight, Limiter, Policy, Table
+from tollbar import Hierarchy, InFlight, Limiter, Policy, Table
 
 KEY = "k" * 40
 BYTES = b"k" * 40
@@ -84,6 +84,33 @@ def in_flight_calls():
     return run
 
 
+def hierarchy_calls():
+    nodes, tree = Table(Hierarchy.POLICY, 100), Hierarchy("1000000/s", classes=3)
+    users = tree.add(0, "users", keys=100)
+    closed = Hierarchy("1000/s")
+    closed.close()
+
+    def run():
+        share = tree.take(nodes, users, bytearray(BYTES), Number(), at=BIG)
+        share.allowed, share.never, share.reason, share.remaining, share.bound, repr(share)
+        share.retry_after, share.retry_after_ns, share.reset_after, share.reset_after_ns, share.interval, share.interval_ns
+        tree.take(nodes, users, KEY), tree.take(nodes, users), repr(tree), Hierarchy("1000/s").add(0, "a", "1/s", "2/s", 3)
+        for bad in (
+            lambda: tree.add(0, "a", "rubbish"),
+            lambda: tree.add(0, 5),
+            lambda: tree.add(0, "a", keys=2**32),
+            lambda: tree.take(nodes, 9, bytearray(BYTES)),
+            lambda: tree.take(KEY, users),
+            lambda: tree.take(nodes, users, 1.5),
+            lambda: closed.take(nodes, 0, bytearray(BYTES)),
+            lambda: Hierarchy("rubbish"),
+        ):
+            with contextlib.suppress(TypeError, ValueError, tollbar.Error):
+                bad()
+
+    return run
+
+
 def limiter_calls():
     limiter = Limiter("1000000/s")
 
@@ -132,10 +159,11 @@ def making():
     return run
 
 
-@pytest.mark.parametrize("calls", [table_calls, in_flight_calls, limiter_calls, take_many_calls, making])
+@pytest.mark.parametrize("calls", [table_calls, in_flight_calls, hierarchy_calls, limiter_calls, take_many_calls, making])
 def test_loops_leave_nothing(calls):
     run = calls()
-    watched = [KEY, BYTES, BIG, tollbar.Decision, tollbar.Taken, Limiter, Table, Limiter.__base__, Table.__base__]
+    watched = [KEY, BYTES, BIG, tollbar.Decision, tollbar.Taken, tollbar.Share, Limiter, Table, Hierarchy]
+    watched += [thing.__base__ for thing in (Limiter, Table, Hierarchy)]
 
     def count():
         gc.collect()

@@ -28,10 +28,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from . import _core
-from ._core import Decision, Taken, take_many
+from ._core import Decision, Share, Taken, take_many
 from ._errors import Error, LeaseError, PolicyError, TableError
 from ._reservation import Reservation
 from .adaptive import Adaptive, AdaptivePermit
+from .hierarchy import Hierarchy
 from .in_flight import InFlight, Permit
 from .limiter import Counts, Limiter
 from .policy import Policy
@@ -80,6 +81,7 @@ __all__ = [
     "Decision",
     "Error",
     "Health",
+    "Hierarchy",
     "InFlight",
     "Lease",
     "LeaseError",
@@ -94,6 +96,7 @@ __all__ = [
     "Override",
     "Schedule",
     "Settled",
+    "Share",
     "Stats",
     "Table",
     "TableError",
