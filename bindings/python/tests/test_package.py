@@ -176,17 +176,18 @@ def test_the_example():
     assert lines[3].startswith("192.0.2.1: again in ") and lines[5] == "together they had 4"
 
 
-def test_the_readme():
-    """Its programs run, in order, in one process."""
-    text = (HERE / "README.md").read_text()
+@pytest.mark.parametrize("document", [HERE / "README.md", HERE.parent.parent / "docs" / "python.md"], ids=["readme", "manual"])
+def test_the_documents(document):
+    """The programs of a document run, in order, in one process."""
+    text = document.read_text()
     programs = [part.split("```")[0] for part in text.split("```python\n")[1:]]
     assert len(programs) >= 3
-    # The storage's file stays: another process may come later.
-    file = Path("/dev/shm/readme")
     try:
         done = run("-c", "\n".join(programs))
     finally:
-        file.unlink()
+        # The files of tables stay: another process may come later.
+        for file in Path("/dev/shm").glob("readme*"):
+            file.unlink()
     assert done.returncode == 0, done.stderr
 
 
