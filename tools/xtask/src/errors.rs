@@ -134,6 +134,29 @@ pub fn go() -> String {
     out + &go_system() + "\n"
 }
 
+/// The texts of tollbar_strerror, for Go without cgo.
+pub fn go_texts() -> String {
+    let verdicts =
+        [("TOLLBAR_NEVER".to_owned(), 2), ("TOLLBAR_DENIED".to_owned(), 1), ("TOLLBAR_ALLOWED".to_owned(), 0)];
+    let errors = groups().into_iter().flat_map(|group| group.errors);
+    let mut all: Vec<_> =
+        errors.map(|error| (format!("TOLLBAR_E_{}", error.name), error.number)).chain(verdicts).collect();
+    all.sort_by_key(|(_, number)| -number);
+    let mut out = String::new();
+    for (name, number) in all {
+        let text = text_of(&name).expect("status.rs has a text for each result");
+        let _ = writeln!(out, "{:<6}\"{text}\",", format!("{number}:"));
+    }
+    out
+}
+
+/// The second string of the pair `c"NAME", c"TEXT"` in lookup.
+fn text_of(name: &str) -> Option<&'static str> {
+    let (_, rest) = STATUS.split_once(&format!("c\"{name}\","))?;
+    let (_, rest) = rest.split_once("c\"")?;
+    Some(rest.split_once('"')?.0)
+}
+
 fn groups() -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut says = String::new();

@@ -2,6 +2,7 @@ package core
 
 // codes has the texts of tollbar_strerror.
 var codes = map[Code]string{
+	// [lists: error texts] written by cargo xtask lists from crates/tollbar-c/src/status.rs
 	2:    "never: the cost is more than the policy can have at once",
 	1:    "denied for now",
 	0:    "allowed",
@@ -37,6 +38,10 @@ var codes = map[Code]string{
 	-40:  "out of memory",
 	-41:  "the buffer is too small",
 	-42:  "the limiter has been changed to 4096 policies: change it to one of those, or make another",
+	-44:  "the hierarchy has no such class, or the class has children",
+	-45:  "the rate of a class is LIMIT/PERIOD, from 1 in 9 minutes to 1000000/s",
+	-46:  "more is guaranteed than the ceiling or the parent's guaranteed rate",
+	-47:  "a class needs a new name, at most 8 levels, and a parent without keys",
 	-50:  "the capacity is zero or more than a table can hold",
 	-51:  "a table has 1 to 128 policies",
 	-52:  "the table has no policy of that number",
@@ -82,6 +87,7 @@ var codes = map[Code]string{
 	-101: "the in-flight table has no slot for the key",
 	-102: "the in-flight table has 1024 owners",
 	-103: "the table is used by processes of another PID namespace",
+	// [lists: end]
 }
 
 // String is one line in English.
