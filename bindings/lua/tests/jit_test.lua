@@ -107,7 +107,7 @@ for name, loop in pairs(loops) do
         local kept, given_up
         -- LuaJIT chooses at random where a trace begins, and aborts some traces that begin at a wrong place. Code that it cannot compile
         -- is aborted in every attempt, until LuaJIT blacklists it.
-        for _ = 1, 5 do
+        for _ = 1, 10 do
             kept, given_up = compile(loop)
             if kept > 0 and #given_up <= 3 then break end
         end
