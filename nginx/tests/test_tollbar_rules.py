@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from harness import config, places, rules
-from harness.client import statuses
+from harness.client import count, statuses
 from harness.config import CONTENT
 from harness.rules import Ruled
 from harness.server import check, end_all
@@ -56,6 +56,17 @@ def test_an_admission_has_headers_and_a_policy_of_its_key(launch):
     assert (gold.headers["ratelimit-policy"], gold.headers["ratelimit"]) == ('"a";q=7;w=60', '"a";r=8')
     tin = nginx.get("/", headers=["X-Plan: tin"])
     assert (tin.headers["ratelimit-policy"], tin.headers["ratelimit"]) == ('"a";q=2;w=3600', '"a";r=1')
+
+
+def test_a_calendar_is_one_count_of_all_workers_over_a_reload(launch):
+    text = "[group.a]\nlimit = ['4/year zone Asia/Tokyo', '50/s']\n"
+    nginx = launch(text, workers=2)
+    # The year of this test would have to end within it.
+    assert count(nginx.volley("/", 12)) == 4
+    nginx.reload()
+    refused = nginx.get("/")
+    assert (refused.status, refused.headers["x-decision"]) == (429, "REJECTED a")
+    assert 0 < int(refused.headers["retry-after"]) <= 366 * 86_400
 
 
 def test_no_body_leaves_the_page_to_nginx(launch):

@@ -80,7 +80,23 @@ of_log() {
         check "the command decides as the libraries do, $2" cmp "$work/letters" "$work/command"
     fi
 }
-check 'one decision in each face, bans and lists' faces "$work/every" tests/rules/more.toml
+check 'one decision in each face, bans, lists and calendars' faces "$work/every" tests/rules/more.toml
+grep -q '^1 429 daily' "$work/rust" || {
+    echo "tests/rules/more.toml: no request is refused by the calendar"
+    failed=$((failed + 1))
+}
+# A month begins in Berlin between the second and the third line, at a time of UTC that a log of 2015 has, too.
+calendar_of_log() {
+    printf 'version = 1\n[group.a]\nlimit = "1/month zone Europe/Berlin"\n' >"$work/calendar.toml"
+    for year in 2015 2026; do
+        for time in "31/Mar/$year:23:59:58 +0200" "31/Mar/$year:23:59:59 +0200" "01/Apr/$year:00:00:00 +0200" "31/Mar/$year:22:00:01 +0000"; do
+            printf '192.0.2.1 - - [%s] "GET / HTTP/1.1" 200 1\n' "$time"
+        done >"$work/calendar.log"
+        "$build/tollbar" replay --rules "$work/calendar.toml" --reorder 0 --decisions "$work/calendar.decisions" "$work/calendar.log" || return 1
+        [ "$(cut -c1 "$work/calendar.decisions" | tr -d '\n')" = ADAD ] || return 1
+    done
+}
+[ ! -x "$build/tollbar" ] || check 'the command replays a calendar' calendar_of_log
 log=../shared/data/access.log
 if [ -f "$log" ]; then
     of_log "$log" 'the log'

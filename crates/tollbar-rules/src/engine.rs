@@ -1,5 +1,6 @@
 //! Rules in force: one decision on one request, and the reload of the file.
 
+use crate::charge::{Charge, Decided, Parts, Time};
 use crate::file::Format;
 use crate::load::{LoadError, Stamp};
 use crate::request::Field;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollbar::table::{Missing as TableMissing, Options as TableOptions, Table};
-use tollbar::take_many::{take_all, Limit, ManyError, LIMITS_MOST};
+use tollbar::take_many::ManyError;
 use tollbar::{Decision, Policy, Reason, Verdict};
 
 /// The options of [`Rules::open`].
@@ -74,22 +75,6 @@ pub struct Answer {
     decided: Decided,
 }
 
-/// The decision on a request, with the rule and the policy that bind it.
-#[derive(Clone, Copy, Debug)]
-struct Decided {
-    decision: Decision,
-    /// The number of the rule.
-    rule: Option<usize>,
-    policy: Option<Policy>,
-}
-
-impl Decided {
-    /// The rule that refuses.
-    fn refusing(&self) -> Option<usize> {
-        self.rule.filter(|_| !self.decision.is_allowed())
-    }
-}
-
 impl Rules {
     /// Reads the rules file and puts its rules in force. A name that ends in `.yaml`, `.yml` or `.json` is YAML, any other is TOML.
     ///
@@ -142,10 +127,20 @@ impl Rules {
     /// # Errors
     /// As [`Rules::check`].
     pub fn check_at(&self, request: &[Field<'_>], now: u64) -> Result<Answer, ManyError> {
-        self.decide(request, Some(now))
+        self.decide(request, Some(Time::of_tables(now)))
     }
 
-    /// The time of the tables' clock, in nanoseconds.
+    /// [`Rules::check`] at the caller's Unix time in nanoseconds, which may be before [`TIME_ZERO`](tollbar::clock::TIME_ZERO): for the replay of a log. Each
+    /// limit decides as it would at that time by [`Rules::check`]. Rules that are checked by this call must be checked by this call only, because their
+    /// tables count from another zero.
+    ///
+    /// # Errors
+    /// As [`Rules::check`].
+    pub fn check_at_unix(&self, request: &[Field<'_>], unix: u64) -> Result<Answer, ManyError> {
+        self.decide(request, Some(Time::of_unix(unix)))
+    }
+
+    /// The time of the tables' clock: nanoseconds of UTC since [`TIME_ZERO`](tollbar::clock::TIME_ZERO).
     pub fn now(&self) -> u64 {
         self.table.now()
     }
@@ -155,7 +150,7 @@ impl Rules {
         self.set.load_full()
     }
 
-    fn decide(&self, request: &[Field<'_>], now: Option<u64>) -> Result<Answer, ManyError> {
+    fn decide(&self, request: &[Field<'_>], now: Option<Time>) -> Result<Answer, ManyError> {
         let set = self.set.load();
         let mut keys = KEYS.take();
         keys.clear();
@@ -168,7 +163,7 @@ impl Rules {
         &self,
         set: &Set,
         request: &[Field<'_>],
-        now: Option<u64>,
+        now: Option<Time>,
         keys: &mut Vec<u8>,
     ) -> Result<Decided, ManyError> {
         let seen = set.see(request);
@@ -180,13 +175,14 @@ impl Rules {
             set.tally(rule, &part);
             match part {
                 Part::Limited(key) => parts.push(rule, key),
-                Part::MissingDenied => return Ok(without(Verdict::Denied, Reason::MissingKey, Some(rule))),
+                Part::MissingDenied => return Ok(Decided::without(Verdict::Denied, Reason::MissingKey, Some(rule))),
                 Part::Exempt => uncharged = uncharged.or(Some((Reason::Exempt, rule))),
                 Part::MissingAllowed => uncharged = uncharged.or(Some((Reason::MissingKey, rule))),
                 Part::NoLimit => {}
             }
         }
-        let taken = self.take(set, &parts, matching.route, now, keys)?;
+        let charge = Charge { set, shared: &self.table, route: matching.route, now };
+        let taken = charge.take(&parts, keys)?;
         for &rule in matching.rules() {
             for &shadow in set.shadows_of(rule) {
                 let part = set.part(shadow, &seen, keys);
@@ -195,8 +191,7 @@ impl Rules {
                     let mut alone = Parts::default();
                     alone.push(shadow, key);
                     // A shadow's decision does not change the answer. The table counts it. An error is left out, because the shadow refuses nothing.
-                    let by_shadow = self.take(set, &alone, matching.route, now, keys);
-                    if let Ok(Some(by_shadow)) = by_shadow {
+                    if let Ok(Some(by_shadow)) = charge.take(&alone, keys) {
                         set.compare(
                             taken.and_then(|taken| taken.refusing()),
                             rule,
@@ -209,42 +204,9 @@ impl Rules {
         }
         Ok(match (taken, uncharged) {
             (Some(taken), _) => taken,
-            (None, Some((reason, rule))) => without(Verdict::Allowed, reason, Some(rule)),
-            (None, None) => without(Verdict::Allowed, Reason::Admitted, None),
+            (None, Some((reason, rule))) => Decided::without(Verdict::Allowed, reason, Some(rule)),
+            (None, None) => Decided::without(Verdict::Allowed, Reason::Admitted, None),
         })
-    }
-
-    /// Charges all limits of these rules or none. `None` if there are no limits.
-    fn take(
-        &self,
-        set: &Set,
-        parts: &Parts,
-        route: Option<usize>,
-        now: Option<u64>,
-        keys: &[u8],
-    ) -> Result<Option<Decided>, ManyError> {
-        let mut limits = [Limit::Unlimited; LIMITS_MOST];
-        let mut of = [(0, 0, 0); LIMITS_MOST];
-        let mut count = 0;
-        for (part, (rule, key)) in parts.all().iter().enumerate() {
-            let cost = set.cost(*rule, route);
-            for (n, home) in set.homes[*rule].iter().enumerate() {
-                let (table, id) = home.table(&self.table);
-                let (Some(limit), Some(place)) = (limits.get_mut(count), of.get_mut(count)) else {
-                    return Err(ManyError::Count);
-                };
-                *limit = Limit::Key(table, id, keys.get(key.clone()).unwrap_or_default(), cost);
-                *place = (part, *rule, n);
-                count += 1;
-            }
-        }
-        if count == 0 {
-            return Ok(None);
-        }
-        let taken = take_all(&limits[..count], now, Some(&mut []))?;
-        let Some(&(part, rule, n)) = of.get(taken.bound) else { return Err(ManyError::Count) };
-        let key = parts.all().get(part).and_then(|(_, key)| keys.get(key.clone())).unwrap_or_default();
-        Ok(Some(Decided { decision: taken.decision, rule: Some(rule), policy: set.rules()[rule].policy(n, key) }))
     }
 
     /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name stays keep their states: under another policy they
@@ -315,10 +277,7 @@ impl Rules {
     /// How many keys the tables of the rules in force have forgotten, because they had no slot for another one.
     pub fn evicted(&self) -> u64 {
         let set = self.set.load();
-        let own = set.homes.iter().flatten().map(|home| match home {
-            Home::Own(table) => table.stats().evicted,
-            Home::Shared(_) => 0,
-        });
+        let own = set.homes.iter().flatten().filter_map(|home| Some(home.own_table()?.stats().evicted));
         self.table.stats().evicted + own.sum::<u64>()
     }
 
@@ -333,7 +292,7 @@ impl Rules {
                 let all = table.counts(id).unwrap_or_default();
                 let before = match home {
                     Home::Shared(id) => store.counted.get(&id.number()).copied().unwrap_or_default(),
-                    Home::Own(_) => Default::default(),
+                    Home::Own(_) | Home::Calendar(_) => Default::default(),
                 };
                 // A request counts as admitted at each of its limits, and as refused at one of them.
                 if limit == 0 {
@@ -414,36 +373,6 @@ impl Answer {
             _ => Some(&rule.refusal),
         }
     }
-}
-
-/// The rules of a request that have limits, with the places of their keys.
-#[derive(Default)]
-struct Parts {
-    count: usize,
-    parts: [(usize, std::ops::Range<usize>); LIMITS_MOST],
-}
-
-impl Parts {
-    fn push(&mut self, rule: usize, key: std::ops::Range<usize>) {
-        if let Some(place) = self.parts.get_mut(self.count) {
-            *place = (rule, key);
-            self.count += 1;
-        }
-    }
-
-    fn all(&self) -> &[(usize, std::ops::Range<usize>)] {
-        &self.parts[..self.count]
-    }
-}
-
-/// A decision that no limit has made.
-fn without(verdict: Verdict, reason: Reason, rule: Option<usize>) -> Decided {
-    let (remaining, retry_after) = match verdict {
-        Verdict::Allowed => (u64::MAX, 0),
-        _ => (0, tollbar::NEVER),
-    };
-    let decision = Decision { verdict, reason, remaining, retry_after, reset_after: 0, bound: 0 };
-    Decided { decision, rule, policy: None }
 }
 
 thread_local! {

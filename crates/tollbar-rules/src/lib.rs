@@ -11,6 +11,7 @@
 //!
 //! The core, `tollbar`, knows nothing of rules: all limits of a request are charged by its `take_many`, together or not at all.
 
+mod charge;
 mod engine;
 mod explain;
 mod file;

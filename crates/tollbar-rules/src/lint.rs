@@ -2,6 +2,7 @@
 
 use crate::file::Place;
 use crate::key::Source;
+use crate::read::is_calendar;
 use crate::rule::{Limit, Role, Rule, RuleFile};
 use crate::set::routes_by_nearness;
 use crate::worst::{strict, worst_case};
@@ -100,11 +101,14 @@ impl Lint<'_> {
             if worst > policy.limit && !policy.kind.is_forever() {
                 let period = period(policy);
                 let more = if policy.borrow { ", and the largest request besides" } else { "" };
-                let strict = strict(policy);
-                let text = format!(
-                    "\"{policy}\" admits {worst} in some {period}{more}; \"{strict}\" never more than {}",
-                    policy.limit
-                );
+                let text = match is_calendar(policy) {
+                    true => calendar(policy, worst),
+                    false => format!(
+                        "\"{policy}\" admits {worst} in some {period}{more}; \"{}\" never more than {}",
+                        strict(policy),
+                        policy.limit
+                    ),
+                };
                 self.add(Level::Note, limit.place, &rule.name, text);
             }
             for (cost, whose) in &costs {
@@ -292,6 +296,15 @@ fn most_at_once(policy: &Policy) -> u64 {
         Kind::Interval | Kind::LevelRefill => policy.burst,
         _ => policy.limit,
     }
+}
+
+/// The worst case of a calendar. A sliding window, which has one length, cannot take its place.
+fn calendar(policy: &Policy, worst: u64) -> String {
+    let shared = match worst / policy.limit {
+        2 => "at the end of one window and at the start of the next",
+        _ => "at the end of one window, in a short one and at the start of a third",
+    };
+    format!("\"{policy}\" admits {worst} in some time as long as a mean window: {shared}")
 }
 
 /// The policy's period in words: `minute`, `10 min`.

@@ -14,13 +14,23 @@ pub(crate) enum Home {
     Shared(PolicyId),
     /// In a table of its own.
     Own(Arc<Table>),
+    /// In a table of its own whose clock is the wall clock, which calendars need.
+    Calendar(Arc<Table>),
 }
 
 impl Home {
     pub fn table<'a>(&'a self, shared: &'a Table) -> (&'a Table, PolicyId) {
         match self {
             Home::Shared(id) => (shared, *id),
-            Home::Own(table) => (table, PolicyId::FIRST),
+            Home::Own(table) | Home::Calendar(table) => (table, PolicyId::FIRST),
+        }
+    }
+
+    /// The table, unless the rules share it.
+    pub fn own_table(&self) -> Option<&Table> {
+        match self {
+            Home::Shared(_) => None,
+            Home::Own(table) | Home::Calendar(table) => Some(table),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The tables with the states of all keys, and their change from one set of rules to the next.
 
-use crate::read::is_alone;
+use crate::read::{is_alone, is_calendar};
 use crate::rule::RuleFile;
 use crate::set::{Home, Set};
 use crate::tally::{Ledger, Tally};
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Weak};
+use tollbar::clock::Source;
 use tollbar::table::{Keep, Options, PolicyId, Table, TableError};
 use tollbar::{Counts, Policy};
 
@@ -45,14 +46,14 @@ pub struct Reloaded {
     pub removed: Vec<String>,
     /// Rules with other policies, whose keys keep the permits that they have left.
     pub changed: Vec<String>,
-    /// Rules whose keys begin anew: sliding windows and logs with another policy.
+    /// Rules whose keys begin anew: sliding windows and logs with another policy, and limits that become a calendar or were one.
     pub anew: Vec<String>,
 }
 
 /// A step of a reload that can be taken back.
 enum Undo {
-    Policy(PolicyId, Policy),
-    Override(PolicyId, Vec<u8>, Option<Policy>),
+    Policy(Home, Policy),
+    Override(Home, Vec<u8>, Option<Policy>),
 }
 
 impl Store {
@@ -134,9 +135,17 @@ impl Store {
     /// and this one ignores the error.
     fn take_back(&self, step: Undo) {
         let _ = match step {
-            Undo::Policy(id, policy) => self.table.set_policy(id, &policy),
-            Undo::Override(id, key, Some(policy)) => self.table.set_override(id, &key, &policy, Keep::Count),
-            Undo::Override(id, key, None) => self.table.clear_override(id, &key).map(|_| ()),
+            Undo::Policy(home, policy) => {
+                let (table, id) = home.table(&self.table);
+                table.set_policy(id, &policy)
+            }
+            Undo::Override(home, key, before) => {
+                let (table, id) = home.table(&self.table);
+                match before {
+                    Some(policy) => table.set_override(id, &key, &policy, Keep::Count),
+                    None => table.clear_override(id, &key).map(|_| ()),
+                }
+            }
         };
     }
 
@@ -159,17 +168,17 @@ impl Store {
                 let policy = limit.policy;
                 let home = match self.limits.get(&name).cloned() {
                     Some((home, old)) if old == policy => home,
-                    Some((Home::Shared(id), old)) if !is_alone(&policy) => {
+                    Some((home, old)) if can_change(&home, &policy) => {
                         is_changed = true;
-                        changes.push((id, old, policy));
-                        Home::Shared(id)
+                        changes.push((home.clone(), old, policy));
+                        home
                     }
                     known => {
                         is_anew |= known.is_some();
                         self.add(&policy, added)?
                     }
                 };
-                if let Home::Shared(_) = home {
+                if !matches!(home, Home::Own(_)) {
                     let keys = rule.keys.iter().filter_map(|(key, own)| Some((key.clone(), *own.get(n)?)));
                     overrides.insert(name.clone(), keys.collect::<Vec<_>>());
                 }
@@ -185,9 +194,10 @@ impl Store {
         let is_gone = |name: &&String| !file.rules.iter().any(|rule| rule.name == **name);
         reloaded.removed = self.tallies.keys().filter(is_gone).cloned().collect();
         reloaded.removed.sort();
-        for (id, old, new) in changes {
-            self.table.set_policy(id, &new)?;
-            undo.push(Undo::Policy(id, old));
+        for (home, old, new) in changes {
+            let (table, id) = home.table(&self.table);
+            table.set_policy(id, &new)?;
+            undo.push(Undo::Policy(home, old));
         }
         self.change_overrides(&limits, &overrides, undo)?;
         Ok((limits, overrides, reloaded))
@@ -197,6 +207,10 @@ impl Store {
     fn add(&mut self, policy: &Policy, added: &mut Vec<PolicyId>) -> Result<Home, TableError> {
         if is_alone(policy) {
             return Ok(Home::Own(Arc::new(make(&self.options, self.shared, policy)?)));
+        }
+        if is_calendar(policy) {
+            let options = Options { clock: Source::Wall, ..self.options };
+            return Ok(Home::Calendar(Arc::new(make(&options, self.shared, policy)?)));
         }
         // Other processes that share the table may still use an old set. So in shared memory a policy of a removed rule is used again only if the table
         // has no new policy.
@@ -237,31 +251,31 @@ impl Store {
     ) -> Result<(), TableError> {
         // Clears old overrides before it sets new ones, because a table has room for a limited number.
         for (name, keys) in &self.overrides {
-            let Some((Home::Shared(id), _)) = self.limits.get(name) else { continue };
-            let stays = limits.get(name).is_some_and(|(home, _)| is_same(home, &Home::Shared(*id)));
+            let Some((home, _)) = self.limits.get(name) else { continue };
+            let (table, id) = home.table(&self.table);
+            let stays = limits.get(name).is_some_and(|(new, _)| is_same(new, home));
             let new = overrides.get(name).filter(|_| stays);
             for (key, policy) in keys {
                 if !new.is_some_and(|new| new.iter().any(|(other, _)| other == key)) {
-                    self.table.clear_override(*id, key)?;
-                    undo.push(Undo::Override(*id, key.clone(), Some(*policy)));
+                    table.clear_override(id, key)?;
+                    undo.push(Undo::Override(home.clone(), key.clone(), Some(*policy)));
                 }
             }
         }
         for (name, keys) in overrides {
-            let Some((Home::Shared(id), _)) = limits.get(name) else { continue };
-            let old = self
-                .overrides
-                .get(name)
-                .filter(|_| self.limits.get(name).is_some_and(|(home, _)| is_same(home, &Home::Shared(*id))));
+            let Some((home, _)) = limits.get(name) else { continue };
+            let (table, id) = home.table(&self.table);
+            let stays = self.limits.get(name).is_some_and(|(old, _)| is_same(old, home));
+            let old = self.overrides.get(name).filter(|_| stays);
             for (key, policy) in keys {
                 let before = old.and_then(|old| old.iter().find(|(other, _)| other == key)).map(|(_, policy)| *policy);
                 if before != Some(*policy) {
-                    self.table.set_override(*id, key, policy, Keep::Count)?;
-                    undo.push(Undo::Override(*id, key.clone(), before));
+                    table.set_override(id, key, policy, Keep::Count)?;
+                    undo.push(Undo::Override(home.clone(), key.clone(), before));
                     if old.is_none() {
                         // The key may have a debt from a removed rule that used this policy. An override that equals a former one would keep
                         // that debt.
-                        self.table.reset(*id, key)?;
+                        table.reset(id, key)?;
                     }
                 }
             }
@@ -273,8 +287,17 @@ impl Store {
 fn is_same(one: &Home, two: &Home) -> bool {
     match (one, two) {
         (Home::Shared(one), Home::Shared(two)) => one == two,
-        (Home::Own(one), Home::Own(two)) => Arc::ptr_eq(one, two),
+        (Home::Own(one), Home::Own(two)) | (Home::Calendar(one), Home::Calendar(two)) => Arc::ptr_eq(one, two),
         _ => false,
+    }
+}
+
+/// Whether a limit whose states are there can get this policy, and its keys keep what they can.
+fn can_change(home: &Home, policy: &Policy) -> bool {
+    match home {
+        Home::Shared(_) => !is_alone(policy) && !is_calendar(policy),
+        Home::Own(_) => false,
+        Home::Calendar(_) => is_calendar(policy),
     }
 }
 
@@ -295,7 +318,7 @@ mod tests {
     fn policy(set: &Set) -> PolicyId {
         match &set.homes[0][0] {
             Home::Shared(id) => *id,
-            Home::Own(_) => panic!("a table of its own"),
+            home => panic!("{home:?}"),
         }
     }
 

@@ -52,6 +52,18 @@ fn each_fault_has_a_place_and_says_what_is_expected() {
             "[group.a]\nlimit = '1/s'\nkeys = { '1.1.1.1' = ['1/s', '2/s'] }",
             "4:22: group.a.keys.1.1.1.1: 2 policies; expected 1",
         ),
+        (
+            "[group.a]\nlimit = '9/month zone Mars/Base'",
+            "3:23: group.a.limit: \"Mars/Base\" in \"9/month zone Mars/Base\"; expected ",
+        ),
+        (
+            "[group.a]\nlimit = '9/month'\nkeys = { '1.1.1.1' = '9/h' }",
+            "4:22: group.a.keys.1.1.1.1: \"9/h\"; expected a calendar, because the limit of the rule is \"9/month\"",
+        ),
+        (
+            "[group.a]\nlimit = '9/h'\nkeys = { '1.1.1.1' = '9/month' }",
+            "4:22: group.a.keys.1.1.1.1: \"9/month\"; expected another policy than a calendar",
+        ),
         ("[group.a]\nlimit = ['1/s', '1/s']", "3:17: group.a.limit: \"1/s\" a second time"),
         ("[route.a]\nlimit = '1/s'", "2:8: route.a: no path"),
         ("[group.a]\nlimit = '1/s'\n[route.a]\npath = '/'", "4:8: route.a: the name of the rule in line 2"),

@@ -78,7 +78,6 @@ fn what_kong_says_and_rules_cannot_is_said() {
         ("6:5", "write it below its route, and not in the global list"),
         ("18:19", "nodes of Kong share these counters"),
         ("27:16", "hosts is left out: rules choose by path and method only"),
-        ("30:38", "Kong's windows of a month follow the calendar; the rule's windows are 30days"),
         ("30:52", "limit_by: service: rules know no services"),
         ("30:61", "\"namespace\" is left out"),
         ("34:17", "Kong also takes longer names such as /imagesx"),

@@ -21,6 +21,17 @@ fn worst_cases_are_notes() {
 }
 
 #[test]
+fn the_worst_case_of_a_calendar_says_where_it_is() {
+    let text =
+        "trusted-proxies = '10.0.0.0/8'\n[group.a]\nlimit = ['1000/month zone Europe/Berlin', '50/week algo calendar']";
+    assert_eq!(
+        findings(text, Level::Note),
+        ["4:10: note: a: \"1000/month zone STD-1DST,M3.5.0,M10.5.0/3\" admits 3000 in some time as long as a mean window: at the end of one window, in a short one and at the start of a third",
+         "4:43: note: a: \"50/week algo calendar\" admits 100 in some time as long as a mean window: at the end of one window and at the start of the next"]
+    );
+}
+
+#[test]
 fn warnings() {
     for (text, expected) in [
         ("[group.a]\nlimit = '1/s burst 5'\nkey = 'header X-Forwarded-For'", "2:8: warning: a: anybody can choose the key: every client can send the header x-forwarded-for"),

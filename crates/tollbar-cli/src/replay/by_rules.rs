@@ -77,7 +77,8 @@ impl ByRules {
             let mut part = || parts.next().unwrap_or_default();
             let request =
                 [Field::new(b":address", part()), Field::new(b":method", part()), Field::new(b":path", part())];
-            let answer = self.rules.check_at(&request, event.time).map_err(|error| Problem::io(error.to_string()))?;
+            let answer =
+                self.rules.check_at_unix(&request, event.time).map_err(|error| Problem::io(error.to_string()))?;
             match answer.is_allowed() {
                 true => self.allowed += 1,
                 false => self.refused += 1,

@@ -66,9 +66,15 @@ enum Scope<'a> {
     Consumer(&'a str),
 }
 
-/// The windows of the plugin. Their periods in a rule; a month and a year are windows of a calendar in Kong, which a rules file cannot have.
-const WINDOWS: [(&str, &str); 6] =
-    [("second", "s"), ("minute", "min"), ("hour", "h"), ("day", "day"), ("month", "30days"), ("year", "365days")];
+/// The windows of the plugin, and their policies in a rule. A month and a year are calendars in UTC.
+const WINDOWS: [(&str, &str); 6] = [
+    ("second", "s algo fixed-window"),
+    ("minute", "min algo fixed-window"),
+    ("hour", "h algo fixed-window"),
+    ("day", "day algo fixed-window"),
+    ("month", "month"),
+    ("year", "year"),
+];
 /// Fields of the plugin that change no decision of one node, or that the import reads.
 const CONFIG: [&str; 10] = [
     "limit_by",
@@ -123,17 +129,13 @@ impl Import {
 
     fn plugin(&mut self, plugin: &Node, config: &Node, name: &str, path: &Pattern, scope: &Scope<'_>) -> Option<usize> {
         let mut limits = Vec::new();
-        for (field, period) in WINDOWS {
+        for (field, window) in WINDOWS {
             let Some(node) = config.get(field) else { continue };
             let Some(most) = node.whole() else {
                 self.plan.remark(node.place, format!("{field} is left out: expected a whole number"));
                 continue;
             };
-            if matches!(field, "month" | "year") {
-                let text = format!("Kong's windows of a {field} follow the calendar; the rule's windows are {period}");
-                self.plan.remark(node.place, text);
-            }
-            limits.extend(self.plan.policy(node.place, field, &format!("{most}/{period} algo fixed-window")));
+            limits.extend(self.plan.policy(node.place, field, &format!("{most}/{window}")));
         }
         for entry in config.entries() {
             let is_known =

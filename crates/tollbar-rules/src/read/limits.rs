@@ -1,8 +1,10 @@
 //! Policies in a rules file.
 
 use super::fields::Problems;
+use super::is_calendar;
 use crate::file::{quoted, Place, Text};
 use crate::rule::Limit;
+use tollbar::clock::Source;
 use tollbar::policy::text::parse_checked;
 use tollbar::policy::{Fault, PolicyError};
 use tollbar::table::{Options, Table, TableError};
@@ -49,7 +51,11 @@ pub fn policy_for_table(text: &str) -> Result<Policy, String> {
 }
 
 fn suits_table(policy: &Policy) -> Result<(), PolicyError> {
-    match Table::bytes_for(&Options::new(1), &[*policy]) {
+    let mut options = Options::new(1);
+    if is_calendar(policy) {
+        options.clock = Source::Wall;
+    }
+    match Table::bytes_for(&options, &[*policy]) {
         Ok(_) => Ok(()),
         Err(error) => policy_error(error),
     }

@@ -2,7 +2,7 @@
 
 pub(crate) mod fields;
 pub(crate) mod limits;
-pub(crate) use rules::is_alone;
+pub(crate) use rules::{is_alone, is_calendar};
 mod rules;
 
 use crate::file::{self, Format, Node, Problem, Value};

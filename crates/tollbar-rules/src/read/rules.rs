@@ -315,14 +315,14 @@ fn own_policies(fields: &Fields<'_>, rule: &Rule, problems: &mut Problems) -> Ve
 
 fn policies_of_key(node: &Node, field: &str, rule: &Rule, problems: &mut Problems) -> Option<Vec<tollbar::Policy>> {
     let texts = super::fields::texts(node, field, problems);
-    let mut policies = Vec::new();
+    let mut own = Vec::new();
     for (place, text) in texts {
         let Some(limit) = limits::limit(place, text, field, problems) else { continue };
         if is_alone(&limit.policy) {
             let found = format!("\"{}\"", limit.policy);
             problems.add(place, field, found, "another algorithm than sliding-window and sliding-log");
         }
-        policies.push(limit.policy);
+        own.push(limit);
     }
     if rule.limits.iter().any(|limit| is_alone(&limit.policy)) {
         problems.add(
@@ -332,15 +332,34 @@ fn policies_of_key(node: &Node, field: &str, rule: &Rule, problems: &mut Problem
             "keys of rules with other algorithms",
         );
     }
-    if policies.len() != rule.limits.len() {
-        let found = format!("{} policies", policies.len());
+    if own.len() != rule.limits.len() {
+        let found = format!("{} policies", own.len());
         problems.add(node.place, field, found, format!("{}, one for each limit of the rule", rule.limits.len()));
         return None;
     }
-    Some(policies)
+    for (own, of_rule) in own.iter().zip(&rule.limits) {
+        let expected = match (is_calendar(&own.policy), is_calendar(&of_rule.policy)) {
+            (true, false) => "another policy than a calendar",
+            (false, true) => "a calendar",
+            _ => continue,
+        };
+        let found = format!("\"{}\"", own.policy);
+        problems.add(
+            own.place,
+            field,
+            found,
+            format!("{expected}, because the limit of the rule is \"{}\"", of_rule.policy),
+        );
+    }
+    Some(own.into_iter().map(|limit| limit.policy).collect())
 }
 
 /// A sliding window or log has a table for itself, and its keys have no policies of their own.
 pub fn is_alone(policy: &tollbar::Policy) -> bool {
     policy.limit != 0 && matches!(policy.kind, tollbar::Kind::SlidingWindow | tollbar::Kind::SlidingLog)
+}
+
+/// A calendar has a table for itself, whose clock is the wall clock.
+pub fn is_calendar(policy: &tollbar::Policy) -> bool {
+    policy.kind == tollbar::Kind::Calendar
 }

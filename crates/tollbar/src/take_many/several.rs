@@ -9,7 +9,7 @@ use core::mem::MaybeUninit;
 /// A request that collects its limits.
 #[doc(hidden)]
 pub struct Several<'a> {
-    /// The caller's time.
+    /// The caller's time for the next limit that is added.
     now: Option<u64>,
     /// The number of limits added.
     limits: usize,
@@ -21,6 +21,11 @@ impl<'a> Several<'a> {
     #[inline]
     pub fn new(now: Option<u64>) -> Several<'a> {
         Several { now, limits: 0, parts: Parts::new() }
+    }
+
+    /// Gives the limits that are added from now on another time: a calendar counts from 1970, and other limits may count from another zero.
+    pub fn set_now(&mut self, now: Option<u64>) {
+        self.now = now;
     }
 
     /// Adds a limit. [`ManyError::Count`] if there are [`LIMITS_MOST`].
