@@ -69,6 +69,14 @@ def test_a_calendar_is_one_count_of_all_workers_over_a_reload(launch):
     assert 0 < int(refused.headers["retry-after"]) <= 366 * 86_400
 
 
+def test_a_class_is_a_word_of_the_server(launch):
+    text = "[group.a]\nkey = 'all'\nclass = 'field plan'\nlimit = '6/h reserve low 4 high 0'\n"
+    nginx = launch(text, http="map $http_x_token $plan { secret high; default low; } tollbar_rules_field plan $plan;")
+    # A header is no word of the server.
+    assert count(nginx.volley("/", 9, headers=["plan: high"])) == 2
+    assert count(nginx.volley("/", 9, headers=["X-Token: secret"])) == 4
+
+
 def test_no_body_leaves_the_page_to_nginx(launch):
     nginx = launch("[group.a]\nlimit = '1/h'\n", server=f"error_page 429 /busy; location / {{ {CONTENT} }} location /busy {{ {SHOW} {CONTENT} }}")
     assert nginx.get("/").status == 200

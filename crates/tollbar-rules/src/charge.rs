@@ -3,7 +3,8 @@
 use crate::set::{Home, Set};
 use std::ops::Range;
 use tollbar::clock::TIME_ZERO;
-use tollbar::table::Table;
+use tollbar::policy::PolicyError;
+use tollbar::table::{Table, TableError};
 use tollbar::take_many::{Limit, ManyError, Several, LIMITS_MOST};
 use tollbar::{Decision, Policy, Reason, Verdict};
 
@@ -62,22 +63,30 @@ impl Time {
     }
 }
 
-/// The rules of a request that have limits, with the places of their keys.
+/// The rules of a request that have limits.
 #[derive(Default)]
 pub(crate) struct Parts {
     count: usize,
-    parts: [(usize, Range<usize>); LIMITS_MOST],
+    parts: [Part; LIMITS_MOST],
+}
+
+#[derive(Default)]
+struct Part {
+    rule: usize,
+    /// The places of the key, and of what the request says of its class.
+    key: Range<usize>,
+    class: Range<usize>,
 }
 
 impl Parts {
-    pub fn push(&mut self, rule: usize, key: Range<usize>) {
+    pub fn push(&mut self, rule: usize, key: Range<usize>, class: Range<usize>) {
         if let Some(place) = self.parts.get_mut(self.count) {
-            *place = (rule, key);
+            *place = Part { rule, key, class };
             self.count += 1;
         }
     }
 
-    fn all(&self) -> &[(usize, Range<usize>)] {
+    fn all(&self) -> &[Part] {
         &self.parts[..self.count]
     }
 }
@@ -96,18 +105,31 @@ pub(crate) struct Charge<'a> {
 impl Charge<'_> {
     /// Charges all limits of these rules or none. `None` if there are no limits.
     pub fn take(&self, parts: &Parts, keys: &[u8]) -> Result<Option<Decided>, ManyError> {
+        match self.take_with(parts, keys, true) {
+            // A reload has changed the classes of a policy, and this request still has the set of before. It is decided without a class.
+            Err(error) if is_of_class(error) => self.take_with(parts, keys, false),
+            result => result,
+        }
+    }
+
+    fn take_with(&self, parts: &Parts, keys: &[u8], classes: bool) -> Result<Option<Decided>, ManyError> {
         let mut several = Several::new(None);
         // For each limit its part, its rule and its number there.
         let mut of = [(0, 0, 0); LIMITS_MOST];
         let mut count = 0;
-        for (part, (rule, key)) in parts.all().iter().enumerate() {
-            let cost = self.set.cost(*rule, self.route);
-            let key = keys.get(key.clone()).unwrap_or_default();
-            for (n, home) in self.set.homes[*rule].iter().enumerate() {
+        let bytes = |place: &Range<usize>| keys.get(place.clone()).unwrap_or_default();
+        for (number, part) in parts.all().iter().enumerate() {
+            let (rule, key, asked) = (&self.set.rules()[part.rule], bytes(&part.key), bytes(&part.class));
+            let cost = self.set.cost(part.rule, self.route);
+            for (n, home) in self.set.homes[part.rule].iter().enumerate() {
                 let (table, id) = home.table(self.shared);
+                let limit = Limit::Key(table, id, key, cost);
                 several.set_now(self.now.map(|now| now.of(home)));
-                several.add(&Limit::Key(table, id, key, cost))?;
-                *of.get_mut(count).ok_or(ManyError::Count)? = (part, *rule, n);
+                match rule.class(n, key, asked).filter(|_| classes) {
+                    Some(class) => several.add_class(&limit, class.as_bytes())?,
+                    None => several.add(&limit)?,
+                }
+                *of.get_mut(count).ok_or(ManyError::Count)? = (number, part.rule, n);
                 count += 1;
             }
         }
@@ -116,8 +138,13 @@ impl Charge<'_> {
         }
         let taken = several.take(Some(&mut []))?;
         let Some(&(part, rule, n)) = of.get(taken.bound) else { return Err(ManyError::Count) };
-        let key = parts.all().get(part).and_then(|(_, key)| keys.get(key.clone())).unwrap_or_default();
-        let policy = self.set.rules()[rule].policy(n, key);
+        let key = parts.all().get(part).map(|part| bytes(&part.key)).unwrap_or_default();
+        let policy = self.set.rules()[rule].policy(n, key).copied();
         Ok(Some(Decided { decision: taken.decision, rule: Some(rule), policy }))
     }
+}
+
+/// Whether a limit has no class of that name.
+fn is_of_class(error: ManyError) -> bool {
+    matches!(error, ManyError::Class(_) | ManyError::Table(_, TableError::Policy(PolicyError::NoSuchClass)))
 }

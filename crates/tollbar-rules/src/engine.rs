@@ -174,7 +174,7 @@ impl Rules {
             let part = set.part(rule, &seen, keys);
             set.tally(rule, &part);
             match part {
-                Part::Limited(key) => parts.push(rule, key),
+                Part::Limited(key) => parts.push(rule, key, set.class(rule, &seen, keys)),
                 Part::MissingDenied => return Ok(Decided::without(Verdict::Denied, Reason::MissingKey, Some(rule))),
                 Part::Exempt => uncharged = uncharged.or(Some((Reason::Exempt, rule))),
                 Part::MissingAllowed => uncharged = uncharged.or(Some((Reason::MissingKey, rule))),
@@ -189,7 +189,7 @@ impl Rules {
                 set.tally(shadow, &part);
                 if let Part::Limited(key) = part {
                     let mut alone = Parts::default();
-                    alone.push(shadow, key);
+                    alone.push(shadow, key, set.class(shadow, &seen, keys));
                     // A shadow's decision does not change the answer. The table counts it. An error is left out, because the shadow refuses nothing.
                     if let Ok(Some(by_shadow)) = charge.take(&alone, keys) {
                         set.compare(

@@ -42,7 +42,11 @@ pub fn explain(file: &RuleFile, request: &[Field<'_>]) -> String {
                 }
                 Missing::Allow => writeln!(out),
             },
-            Part::Limited(_) => writeln!(out, "yes: {}", limits(rule, &key, cost)),
+            Part::Limited(of_key) => {
+                let of_class = set.class(n, &seen, &mut key);
+                let class = class(rule, &key[of_key.clone()], &key[of_class]);
+                writeln!(out, "yes: {}{class}", limits(rule, &key[of_key], cost))
+            }
         };
     }
     out
@@ -60,6 +64,22 @@ fn limits(rule: &Rule, key: &[u8], cost: u64) -> String {
         _ => format!("else {} {:?}", rule.refusal.status, rule.refusal.body),
     };
     format!("takes {cost} of {}{whose} by {}; {refusal}", policies.join(" and "), rule.key)
+}
+
+/// The class of the request, and why it is that one.
+fn class(rule: &Rule, key: &[u8], asked: &[u8]) -> String {
+    let of_limit = |n| Some((rule.class.as_ref()?, rule.class(n, key, asked)?));
+    match (0..rule.limits.len()).find_map(of_limit) {
+        None => String::new(),
+        Some((class, name)) if name.as_bytes() == asked => format!("; of class {name} ({})", class.source),
+        Some((class, name)) if asked.is_empty() => {
+            format!("; of class {name}, which has the greatest reserve, because it names none ({})", class.source)
+        }
+        Some((class, name)) => {
+            let asked = plain(asked);
+            format!("; of class {name}, which has the greatest reserve, because {asked} is no class ({})", class.source)
+        }
+    }
 }
 
 fn cost_of_route(rule: &Rule) -> String {

@@ -105,6 +105,11 @@ impl Key {
         true
     }
 
+    /// Writes the value of the first source that the request has behind the bytes in `out`, and nothing if it has none.
+    pub(crate) fn write_value(&self, request: &Seen<'_>, out: &mut Vec<u8>) {
+        let _ = self.sources().any(|source| source.write(request, out));
+    }
+
     /// The bytes of a key that the rules file names: of one source only. `None` for a text that is no address.
     pub(crate) fn named(&self, text: &str) -> Option<Vec<u8>> {
         match self.only()? {

@@ -41,7 +41,7 @@ pub use network::Network;
 pub use path::Pattern;
 pub use read::{read, LIMITS_OF_FILE_MOST, RULES_MOST};
 pub use request::Field;
-pub use rule::{Limit, Missing, Refusal, Role, Rule, RuleFile};
+pub use rule::{Class, Limit, Missing, Refusal, Role, Rule, RuleFile};
 pub use set::Set;
 pub use store::Reloaded;
 pub use worst::{strict, worst_case};

@@ -49,6 +49,7 @@ pub fn lint(file: &RuleFile) -> Vec<Finding> {
     for rule in &file.rules {
         lint.limits(rule);
         lint.key(rule);
+        lint.class(rule);
         lint.reach(rule);
         lint.replaces(rule);
     }
@@ -204,6 +205,16 @@ impl Lint<'_> {
         if by_address && self.file.trusted.is_empty() && self.first_by_address(rule) {
             let text = "without trusted-proxies the address is that of the connection: behind a proxy all clients share its limit";
             self.add(Level::Note, rule.place, &rule.name, text.to_owned());
+        }
+    }
+
+    fn class(&mut self, rule: &Rule) {
+        if let Some(class) = rule.class.as_ref().filter(|class| class.source.is_chosen_by_client()) {
+            let text = format!(
+                "a client can name the class with the least reserve ({}); \"field NAME\" is a word of the server",
+                class.source
+            );
+            self.add(Level::Note, class.place, &rule.name, text);
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Rule {
     pub key: Key,
     /// The policies: a request takes its cost of each, or of none. Empty for a route that only sets a cost or replaces groups.
     pub limits: Vec<Limit>,
+    /// Where a request's class comes from. `None` if no limit has classes.
+    pub class: Option<Class>,
     /// The cost of a request.
     pub cost: Option<u64>,
     /// What a request without a key gets.
@@ -56,6 +58,15 @@ pub struct Rule {
 pub struct Limit {
     /// The policy.
     pub policy: Policy,
+    /// The place of its text in the file.
+    pub place: Place,
+}
+
+/// The source of the classes of a rule's requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// The first of these sources that the request has names the class.
+    pub source: Key,
     /// The place of its text in the file.
     pub place: Place,
 }
@@ -96,12 +107,21 @@ impl Rule {
     }
 
     /// The policy of the limit `n` for a key.
-    pub fn policy(&self, n: usize, key: &[u8]) -> Option<Policy> {
+    pub fn policy(&self, n: usize, key: &[u8]) -> Option<&Policy> {
         let own = self.keys.binary_search_by(|(own, _)| own.as_slice().cmp(key)).ok().and_then(|at| self.keys.get(at));
         match own.and_then(|(_, policies)| policies.get(n)) {
-            Some(own) => Some(*own),
-            None => Some(self.limits.get(n)?.policy),
+            Some(own) => Some(own),
+            None => Some(&self.limits.get(n)?.policy),
         }
+    }
+
+    /// The class of a request under the limit `n`, if the limit has classes. `asked` is what the request says. A request that says nothing, or that names no
+    /// class of the limit, has the class with the greatest reserve, so no client gets more by another word.
+    pub fn class(&self, n: usize, key: &[u8], asked: &[u8]) -> Option<&str> {
+        self.class.as_ref()?;
+        let classes = &self.policy(n, key)?.classes;
+        let named = classes.iter().find(|(name, _)| name.as_bytes() == asked);
+        Some(named.or_else(|| classes.iter().max_by_key(|(_, reserve)| *reserve))?.0)
     }
 
     /// Whether some request matches both rules, as far as paths and methods say.

@@ -132,6 +132,15 @@ impl Set {
         Part::Limited(begin..keys.len())
     }
 
+    /// Appends what the request says of its class under a rule, and returns the place of these bytes.
+    pub(crate) fn class(&self, rule: usize, request: &Seen<'_>, keys: &mut Vec<u8>) -> std::ops::Range<usize> {
+        let begin = keys.len();
+        if let Some(class) = &self.rules()[rule].class {
+            class.source.write_value(request, keys);
+        }
+        begin..keys.len()
+    }
+
     /// Counts whether the shadow of `rule` decides otherwise. `refusing` is the rule that refuses the request. If that is another one than `rule`, nobody
     /// knows whether `rule` alone would have refused it, so the shadow's decision is no disagreement.
     pub(crate) fn compare(&self, refusing: Option<usize>, rule: usize, shadow: usize, would_allow: bool) {

@@ -1,5 +1,6 @@
 //! Reads the tree of a file as rules. It collects all problems that it can tell apart, so that one run shows them all.
 
+mod classes;
 pub(crate) mod fields;
 pub(crate) mod limits;
 pub(crate) use rules::{is_alone, is_calendar};

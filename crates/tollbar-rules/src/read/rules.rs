@@ -1,7 +1,7 @@
 //! Groups, routes and shadows.
 
 use super::fields::{shown, Fields, Problems};
-use super::{limits, networks};
+use super::{classes, limits, networks};
 use crate::file::{quoted, Entry, Node, Place, Text, Value};
 use crate::key::Key;
 use crate::path::Pattern;
@@ -29,8 +29,20 @@ pub struct Draft {
     own_key: bool,
 }
 
-const COMMON: [&str; 11] =
-    ["path", "method", "key", "limit", "cost", "missing", "exempt", "exempt-networks", "keys", "status", "body"];
+const COMMON: [&str; 12] = [
+    "path",
+    "method",
+    "key",
+    "limit",
+    "class",
+    "cost",
+    "missing",
+    "exempt",
+    "exempt-networks",
+    "keys",
+    "status",
+    "body",
+];
 
 impl Draft {
     pub fn read(
@@ -62,6 +74,7 @@ impl Draft {
         }
         let refusal = Refusal::or(fields.refusal(problems), &defaults.refusal(429));
         let missing = missing(&fields, defaults, problems);
+        let class = classes::class(&fields, &path, problems);
         let mut rule = Rule {
             name: entry.name.clone(),
             place: entry.place,
@@ -70,6 +83,7 @@ impl Draft {
             methods: methods(&fields, problems),
             key: key?,
             limits: limits.unwrap_or_default(),
+            class,
             cost: fields.number("cost", 0, i64::MAX, problems),
             missing,
             exempt: HashSet::new(),
@@ -81,6 +95,10 @@ impl Draft {
             refusal,
             replaces: Vec::new(),
         };
+        classes::check(&rule, &field, problems);
+        if fields.get("class").is_none() {
+            classes::check_without(&rule, &field, problems);
+        }
         rule.exempt = exempt(&fields, &rule.key, problems);
         rule.keys = own_policies(&fields, &rule, problems);
         let named = |(place, text): (Place, &Text)| (place, text.text.clone());
@@ -89,7 +107,7 @@ impl Draft {
     }
 
     fn shadow(entry: &Entry, field: String, problems: &mut Problems) -> Option<Draft> {
-        let fields = Fields::new(&entry.node, &field, &["of", "limit", "key"], problems)?;
+        let fields = Fields::new(&entry.node, &field, &["of", "limit", "key", "class"], problems)?;
         let Some((place, of)) = fields.text("of", problems) else {
             if fields.get("of").is_none() {
                 problems.add(
@@ -112,6 +130,7 @@ impl Draft {
             place: entry.place,
             role: Role::Shadow(usize::MAX),
             key: if own_key { key(&fields, &path, problems)? } else { Key::parse(&["address"], &path).ok()? },
+            class: classes::class(&fields, &path, problems),
             path,
             methods: Vec::new(),
             limits: policies(&fields, "limit", problems)?,
@@ -123,6 +142,7 @@ impl Draft {
             refusal: Refusal { status: 429, body: String::new() },
             replaces: Vec::new(),
         };
+        classes::check(&rule, &field, problems);
         Some(Draft { rule, field, of: Some((place, of.text.clone())), replaces: Vec::new(), own_key })
     }
 }
@@ -170,12 +190,14 @@ pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
                 name: own.name,
                 place: own.place,
                 limits: own.limits,
+                class: own.class.or_else(|| of.class.clone()),
                 key,
                 exempt,
                 role: Role::Shadow(number),
                 ..of
             };
             draft.rule = Rule { keys: Vec::new(), replaces: Vec::new(), missing: Missing::Allow, ..policies };
+            classes::check_without(&draft.rule, &draft.field, problems);
         }
         rules.push(draft.rule);
     }
@@ -197,7 +219,7 @@ fn pattern(place: Place, text: &Text, field: &str, problems: &mut Problems) -> O
 }
 
 /// The place of an offset in a text.
-fn inside(place: Place, text: &Text, at: usize) -> Place {
+pub fn inside(place: Place, text: &Text, at: usize) -> Place {
     let before = text.text.get(..at).map_or(0, |before| before.chars().count());
     text.begins.map_or(place, |begins| Place { column: begins.column + before, ..begins })
 }
@@ -338,6 +360,7 @@ fn policies_of_key(node: &Node, field: &str, rule: &Rule, problems: &mut Problem
         return None;
     }
     for (own, of_rule) in own.iter().zip(&rule.limits) {
+        classes::check_own(own, &of_rule.policy, field, problems);
         let expected = match (is_calendar(&own.policy), is_calendar(&of_rule.policy)) {
             (true, false) => "another policy than a calendar",
             (false, true) => "a calendar",
