@@ -64,28 +64,19 @@ fn old_rules_decide_after_a_reload_that_changes_the_classes() {
     let mut pipe = [0; 2];
     // SAFETY: two places, which the call writes.
     assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
-    // SAFETY: the child calls nothing but reads, checks and `_exit`. The locks that it may find taken are the allocator's, which glibc releases
-    // in a child.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
+    let child = Child::fork(|| {
         let mut byte = 0u8;
         // SAFETY: one byte of this function. The read returns when the parent has reloaded.
         unsafe { libc::read(pipe[0], (&raw mut byte).cast(), 1) };
         let request =
             [(":path", "/"), ("k", "a"), ("x-class", "usual")].map(|(name, value)| Field::from((name, value)));
-        let decided = rules.check_at(&request, BEGIN).is_ok_and(|answer| answer.is_allowed());
-        // SAFETY: ends the child without its parent's destructors.
-        unsafe { libc::_exit(if decided { 0 } else { 1 }) };
-    }
+        rules.check_at(&request, BEGIN).is_ok_and(|answer| answer.is_allowed())
+    });
     let reloaded = rules.replace(&CLASSED.replace("usual", "bulk"), Format::Toml);
-    let mut status = -1;
-    // SAFETY: writes one byte, and waits for the child above.
-    unsafe {
-        libc::write(pipe[1], b"x".as_ptr().cast(), 1);
-        libc::waitpid(child, &mut status, 0);
-    }
+    // SAFETY: writes one byte of a string.
+    unsafe { libc::write(pipe[1], b"x".as_ptr().cast(), 1) };
+    assert!(child.passed());
     assert_eq!(reloaded.expect("good rules").changed, ["a"]);
-    assert_eq!(status, 0);
 }
 
 #[test]

@@ -213,18 +213,10 @@ fn shared_rules_are_one_limit_for_all_processes() {
     let options = Options { keys: 1000, shared: true, ..Options::default() };
     let rules = Rules::from_text("version = 1\n[group.a]\nlimit = '5/h'", Format::Toml, &options).expect("rules");
     assert_eq!(admitted(&rules, 2, 0, &get("/", "1.1.1.1")), 2);
-    // SAFETY: the child calls nothing but checks and `_exit`. The locks that it may find taken are the allocator's, which glibc releases
-    // in a child.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
+    let child = Child::fork(|| {
         let passed = admitted(&rules, 2, 0, &get("/", "1.1.1.1"));
-        let refused = matches!(rules.replace("version = 1", Format::Toml), Err(LoadError::OtherProcess(_)));
-        // SAFETY: ends the child without its parent's destructors.
-        unsafe { libc::_exit(if passed == 2 && refused { 0 } else { 1 }) };
-    }
-    let mut status = 0;
-    // SAFETY: waits for the child above.
-    unsafe { libc::waitpid(child, &mut status, 0) };
-    assert_eq!(status, 0);
+        passed == 2 && matches!(rules.replace("version = 1", Format::Toml), Err(LoadError::OtherProcess(_)))
+    });
+    assert!(child.passed());
     assert_eq!(admitted(&rules, 9, 0, &get("/", "1.1.1.1")), 1);
 }

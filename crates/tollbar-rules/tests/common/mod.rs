@@ -29,6 +29,31 @@ pub fn admitted(rules: &Rules, n: usize, now: u64, request: &[(&str, &str)]) -> 
     (0..n).filter(|_| check(rules, now, request).is_allowed()).count()
 }
 
+/// The process of a test that was forked from it.
+pub struct Child(libc::pid_t);
+
+impl Child {
+    /// Forks a process that calls `passes` and ends. `passes` may check requests and make system calls.
+    pub fn fork(passes: impl FnOnce() -> bool) -> Child {
+        // SAFETY: the child calls nothing but `passes` and `_exit`. The locks that it may find taken are the allocator's, which glibc releases in a child.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let passed = passes();
+            // SAFETY: ends the child without its parent's destructors.
+            unsafe { libc::_exit(if passed { 0 } else { 1 }) };
+        }
+        Child(child)
+    }
+
+    /// Waits for the process, and returns whether `passes` was true there.
+    pub fn passed(self) -> bool {
+        let mut status = -1;
+        // SAFETY: waits for the child of `fork`.
+        unsafe { libc::waitpid(self.0, &mut status, 0) };
+        status == 0
+    }
+}
+
 /// Panics unless an import has a remark at `LINE:COLUMN` that contains the text.
 pub fn has(imported: &Imported, place: &str, text: &str) {
     let all: Vec<String> = imported.remarks.iter().map(|r| format!("{}: {}", r.place, r.text)).collect();
