@@ -1,0 +1,136 @@
+/* Policies as structs: quotas, curves, bands and calendars. */
+#include "policy_spec.h"
+
+#include <stdio.h>
+
+/* A quota's only period is TOLLBAR_FOREVER, and its text has that period's name. */
+static void a_quota_lasts_for_ever(void **state) {
+    tollbar_policy_spec spec = of_algorithm(TOLLBAR_ALGORITHM_QUOTA);
+    tollbar_limiter *limiter = NULL;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    char text[TOLLBAR_POLICY_TEXT_MAX];
+    (void)state;
+    assert_int_equal(tollbar_policy_spec_print(&spec, text, sizeof text, NULL), 0);
+    assert_string_equal(text, "10/forever");
+    assert_int_equal(tollbar_limiter_from_text(text, &limiter, NULL), 0);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 10, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, UINT64_C(1) << 60, &decision), TOLLBAR_DENIED);
+    assert_true(decision.retry_after_ns == TOLLBAR_NO_TIME);
+    tollbar_limiter_free(limiter);
+    spec.period_ns = SEC;
+    assert_refused(&spec, TOLLBAR_E_QUOTA);
+}
+
+/* S12 in C: the permits that have come at half a slice, and exactly the limit at its end. */
+static void curves_by_numbers_and_by_name(void **state) {
+    static const struct {
+        const char *name;
+        uint64_t half;
+        uint8_t knots[8];
+    } curves[] = {
+        {"linear", 50, {0}},
+        {"ln", 62, {0}},
+        {"log2", 58, {0}},
+        {"front", 75, {0, 50, 100, 100}},
+        {"0:0 50%:80% 100%:100%", 80, {50, 80, 100, 100}},
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof curves / sizeof *curves; i++) {
+        tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT, made = of_algorithm(TOLLBAR_ALGORITHM_CURVE);
+        tollbar_limiter *limiter = NULL;
+        uint64_t taken = 0;
+        char text[TOLLBAR_POLICY_TEXT_MAX], printed[TOLLBAR_POLICY_TEXT_MAX];
+        const int length = snprintf(text, sizeof text, "100/min curve %s", curves[i].name);
+        assert_int_equal(tollbar_policy_spec_parse(text, (size_t)length, &spec, NULL), 0);
+        assert_int_equal(spec.algorithm, TOLLBAR_ALGORITHM_CURVE);
+        assert_int_equal(tollbar_policy_spec_print(&spec, printed, sizeof printed, NULL), 0);
+        assert_string_equal(printed, text);
+        if (i == 0 || curves[i].knots[2] != 0) {
+            made.limit = made.burst = 100;
+            made.period_ns = 60 * SEC;
+            memcpy(made.knots, curves[i].knots, sizeof curves[i].knots);
+            assert_memory_equal(&made, &spec, sizeof spec);
+        }
+        assert_int_equal(tollbar_limiter_new(&spec, NULL, &limiter), 0);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, HOUR + 30 * SEC, &taken), 0);
+        assert_true(taken == curves[i].half);
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, HOUR + 60 * SEC - 1, &taken), 0);
+        assert_true(taken == 100 - curves[i].half);
+        tollbar_limiter_free(limiter);
+    }
+}
+
+/* S39 in C: the lower half of a bucket fills at half of the rate. */
+static void bands_by_numbers(void **state) {
+    tollbar_policy_spec spec = plain(100, SEC, 200);
+    tollbar_policy *policy = NULL;
+    tollbar_cell cell = {0};
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    char text[TOLLBAR_POLICY_TEXT_MAX];
+    (void)state;
+    spec.algorithm = TOLLBAR_ALGORITHM_LEVEL_REFILL;
+    spec.knots[1] = 50;
+    spec.knots[2] = 50;
+    spec.knots[3] = 100;
+    assert_int_equal(tollbar_policy_spec_print(&spec, text, sizeof text, NULL), 0);
+    assert_string_equal(text, "100/s burst 200 refill 0:50% 50%:100%");
+    assert_int_equal(tollbar_policy_new(&spec, &policy), 0);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 200, HOUR, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_cell_check_at(&cell, policy, 150, HOUR, &decision), TOLLBAR_DENIED);
+    assert_true(decision.retry_after_ns == 2 * SEC + SEC / 2);
+    tollbar_policy_free(policy);
+    spec.knots[0] = 1;
+    assert_refused(&spec, TOLLBAR_E_KNOTS);
+    spec.knots[0] = 0;
+    spec.knots[3] = 101;
+    assert_refused(&spec, TOLLBAR_E_KNOTS);
+}
+
+/* The windows are those of the calendar, and only on the wall clock. */
+static void a_calendar_needs_the_wall_clock(void **state) {
+    /* 2026-03-28 23:00 UTC: midnight of the Sunday on which Berlin loses an hour. */
+    const uint64_t sunday = UINT64_C(1774738800) * SEC, hours = 23 * 3600 * SEC;
+    tollbar_policy_spec spec = plain(10, TOLLBAR_MONTH, 10);
+    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
+    tollbar_limiter *limiter = NULL;
+    tollbar_policy *policy = NULL;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    char text[TOLLBAR_POLICY_TEXT_MAX];
+    (void)state;
+    spec.algorithm = TOLLBAR_ALGORITHM_CALENDAR;
+    spec.from = 30;
+    assert_int_equal(tollbar_policy_spec_print(&spec, text, sizeof text, NULL), 0);
+    assert_string_equal(text, "10/month from 31");
+    assert_int_equal(tollbar_limiter_new(&spec, NULL, &limiter), TOLLBAR_E_WALL_CLOCK);
+    assert_int_equal(tollbar_policy_new(&spec, &policy), TOLLBAR_E_WALL_CLOCK);
+    options.clock = TOLLBAR_CLOCK_WALL;
+    spec = spec_of("10/day zone CET-1CEST,M3.5.0,M10.5.0/3");
+    assert_true(spec.period_ns == TOLLBAR_DAY);
+    assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), 0);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 10, sunday, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, sunday + 1, &decision), TOLLBAR_DENIED);
+    assert_true(decision.retry_after_ns == hours - 1);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, sunday + hours, NULL), TOLLBAR_ALLOWED);
+    tollbar_limiter_free(limiter);
+    limiter = limiter_of("10/s");
+    assert_int_equal(tollbar_limiter_set_policy(limiter, &spec, TOLLBAR_KEEP_COUNT), TOLLBAR_E_WALL_CLOCK);
+    tollbar_limiter_free(limiter);
+    spec.zone[1] = UINT64_MAX;
+    assert_int_equal(tollbar_policy_spec_validate(&spec), TOLLBAR_E_CALENDAR);
+    spec = spec_of("10/year from 02-29");
+    assert_true(spec.period_ns == TOLLBAR_YEAR && spec.from == 32 + 28);
+    spec.from = 32 + 29;
+    assert_int_equal(tollbar_policy_spec_validate(&spec), TOLLBAR_E_CALENDAR);
+    assert_true(spec_of("10/week from sun").period_ns == TOLLBAR_WEEK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_quota_lasts_for_ever),
+        cmocka_unit_test(curves_by_numbers_and_by_name),
+        cmocka_unit_test(bands_by_numbers),
+        cmocka_unit_test(a_calendar_needs_the_wall_clock),
+    };
+    return cmocka_run_group_tests_name("policies with windows", tests, NULL, NULL);
+}
