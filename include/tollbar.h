@@ -125,8 +125,8 @@ extern "C" {
  *
  * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minute` and `minutes` mean the same, and
  * `per` means `/`, so "10 per 2 minutes" is 10/2min and "1/week" is 1/7day. `forever` makes a quota, which refills no permit. `month`, `year`,
- * `zone` and `from` make a calendar, and a number before `month` or `year` can be 1 only. Without these and without `algo` the algorithm is
- * gcra.
+ * `zone` and `from` make a calendar. The only number that `month` and `year` take is 1. If none of these words is given, and no `algo`, the
+ * algorithm is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
  * sliding-window, sliding-log, pacer, warm-up, quota, curve, level-refill, calendar.
  *

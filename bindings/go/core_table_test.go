@@ -75,7 +75,7 @@ func TestCoreTablesDecideAsC(t *testing.T) {
 	}
 }
 
-// A full table does with a new key what its option says, and one key never has two slots.
+// A new key of a full table is treated as the option OnFull says, and no key ever has two slots.
 func TestCoreTablesThatAreFull(t *testing.T) {
 	const now, capacity = uint64(1e17), 1000
 	fill := func(onFull core.OnFull, policy string) (*core.Table, uint64) {

@@ -214,7 +214,8 @@ func texts(random *rand.Rand, number int, each func(text string)) {
 	}
 }
 
-// Texts are read as the core reads them: the same policy, or the same error at the same column, or the error that names the library.
+// The Go reader reads each text as the C library does: it returns the same policy, or the same error at the same column. For a policy that Go cannot
+// step it returns ErrNeedsLibrary.
 func TestCoreReadsPoliciesAsC(t *testing.T) {
 	read, refused, left := 0, 0, 0
 	texts(rand.New(rand.NewPCG(5, 6)), 60_000, func(text string) {
@@ -250,7 +251,7 @@ func TestCoreReadsPoliciesAsC(t *testing.T) {
 	}
 }
 
-// What C can read and Go cannot step is left to the library, and nothing else.
+// ErrNeedsLibrary is returned only for policies that C reads and Go cannot step.
 func TestCoreLeavesTheRestToTheLibrary(t *testing.T) {
 	for _, text := range []string{
 		"10/s; 1000/day", "6/s algo sliding-window", "10/s algo sliding-log", "100/min curve ln", "10/s burst 8 refill 0:50% 50%:100%",

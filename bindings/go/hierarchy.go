@@ -54,7 +54,7 @@ type Share struct {
 	RetryAfter time.Duration
 	// Interval is the time that one permit costs the leaf at present.
 	Interval time.Duration
-	// Bound is the class that bound: of a refusal the one with the longest wait.
+	// Bound is the class that decided: the one with the longest wait if the request was refused, else the one with the fewest permits left.
 	Bound uint32
 }
 

@@ -14,7 +14,7 @@ func limiterMore(limiter handle, n uint64, d *Decision, more *uint64) Code {
 	return 0
 }
 
-// appendHTTP appends the fields what, or for 0 the problem.
+// appendHTTP appends the header fields that `what` names, or the problem's body if `what` is 0.
 func appendHTTP(to []byte, what uint32, number uint64, limits []HTTPLimit) ([]byte, Code) {
 	if len(limits) == 0 || len(limits) > LimitsMost {
 		return to, ErrLimits

@@ -30,7 +30,8 @@ public:
     std::error_code error() const noexcept { return answer().error(); }
     constexpr verdict answer() const noexcept { return verdict(code_); }
 
-    /// The class of the node that bound: of a refusal the one with the longest wait, of an admission the one with the fewest permits left.
+    /// The class that decided. If the request was refused, it is the class with the longest wait. If it was admitted, it is the class with the fewest
+    /// permits left.
     constexpr std::uint32_t bound() const noexcept { return raw_.bound; }
     /// The reason of the decision. reason::fault if the call failed.
     constexpr tollbar::reason why() const noexcept { return static_cast<tollbar::reason>(raw_.reason); }

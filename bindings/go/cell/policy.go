@@ -25,7 +25,7 @@ var (
 // Policy is a compiled token bucket: read-only, for any number of cells and goroutines. Make it with [New].
 type Policy struct {
 	bucket core.Bucket
-	// The bucket, or [core.Closed] for a limit of 0.
+	// A token bucket. For a limit of 0 it is [core.Closed], which denies everything.
 	rule core.Algorithm
 	// The least word of a bucket that counts as started: 1 if a fresh cell lacks units, otherwise 0.
 	started uint64

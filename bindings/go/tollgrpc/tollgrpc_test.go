@@ -57,7 +57,7 @@ func watch(t *testing.T, client grpc_health_v1.HealthClient) error {
 	return err
 }
 
-// A unary call is refused with ResourceExhausted and the wait, and its metadata say what is left.
+// A refused unary call ends with ResourceExhausted and the wait. The metadata of every call have the number of permits left.
 func TestUnaryCalls(t *testing.T) {
 	client := dial(t, tollgrpc.Config{Policy: "2/h"}, tollgrpc.Config{Policy: "1/h"})
 	for i, want := range []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted} {

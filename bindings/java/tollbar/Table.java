@@ -59,7 +59,7 @@ public final class Table implements AutoCloseable {
             resetAfterNanos = signed(struct.getLong(24));
         }
 
-        /** Java has no unsigned long: what is negative here is 2^63 or more. */
+        /** The library's numbers are unsigned, and Java's long is not. A number of 2^63 or more arrives as a negative one and becomes Long.MAX_VALUE. */
         private static long signed(long value) {
             return value < 0 ? Long.MAX_VALUE : value;
         }

@@ -1,4 +1,4 @@
---- Adaptive limits: what is in flight, what they learn, keys of a table, and what is wrong.
+--- Adaptive limits: acquiring and releasing permits, how both algorithms learn, keys of an in-flight table, wrong arguments.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails

@@ -1,4 +1,4 @@
---- Hierarchies: ceilings, users of a tenant, and classes that cannot be.
+--- Hierarchies: ceilings, users of a tenant, and classes that the library refuses.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails

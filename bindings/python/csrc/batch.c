@@ -139,7 +139,7 @@ static int source_key(const source *from, Py_ssize_t i, core_key *key) {
     return 0;
 }
 
-/* What all requests of a batch have. */
+/* The policy, the time and the class, which all requests of a batch share. */
 typedef struct {
     uint32_t policy, class_number;
     uint64_t now;

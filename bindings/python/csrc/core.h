@@ -50,7 +50,7 @@ typedef struct {
 } core_decision;
 
 core_decision *core_decision_new(PyTypeObject *type);
-/* What types of objects that begin with a core_decision have as Decision has it. */
+/* The getters of Decision. Other types whose objects begin with a core_decision use them too. */
 void core_decision_dealloc(PyObject *self);
 int core_decision_bool(PyObject *self);
 PyObject *core_get_allowed(PyObject *self, void *unused);

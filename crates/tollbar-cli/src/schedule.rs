@@ -23,7 +23,8 @@ pub fn parse(text: &str) -> Result<Schedule> {
     Schedule::parse(text.as_bytes(), &State::validate).map_err(|error| wrong("schedule", text, &error))
 }
 
-/// The text, the changes from `now` on (Unix seconds), and what a key gets in the hours of a day.
+/// Explains a schedule in four parts: its canonical text, the policy in force at `now` (Unix seconds), the next changes, and a chart of the permits
+/// that one key gets in each hour of a day.
 pub fn explain(schedule: &Schedule, now: u64) -> Result<String> {
     let mut out = format!("{schedule}\n\n  The policy in force from now on, by local time:\n");
     let mut at = now * SECOND;

@@ -56,7 +56,8 @@ fn a_reload_may_change_the_classes() {
     assert_eq!([of("bulk"), of("low"), of("high")], [3, 1, 4]);
 }
 
-/// A process that was forked before the reload still has the old rules, whose classes the shared table has no more.
+/// After a reload the shared table has the new rules' classes. A process that was forked before still decides by the old rules, whose class names
+/// the table no longer has.
 #[test]
 fn old_rules_decide_after_a_reload_that_changes_the_classes() {
     let options = Options { keys: 1000, shared: true, ..Options::default() };

@@ -84,7 +84,7 @@ fn descriptors_decide_as_in_the_rate_limit_service() {
     assert_eq!(tenant("gold", "198.51.100.2", 20), 7);
     assert_eq!(tenant("free", "198.51.100.3", 20), 20);
     assert_eq!((tenant("iron", "198.51.100.4", 20), tenant("zinc", "198.51.100.5", 20)), (3, 3));
-    // Nested descriptors: one count for each address of a mail.
+    // Nested descriptors: mails have a limit for each value of `to`.
     let mail = |to: &'static str| with(&[(":kind.mail", "1"), (":to", to)]);
     assert_eq!(admitted(&rules, 4, 100, &mail("a")) + admitted(&rules, 4, 101, &mail("b")), 4);
     assert_eq!(admitted(&rules, 4, 102, &with(&[(":kind.mail", "1")])), 4);

@@ -190,7 +190,7 @@ fn routers_of_traefik_have_buckets_of_their_own() {
             "the limits are for all paths, because rules have no path for it",
             "Traefik holds a request back for up to half the time of one permit",
             "ipStrategy.depth is left out",
-            "\"nonsense\" is left out: it is no network",
+            "\"nonsense\" is left out: expected a network, such as 192.0.2.0/24",
             "inFlightReq with amount \"10\" is left out",
         ] {
             assert!(

@@ -282,7 +282,8 @@ fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
                     false => limiter.give_back_at(now, charge, charge.cost),
                 };
                 seen.kept -= back;
-                // `returned`: the time of refill that the slower policy gives back. `refilled`: the part of it that the former policy had refilled.
+                // `returned` is the part of the charge, as time under the new policy, that the call may give back. The former, faster policy had already refilled
+                // some of it before the change: `refilled` counts these permits, which the key has twice.
                 let returned = (charge.cost * new.1).saturating_sub(now - charge.at);
                 seen.refilled += returned.min((changed - charge.at).div_ceil(old.1) * new.1);
             } else if admit(now, cost) == Verdict::Allowed {

@@ -25,9 +25,9 @@ struct Tenant {
 /// When the requests of tenants come.
 #[derive(Clone, Copy, Debug)]
 enum Arrivals {
-    /// At even intervals, each tenant with an offset of its own.
+    /// Each tenant sends at even intervals, with its own offset.
     Even,
-    /// At even intervals, and all tenants on one tick of 10 ms, always in the same order.
+    /// All tenants send their requests on the same ticks, every 10 ms, always in the same order.
     Ticks,
 }
 

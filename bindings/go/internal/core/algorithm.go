@@ -55,7 +55,7 @@ type Algorithm interface {
 	FreshAt(word, now uint64) uint64
 	// ExpiresAt is FreshAt without a now: it depends on the word only, and no step makes it earlier. 0 for the word 0.
 	ExpiresAt(word uint64) uint64
-	// Owing is a word that has no permit left until that time.
+	// Owing returns a word for a bucket that has no permit left until the given time.
 	Owing(until uint64) uint64
 	// Reserve takes permits ahead of time: the word to store, and the time from which the permits may be used.
 	Reserve(word, now, cost uint64) (next, at uint64, ok bool)
@@ -93,7 +93,7 @@ func Describe(a Algorithm, verdict Verdict, word, now, cost uint64) Answer {
 	return d
 }
 
-// After is at as a wait from now.
+// After is the wait from now until at.
 func After(at, now uint64) uint64 {
 	if at == NoTime {
 		return NoTime

@@ -25,7 +25,7 @@ func NewBan(p *Policy) (*Ban, Code) {
 		return nil, BadBan
 	}
 	banned, _ := bits.Div64(high, low, p.Period)
-	// If even a bucket without a ban does not fit, the error is that bucket's.
+	// A policy that would not fit without its ban either gets the error of a bucket without a ban, such as a burst that is too large.
 	if _, code := gridOf(p, p.Burst, width); code != 0 {
 		return nil, code
 	}

@@ -10,7 +10,7 @@ type Bucket struct {
 	Burst uint64
 	// Tolerance is the burst in units.
 	Tolerance uint64
-	// Lacking is the number of units that a fresh bucket lacks of a full one.
+	// Lacking is the difference between a full bucket and a fresh one, in units. It is above 0 if the policy has an `init` below the burst.
 	Lacking uint64
 	// Last is the policy's last time.
 	Last uint64

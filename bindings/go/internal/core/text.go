@@ -164,7 +164,7 @@ type reader struct {
 	at   int
 }
 
-// policy reads one policy, up to a semicolon or the end, and checks what does not need its compiled form.
+// policy reads one policy, up to a semicolon or the end, and makes the checks that do not need the compiled policy.
 func (r *reader) policy() (p Policy, seen columns, wrong *SyntaxError) {
 	r.blanks()
 	seen.start = r.at + 1

@@ -1,4 +1,4 @@
-"""The counters and logs behind tollbar.limits: what the strategies of the package `limits` ask of a storage, on tables in files."""
+"""The counters and logs behind tollbar.limits. They do for tables in files what the strategies of the package `limits` call a storage for."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 
 Every process that names the file shares it. `?keys=` is the number of counters that can run at one time (100,000), and a sliding window
 counter takes two. Moving windows have files beside it, one for each limit: `log_keys` keys each (4,096), and together at
-most `log_bytes` (256 MiB). What has no room raises TableError.
+most `log_bytes` (256 MiB). A counter or a window without room raises TableError.
 """
 
 from __future__ import annotations

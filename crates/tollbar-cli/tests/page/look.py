@@ -141,7 +141,7 @@ def says_what_to_know(name, page, data):
         order = f"The log is out of order: {log['out_of_order']:,} of {log['lines']:,} lines are older than a line before them"
         check(f"{name}: the order of the log", order in notes, True)
         other = f"In the order of the file, {first['policy']} would refuse {log['denied_in_file_order']:,} requests instead of {first['denied']:,}"
-        check(f"{name}: what the order does", other in notes, True)
+        check(f"{name}: the effect of the order", other in notes, True)
     else:
         check(f"{name}: a log in order", "out of order" in notes, False)
     answer = page.locator("#answer").inner_text()

@@ -60,7 +60,7 @@ impl Ban {
         // The grid has room for twice its span beyond the clock: for a debt of two bursts, or for a ban and a burst.
         let banned = mul_div_ceil(u128::from(policy.ban), limit.into(), NonZeroU128::from(period));
         let banned = banned.and_then(|permits| u64::try_from(permits).ok()).ok_or(PolicyError::Ban)?;
-        // If even a bucket without a ban does not fit, the error is that bucket's.
+        // A policy that would not fit without its ban either gets the error of a bucket without a ban, such as a burst that is too large.
         grid(policy, policy.burst, tat_bits)?;
         let grid = match policy.burst.checked_add(banned / 2 + 1) {
             Some(span) => grid(policy, span, tat_bits).map_err(|_| PolicyError::Ban)?,

@@ -11,7 +11,8 @@ pub(super) struct Rate {
     scaled: u128,
 }
 
-/// The least interval: at a higher rate a whole nanosecond would be a rounding of more than 0.1 %.
+/// The shortest time between two permits, in nanoseconds. Intervals are rounded to whole nanoseconds, which at a shorter interval would change the
+/// rate by more than 0.1 %.
 const INTERVAL_LEAST: u64 = 1_000;
 const SCALE: u128 = 1_000_000_000_000_000_000 << 20;
 
