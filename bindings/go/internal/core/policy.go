@@ -101,10 +101,10 @@ var taken = [algorithmsCount]uint32{
 	kindCalendar:       optFrom | optZone,
 }
 
-// takes has all options of an algorithm.
+// takes returns the options that an algorithm has.
 func takes(kind uint32) uint32 { return taken[kind] | optAlgo | optUnit }
 
-// sets has the options that differ from their defaults.
+// sets returns the options of the policy that differ from their defaults.
 func (p *Policy) sets() (set uint32) {
 	for _, one := range []struct {
 		differs bool

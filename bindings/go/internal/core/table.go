@@ -26,9 +26,9 @@ const (
 )
 
 const (
-	// A key has two buckets of so many slots.
+	// The slots of a bucket. A key has two buckets.
 	bucketSlots = 8
-	// The table has so many regions of its own lock, or fewer if it is small.
+	// The most regions of a table. Each region has a lock of its own, and a small table has fewer regions.
 	regionsMost = 256
 	// The least capacity of a region.
 	regionLeast = 64
@@ -106,7 +106,7 @@ type Place struct {
 // Place finds the key's place. The policy must exist.
 func (t *Table) Place(number uint32, key string) Place {
 	low := maphash.String(t.seeds[1], key)
-	// One policy's keys are at other places than another's.
+	// The policy's number is part of the hash, so equal keys under two policies have different slots.
 	return Place{t, t.policies[number], number, maphash.String(t.seeds[0], key) ^ uint64(number)*0x9e3779b97f4a7c15, low | 1}
 }
 
@@ -163,7 +163,7 @@ func (t *Table) expiresAt(s *slot) uint64 {
 type outcome struct {
 	verdict Verdict
 	word    uint64
-	// A reason of the table, or 0.
+	// Why the table itself decided, such as ReasonTableFull. 0 if the policy decided.
 	reason uint32
 	// The key has no slot.
 	untracked bool

@@ -111,7 +111,7 @@ func refused(parts []Part) Taken {
 	return all
 }
 
-// and is the common answer of both. binds: one is the binding limit.
+// and combines the answers of two limits. binds says that `one` is the binding limit of both.
 func (t Taken) and(one Answer, index int, binds bool) Taken {
 	all := t
 	if binds {

@@ -7,7 +7,7 @@ type SyntaxError struct {
 	Code Code
 	// Column of the first wrong byte, from 1.
 	Column int
-	// Expected is what was expected there; empty if the text can be read and the policy is refused.
+	// Expected says what the reader expected at the column. It is empty if the text follows the grammar, but the policy is invalid.
 	Expected string
 }
 
@@ -119,7 +119,7 @@ type columns struct {
 
 func (c *columns) of(option uint32) int { return c.options[bits.TrailingZeros32(option)] }
 
-// stranger is the column of the first option that the algorithm does not have; 0 for none.
+// stranger is the column of the first option that belongs to another algorithm. 0 if there is none.
 func (c *columns) stranger(kind uint32) (first int) {
 	for i, column := range c.options {
 		if column != 0 && takes(kind)>>i&1 == 0 && (first == 0 || column < first) {

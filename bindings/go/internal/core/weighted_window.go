@@ -210,7 +210,7 @@ func (w *WeightedWindow) ExpiresAt(word uint64) uint64 {
 	return w.start(window, 2)
 }
 
-// Owing is the window that that time ends or falls into, with a previous count of the whole limit.
+// Owing returns a word of the window that contains or ends at the given time. Its previous count is the whole limit.
 func (w *WeightedWindow) Owing(at uint64) uint64 {
 	c := counts{window: subTo0(at, 1) / w.period, previous: w.limit}
 	if w.start(c.window, 1) == NoTime {
@@ -239,7 +239,7 @@ func (w *WeightedWindow) GiveBack(word, now uint64, back *GiveBack) (next, permi
 	window, previous, current := w.unpack(word)
 	switch charged := back.Charge.At / w.period; {
 	case charged == window:
-		// Not to the word 0, and not to one that expires earlier.
+		// A give-back makes neither the word 0 nor a word that expires earlier.
 		least := uint64(0)
 		if window == 0 && previous == 0 || w.isOwing(previous, 0) {
 			least = min(1, current)

@@ -2,7 +2,7 @@ package core
 
 import "sync/atomic"
 
-// Word is a state word that any number of goroutines change.
+// Word is a state word. Any number of goroutines may change it at the same time.
 type Word = atomic.Uint64
 
 // Take decides on a request, and returns the verdict and the word after the decision. A refusal that keeps the word only loads it.

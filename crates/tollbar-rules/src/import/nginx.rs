@@ -81,7 +81,10 @@ impl Import {
         let network = directive.words.get(1).map_or("", String::as_str);
         match Network::parse(network) {
             Some(_) => self.plan.trusted.push(network.to_owned()),
-            None => self.remark(directive, format!("set_real_ip_from {network} is left out: expected a network, such as 192.0.2.0/24")),
+            None => self.remark(
+                directive,
+                format!("set_real_ip_from {network} is left out: expected a network, such as 192.0.2.0/24"),
+            ),
         }
     }
 

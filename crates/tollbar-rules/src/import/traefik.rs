@@ -223,7 +223,10 @@ fn source(plan: &mut Plan, criterion: Option<&Node>) -> String {
     for node in strategy.get("excludedIPs").map_or(&[][..], Node::one_or_list) {
         let network = node.text().unwrap_or_default();
         if Network::parse(&network).is_none() {
-            plan.remark(node.place, format!("{} is left out: expected a network, such as 192.0.2.0/24", quoted(&network)));
+            plan.remark(
+                node.place,
+                format!("{} is left out: expected a network, such as 192.0.2.0/24", quoted(&network)),
+            );
         } else if !plan.trusted.contains(&network) {
             plan.trusted.push(network);
             let text = "the address is a trusted proxy of all rules, which read X-Forwarded-For only of requests from such a proxy";
