@@ -53,6 +53,8 @@ static void colors_of_an_earlier_meter(void **state) {
     assert_int_equal(tollbar_meter_color_at(&meter, &of, 1000, TOLLBAR_COLOR_RED, HOUR), TOLLBAR_COLOR_RED);
     assert_int_equal(tollbar_meter_color_at(&meter, &of, 1000, TOLLBAR_COLOR_YELLOW, HOUR), TOLLBAR_COLOR_YELLOW);
     assert_int_equal(tollbar_meter_color_at(&meter, &of, 1000, TOLLBAR_COLOR_YELLOW, HOUR), TOLLBAR_COLOR_RED);
+    /* By the library's clock. Its state is fresh: on a machine that has just started, HOUR is in the future. */
+    of = (tollbar_meter_state){{0, 0, 0}};
     assert_int_equal(tollbar_meter_color(&meter, &of, 3000, TOLLBAR_COLOR_GREEN), TOLLBAR_COLOR_GREEN);
 }
 
