@@ -14,7 +14,12 @@ fn variant(odd: bool) -> String {
     let (mark, limit, other, extra) = if odd {
         ("odd", "1000/h", "4000/h", "[group.extra]\npath = '/x'\nlimit = '3/h'\nbody = 'odd'\nstatus = 431\n[group.extra.keys]\n'9.9.9.9' = '7/h'\n")
     } else {
-        ("even", "2000/2h burst 1000", "4000/h burst 3999", "[group.tail]\npath = '/x'\nlimit = '4/h'\nbody = 'even'\nstatus = 430\n")
+        (
+            "even",
+            "2000/2h burst 1000",
+            "4000/h burst 3999",
+            "[group.tail]\npath = '/x'\nlimit = '4/h'\nbody = 'even'\nstatus = 430\n",
+        )
     };
     let status = if odd { 431 } else { 430 };
     format!(

@@ -2,9 +2,12 @@
 
 use super::receipts::Refund;
 use super::*;
+use crate::policy::Policy;
+use crate::sync::Ordering;
 use crate::table::memory::mix::mix;
 use crate::table::memory::slot;
 use crate::table::memory::slot::Pair;
+use crate::table::policies::records::version_of;
 use crate::table::slots::candidates::CANDIDATES;
 use crate::table::slots::probe::{self, scalar};
 use crate::table::slots::protocol::{first_to_expire, Room};
@@ -174,4 +177,28 @@ fn a_settlement_overtaken_by_a_change_returns_nothing() {
     let settled = table.settle_when(&receipt.expect("a receipt"), 0, Refund::Safe, &now).expect("settled");
     assert_eq!((settled.first, settled.given_back), (true, 0));
     assert_eq!(table.peek_at(PolicyId::FIRST, b"key", SECOND + SECOND / 10, 1).remaining, 5);
+}
+
+/// A caller has read its policy's version, and sleeps until the version's record belongs to another policy. Its key has no permits by then, and
+/// gets no second slot under the other policy's version.
+#[test]
+fn a_caller_whose_record_belongs_to_another_policy_finds_its_key() {
+    let policy = |burst: u64| Policy { burst, init: burst, ..Policy::new(1, 3_600_000_000_000) };
+    let table = Table::private(&Options::new(1), &[policy(5), policy(7)]).expect("memory");
+    let (own, other) = (PolicyId::FIRST, PolicyId::new(1));
+    let mut scratch = Scratch::new();
+    let hash = table.hash(own, b"key").expect("a key");
+    let slept = table.policies.current(own, hash, &mut scratch).expect("compiled");
+    assert_eq!(table.admit_at(own, b"key", 0, 5), Verdict::Allowed);
+    // The key comes under the next version of its policy, and the first version's record serves the other policy.
+    table.set_policy(own, &policy(6)).expect("a record");
+    assert_eq!(table.admit_at(own, b"key", 0, 2), Verdict::Denied);
+    let record = version_of(slept.stamp.load(Ordering::Relaxed));
+    let taken = (0..2_000).any(|n| {
+        table.set_policy(other, &policy(8 + n % 2)).expect("a record");
+        version_of(table.policies.memory.current_stamp(other.number())) == record
+    });
+    assert!(taken, "no change took the record of the first version again");
+    let decision = table.slow_uncounted(slept, hash, 0, 2).expect("no damage");
+    assert_eq!(decision.verdict, Verdict::Denied);
 }

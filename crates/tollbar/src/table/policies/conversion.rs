@@ -29,9 +29,11 @@ impl Policies {
         }
     }
 
-    pub(crate) fn relation(&self, found: u64, key: u64) -> Relation {
-        // A request may have slept until its version's record was freed. It must not insert its key beside the existing one, so `Same`
-        // makes it try again. If the version is current and cannot be read, its record is damaged, and trying again would not end.
+    /// [`States::relation`], for a request under the policy `number`.
+    pub(crate) fn relation(&self, found: u64, key: u64, number: u32) -> Relation {
+        // A request may have slept until its version's record was freed, or was taken by another policy. It must not insert its key beside the
+        // existing one, so `Same` makes it try again. If the version is current and cannot be read, its record is damaged, and trying again
+        // would not end.
         let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
         let Some(asked) = self.named(key, &mut scratch) else {
             let version = (key >> TAG_BITS) as usize;
@@ -39,11 +41,14 @@ impl Policies {
                 self.memory.header().current.iter().any(|stamp| version_of(stamp.load(Ordering::Acquire)) == version);
             return if known { Relation::Other } else { Relation::Same };
         };
+        if asked.number != number {
+            return Relation::Same;
+        }
         let Some(found) = self.named(found, &mut other) else { return Relation::Other };
-        if found.number != asked.number {
+        if found.number != number {
             return Relation::Other;
         }
-        let current = self.stamp_for(asked.number, hash_of_tag(key & TAG));
+        let current = self.stamp_for(number, hash_of_tag(key & TAG));
         let asked = asked.stamp.load(Ordering::Relaxed);
         if current == asked && found.stamp.load(Ordering::Relaxed) != asked {
             Relation::Former
@@ -164,7 +169,7 @@ impl States for UnderVersion<'_> {
     }
 
     fn relation(&self, found: u64, key: u64) -> Relation {
-        self.policies.relation(found, key)
+        self.policies.relation(found, key, self.version.number)
     }
 
     fn adopt(&self, key: u64, pair: Pair) -> u64 {
