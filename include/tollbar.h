@@ -776,7 +776,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *         return try_later();
  *
  * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
- * each policy. docs/table.md describes the layout and proves it right.
+ * each policy. docs/table-inside.md describes the layout and proves the protocol.
  *
  * Hot keys, an option, for a few keys that several threads check at once, such as large tenants among many small ones. Each check
  * of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each thread takes some permits

@@ -260,7 +260,7 @@ def test_a_full_table():
     told = table.check(b"newcomer")
     assert not told and told.reason == "table full"
     assert Table("1/h", capacity=1).check(b"a").reason == "admitted"
-    # By default newcomers are let in: see docs/table.md.
+    # By default a full table admits new keys: see docs/table.md.
     for options in ({"on_full": "allow"}, {"on_full": "evict-nearest"}, {}):
         assert sum(Table("1/h", capacity=1, **options).check_many(array.array("Q", range(3 * seen)))) == 3 * seen
 
