@@ -17,17 +17,76 @@
  *         return 0;
  *     }
  *
- * The layers. Each works without the others.
+ * Which layer to take. Each works without the others.
  *
- *     limiter    Take this one if you limit one thing in one process. Any algorithm, a clock, waiting, counts; credit
- *                (tollbar_limiter_options) if many threads wait for its cache line.
- *     table      Take this one if you limit many keys, or if several processes share a limit. A fixed block of memory; hot keys
- *                (tollbar_table_options) if many threads wait for the cache lines of a few keys.
- *     cell       Take this one if each of your structs has room for its own 64-bit state word.
- *     leases     Take these if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
+ *     limiter    if you limit one thing in one process. It has any algorithm, a clock, waiting and counts.
+ *     table      if you limit many keys, or if several processes share a limit. It is one block of memory that never grows.
+ *     cell       if each of your structs has room for its own 64-bit state word.
+ *     lease      if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
- * Sections come in this order: policies, clocks and decisions in full, which every layer uses; limiters and tables;
- * advanced sections, with cells first; version; results and errors. The banner of a section names its tier if it is advanced.
+ * Which call to take. A call for a key begins with tollbar_table_, the one for a limiter with tollbar_limiter_.
+ *
+ *     may this request pass?                              tollbar_limiter_check, tollbar_table_check
+ *     would it pass? (charges nothing)                    tollbar_limiter_peek, tollbar_table_peek
+ *     many requests at once                               tollbar_limiter_check_many, tollbar_table_check_many
+ *     several limits for one request, charged all or none tollbar_take_many
+ *     wait until it may pass                              tollbar_limiter_wait, tollbar_table_wait
+ *     when may it pass? (books; the caller waits)         tollbar_limiter_reserve, tollbar_table_reserve
+ *     charge after the work                               tollbar_limiter_charge, tollbar_table_charge
+ *     charge an estimate now, the real cost later         tollbar_table_take, tollbar_table_settle
+ *     how many are open at one time                       tollbar_in_flight_acquire, tollbar_in_flight_release
+ *     change a limit while it is in use                   tollbar_limiter_set_policy, tollbar_table_set_policy
+ *     header fields and metrics                           tollbar_http_fields, tollbar_metrics
+ *
+ * Read sections 1 to 3 first: policies, clocks, and decisions in full, which every layer uses. Then read limiters or tables. Each
+ * section after those is for one task. A banner says "Advanced" or "Experimental" where a section is that. The last two sections are the
+ * version, and all results and errors.
+ *
+ * Conventions
+ *
+ * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error, so
+ *      `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call that answers
+ *      a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call returns 0 or an error.
+ * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. An output may be NULL where the call says
+ *      so. Four outputs are also written on failure:
+ *        - the tollbar_policy_error of a text,
+ *        - the column of tollbar_lease_client_new,
+ *        - the length of a text, on TOLLBAR_E_BUFFER_TOO_SMALL,
+ *        - the health from tollbar_table_validate and tollbar_table_repair, on TOLLBAR_E_SLOTS_INVALID.
+ * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's time, and the
+ *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before.
+ *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
+ *      (tollbar_policy_spec_last_time). At later times, UINT64_MAX among them, every call refuses every cost above 0.
+ *      All bounds hold in the times that the calls use. If these lag behind true time by up to s
+ *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
+ * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
+ *      expects is undefined behaviour.
+ * [C5] Threads, processes and the kernel.
+ *      Any number of threads may call at once with one object, on both sides of a fork. The exceptions:
+ *        - No other call may use the object of _free, _close, _init_in, tollbar_table_repair, tollbar_table_set_hot_keys or
+ *          tollbar_hierarchy_add.
+ *        - One tollbar_lease_client belongs to one thread at a time. tollbar_lease_client_circuit and _stop are for all threads.
+ *        - A tollbar_pacing serves one call at a time.
+ *      No call locks. No decision allocates, sleeps or enters the kernel. The exceptions:
+ *        - Every call reads the system's clock in a process's first millisecond.
+ *        - A process allocates once for each of the first 4,096 policies that it meets in a table.
+ *        - A thread's first decision under a policy of a table asks the system which of up to 32 processes live. A child's first
+ *          decision after a fork asks for its process number and PID namespace.
+ *        - tollbar_in_flight_acquire asks the system which owners live, as its section says.
+ *      These calls may allocate, sleep or enter the kernel: those that make or end objects, tollbar_limiter_set_policy,
+ *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync, the tollbar_queue_ calls as their section says, the
+ *      tollbar_lease_client_ calls, and those that read a text with the name of a time zone.
+ * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
+ *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
+ *      would have to ignore.
+ * [C7] No call unwinds, aborts or prints. The numbers of results never change their meaning.
+ * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the plain call with
+ *      `now_ns` before its output.
+ *
+ * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
+ * its text for at least one minor version, and only a major version removes it. Experimental sections are not part of that promise: a
+ * program sees their names only if it defines TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or
+ * remove them.
  *
  * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
  * slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
@@ -51,43 +110,6 @@
  *     tollbar_table_check_at, hot key, full decision    530
  *     tollbar_take_many_at, two known keys              349
  *     tollbar_table_check_many_at, a key of 32          156
- *
- * Conventions
- *
- * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error, so
- *      `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call that answers
- *      a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call returns 0 or an error.
- * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. These outputs are also written on
- *      failure: the tollbar_policy_error of a text, the column of tollbar_lease_client_new, the length of a text on
- *      TOLLBAR_E_BUFFER_TOO_SMALL, and the health that tollbar_table_validate and tollbar_table_repair report with
- *      TOLLBAR_E_SLOTS_INVALID. An output may be NULL where the call says so.
- * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's time, and the
- *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before.
- *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
- *      (tollbar_policy_spec_last_time). At later times, UINT64_MAX among them, every call refuses every cost above 0.
- *      All bounds hold in the times that the calls use. If these lag behind true time by up to s
- *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
- * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
- *      expects is undefined behaviour.
- * [C5] Any number of threads may call at once with one object, on both sides of a fork. The exceptions: no other call may use the object of
- *      _free, _close, _init_in, tollbar_table_repair or tollbar_table_set_hot_keys. One tollbar_lease_client belongs to one thread at a
- *      time; tollbar_lease_client_circuit and _stop are for all threads. No call locks. Only the calls that make or end objects,
- *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync and the tollbar_lease_client_ calls allocate, block or enter the
- *      kernel. The exceptions: every call reads the system's clock in a process's first millisecond; a process allocates once for each of
- *      the first 4,096 policies that it meets in a table; a thread's first decision under a policy of a table asks the system which of up
- *      to 32 processes live; and a child's first decision after a fork asks for its process number and PID namespace.
- * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
- *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
- *      would have to ignore.
- * [C7] No call unwinds, aborts or prints. The numbers of results never change their meaning.
- * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the plain call with
- *      `now_ns` before its output.
- *
- * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
- * its text for at least one minor version, and only a major version removes it.
- *
- * The section "Limits in flight that follow the latency" is experimental. A program sees its names only if it defines
- * TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or remove them.
  */
 
 #ifndef TOLLBAR_H
@@ -116,17 +138,26 @@ extern "C" {
  *
  *     LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ] [ ";" the same again ]
  *
- *     100/s        3/min burst 3 algo interval anchor first       250000000/s burst 1mb unit bytes
- *     1000/day     10/100ms burst 20 init 0       120/60s algo sliding-window segments 6 mode strict
+ *     100/s                                                   100 a second, all of them at once if need be
+ *     100/s burst 20                                          100 a second, at most 20 of them at once
+ *     10 per 2 minutes                                        words for 10/2min
+ *     10/s; 1000/day                                          both rates hold
+ *     3/min burst 3 algo interval anchor first                all three come back a minute after the first
+ *     120/60s algo sliding-window segments 6 mode strict      no window of 60 s has more than 120
+ *     10/100ms burst 20 init 0                                a fresh state is empty
+ *     250000000/s burst 1mb unit bytes                        a permit is a byte
+ *     100/s reserve low 20 high 0                             requests of class low leave 20 to others
+ *     500/forever                                             a quota: no permit comes back
+ *     1000/month zone Europe/Berlin                           a calendar
+ *     100/week from sun
+ *     100/min curve ln                                        more permits early in each minute
+ *     100/min curve 0:0 50%:80% 100%:100%
+ *     100/s burst 200 refill 0:50% 50%:100%                   an emptier bucket refills more slowly
  *
- *     10 per 2 minutes        10/s; 1000/day        500/forever        100/s reserve low 20 high 0
- *     100/min curve ln        100/min curve 0:0 50%:80% 100%:100%        100/s burst 200 refill 0:50% 50%:100%
- *     1000/month zone Europe/Berlin        100/week from sun
- *
- * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minute` and `minutes` mean the same, and
- * `per` means `/`, so "10 per 2 minutes" is 10/2min and "1/week" is 1/7day. `forever` makes a quota, which refills no permit. `month`, `year`,
- * `zone` and `from` make a calendar. The only number that `month` and `year` take is 1. If none of these words is given, and no `algo`, the
- * algorithm is gcra.
+ * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minute` and `minutes` mean the
+ * same, and `per` means `/`, so "10 per 2 minutes" is 10/2min and "1/week" is 1/7day. `forever` makes a quota. `month`, `year`, `zone` and
+ * `from` make a calendar. The only number that `month` and `year` take is 1. If none of these words is given, and no `algo`, the algorithm
+ * is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
  * sliding-window, sliding-log, pacer, warm-up, quota, curve, level-refill, calendar.
  *
@@ -152,27 +183,38 @@ extern "C" {
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
  *     reserve CLASS N ...          gcra, interval, fixed-window, weighted-window, quota; permits that a class of requests leaves to others, up to four classes; not with borrow
  *
- * Two policies joined by `;` are a list. "10/s; 1000/day" admits a request if both policies do. An admission charges both, and a refusal charges
- * neither. The answer has the longest wait and the fewest permits left, and `bound` is the index of the policy that decided it. A list is one
- * policy in every call, with one state word, so one compare-and-swap charges both. Both must be gcra without `init`, `borrow` and `ban`, and of
- * one unit. The word counts time in steps that divide each policy's time per permit: 10 ms for "10/s; 1000/day". The list never admits a request
- * that one of its policies would refuse. A bucket that has been full counts from the end of the running step, so a permit may come back up to a
- * step later than under the policy alone. A word with too few bits for steps of half a permit's time, as for "100/s; 1000000/day", makes the list
- * an error, TOLLBAR_E_LIST. Then make a limiter or a table's policy of each of the two, and use tollbar_take_many.
+ * Lists. Two policies joined by `;` are a list. "10/s; 1000/day" admits a request if both policies do. An admission charges both, and a
+ * refusal charges neither. The answer has the longest wait and the fewest permits left, and `bound` is the index of the policy that decided
+ * it. A list is one policy in every call, with one state word, so one compare-and-swap charges both.
  *
- * A curve says how early in each slice of one period its permits come, and exactly `limit` come in a slice. Slices are aligned to time 0. `ln`
- * and `log2` follow ln(1 + (e - 1)t) and log2(1 + t), `front` gives half at the beginning and the rest evenly, `step` a quarter at the beginning
- * of each quarter. Up to 16 knots make another curve: TIME:SHARE in whole percents of the slice and of the limit. Permits of level-refill come
- * back at a rate that depends on the level: up to 4 bands LEVEL:RATE, in whole percents of the burst and of the policy's rate.
+ *   - Both must be gcra without `init`, `borrow` and `ban`, and of one unit.
+ *   - The word counts time in steps that divide each policy's time per permit: 10 ms for "10/s; 1000/day". The list never admits a request
+ *     that one of its policies would refuse. A bucket that has been full counts from the end of the running step, so a permit may come
+ *     back up to a step later than under the policy alone.
+ *   - A word with too few bits for steps of half a permit's time, as for "100/s; 1000000/day", makes the list an error, TOLLBAR_E_LIST.
+ *     Then make a limiter or a table's policy of each of the two, and use tollbar_take_many.
+ *
+ * Curves. A curve says how early in each slice of one period its permits come, and exactly `limit` come in a slice. Slices are aligned to
+ * time 0. `ln` and `log2` follow ln(1 + (e - 1)t) and log2(1 + t). `front` gives half at the beginning and the rest evenly. `step` gives a
+ * quarter at the beginning of each quarter. Up to 16 knots make another curve: TIME:SHARE in whole percents of the slice and of the limit.
+ *
+ * Bands. Permits of level-refill come back at a rate that depends on the level: up to 4 bands LEVEL:RATE, in whole percents of the burst
+ * and of the policy's rate.
  *
  * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
  * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
  *
- * A calendar's windows are the days, weeks, months or years of a zone, so it needs TOLLBAR_CLOCK_WALL, and no cell can have one. A zone is UTC; or a
- * rule as in the variable TZ (`CET-1CEST,M3.5.0,M10.5.0/3`); or a name, for which the call that reads the text takes the rule from the system's
- * zone data (/usr/share/zoneinfo). A name whose future is not one rule is refused. `RULE until UNIX_SECONDS RULE` is a zone whose rule changes
- * once. The policy holds the rule and not the name, so processes that share a table agree, and a later change of the system's zone data
- * changes no limit: read the text again and call tollbar_table_set_policy.
+ * Calendars. The windows are the days, weeks, months or years of a zone. So a calendar needs TOLLBAR_CLOCK_WALL, and no cell can have one.
+ * A zone is one of
+ *
+ *   - UTC;
+ *   - a rule as in the variable TZ (`CET-1CEST,M3.5.0,M10.5.0/3`);
+ *   - a name. The call that reads the text takes the rule from the system's zone data (/usr/share/zoneinfo), and refuses a name whose
+ *     future is not one rule;
+ *   - `RULE until UNIX_SECONDS RULE`, a zone whose rule changes once.
+ *
+ * The policy holds the rule and not the name, so processes that share a table agree. A later change of the system's zone data changes no
+ * limit: read the text again and call tollbar_table_set_policy.
  *
  * The most that a policy admits in any window of one period:
  *
@@ -566,24 +608,26 @@ const char *tollbar_strreason(uint32_t reason);
  *         reply(429, "Retry-After: %llu",
  *               (unsigned long long)((decision.retry_after_ns + 999999999) / 1000000000));
  *
- * Credit, an option. Threads that check one limiter all the time wait for its cache line. With TOLLBAR_CREDIT_ON a thread that is
- * admitted is charged for more permits than its request costs. It keeps the rest as credit on a cache line of its own, and spends
- * it on its next requests without reading the clock, if they ask for no full decision. Threads have nothing to set up or to end.
+ * Credit is an option for threads that check one limiter all the time, and so wait for its cache line:
  *
  *     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
  *     options.credit = TOLLBAR_CREDIT_ON;
  *
- * The bound stays burst + rate * t in every interval t, whatever the threads do. Credit costs part of the burst: the credit of all threads
- * together is at most C, an eighth of the burst and at most 65,536 permits, or 0 if the burst is below 32. So up to C permits of a burst
- * may be refused that a limiter without credit admits, and a cost above burst - C is TOLLBAR_NEVER. A thread keeps at most a sixteenth of
- * the remaining permits. Near the limit a thread keeps none, and each request is decided as by a limiter of burst - C. The credit of a
- * thread that ends or stops asking is lost when another thread takes credit in a later slice of time. A slice is at least 16 refills of the
- * bucket and at least one second long. Less than one permit in a hundred is lost this way.
+ * A thread that is admitted is then charged for more permits than its request costs. It keeps the rest as credit on a cache line of its own,
+ * and spends it on its next requests without reading the clock, if they ask for no full decision. Threads have nothing to set up or to end.
  *
- * `remaining` counts the shared permits and the calling thread's own credit. tollbar_limiter_take_up_to spends the credit
- * first, tollbar_limiter_reserve_at and tollbar_limiter_wait book on the shared permits what the credit does not pay at once, and
- * tollbar_limiter_reset leaves credit as it is. A signal handler must not use such a limiter if it may have interrupted a call
- * with it on its thread. */
+ *   - The bound stays burst + rate * t in every interval t, whatever the threads do.
+ *   - Credit costs part of the burst. The credit of all threads together is at most C, an eighth of the burst and at most 65,536 permits,
+ *     or 0 if the burst is below 32. Up to C permits of a burst may be refused that a limiter without credit admits, and a cost above
+ *     burst - C is TOLLBAR_NEVER.
+ *   - A thread keeps at most a sixteenth of the remaining permits. Near the limit a thread keeps none, and each request is decided as by a
+ *     limiter of burst - C.
+ *   - The credit of a thread that ends or stops asking is lost when another thread takes credit in a later slice of time. A slice is at
+ *     least 16 refills of the bucket and at least one second long. Less than one permit in a hundred is lost this way.
+ *   - `remaining` counts the shared permits and the calling thread's own credit. tollbar_limiter_take_up_to spends the credit first.
+ *     tollbar_limiter_reserve_at and tollbar_limiter_wait book on the shared permits what the credit does not pay at once.
+ *     tollbar_limiter_reset leaves credit as it is.
+ *   - A signal handler must not use such a limiter if it may have interrupted a call with it on its thread. */
 
 /* No thread takes permits in advance: every decision is exact to the permit. */
 #define TOLLBAR_CREDIT_OFF 0
@@ -778,29 +822,34 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
  * each policy. docs/table-inside.md describes the layout and proves the protocol.
  *
- * Hot keys, an option, for a few keys that several threads check at once, such as large tenants among many small ones. Each check
- * of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each thread takes some permits
- * of the keys that it checks most often in advance, its credit. The thread's next checks of these keys read the clock and are
- * decided on a cache line of its own. A single thread gains too if there is room for most of its keys. Keys that are checked
- * seldom gain nothing.
+ * Hot keys is an option for a few keys that several threads check at once, such as large tenants among many small ones:
  *
  *     options.hot_keys = 1000;
  *
- * The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do. The credit of a key is
- * at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a burst below 32, there is no
- * credit, and every request is decided as without the option. So is every request of an algorithm other than gcra.
- * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an
- * eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are
- * charged, and no request passes for them. A thread whose time goes back spends no credit until its time
- * is that of its latest credit again.
+ * Each check of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each thread takes some permits
+ * of the keys that it checks most often in advance, as its credit. The thread's next checks of these keys read the clock and are decided on
+ * a cache line of its own. A single thread gains too if there is room for most of its keys. Keys that are checked seldom gain nothing.
  *
- * A full decision and tollbar_table_peek count the calling thread's credit in `remaining`. tollbar_table_take_up_to spends the
- * thread's credit first. tollbar_table_reserve and tollbar_table_wait book what the thread's credit does not pay at once.
- * tollbar_table_charge charges the table, and a policy under which a thread has had credit gives nothing back.
- * tollbar_table_check_many asks the table and leaves credit alone. tollbar_table_reset voids the calling thread's credit of the key;
- * other threads keep theirs. A change of a policy voids all credit under it. A forked child starts
- * without credit. 128 threads of a process can have credit in a table, each 34 bytes a key; others decide without.
- * A thread that ends leaves its credit to expire. */
+ *   - The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do.
+ *   - A key's credit is at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a burst below 32, there is
+ *     no credit, and every request is decided as without the option. So is every request of an algorithm other than gcra.
+ *   - Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an eighth
+ *     of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are charged, and no
+ *     request passes for them. A thread that ends leaves its credit to expire.
+ *   - A thread whose time goes back spends no credit until its time is that of its latest credit again.
+ *   - 128 threads of a process can have credit in a table, each 34 bytes a key; others decide without. A forked child starts without credit.
+ *
+ * What other calls do with the calling thread's credit of a key:
+ *
+ *     a full decision, tollbar_table_peek       count it in `remaining`
+ *     tollbar_table_take_up_to                  spends it first
+ *     tollbar_table_reserve, tollbar_table_wait book what it does not pay at once
+ *     tollbar_table_check_many                  asks the table and leaves it alone
+ *     tollbar_table_charge                      charges the table
+ *     tollbar_table_reset                       voids it; other threads keep theirs
+ *     a change of the policy                    voids all credit under it
+ *
+ * A policy under which a thread has had credit gives nothing back (tollbar_table_cancel, tollbar_table_settle). */
 
 /* The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its expiry.
  * The table forgets the key that had the slot. */

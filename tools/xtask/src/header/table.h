@@ -17,27 +17,32 @@
  * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
  * each policy. docs/table-inside.md describes the layout and proves the protocol.
  *
- * Hot keys, an option, for a few keys that several threads check at once, such as large tenants among many small ones. Each check
- * of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each thread takes some permits
- * of the keys that it checks most often in advance, its credit. The thread's next checks of these keys read the clock and are
- * decided on a cache line of its own. A single thread gains too if there is room for most of its keys. Keys that are checked
- * seldom gain nothing.
+ * Hot keys is an option for a few keys that several threads check at once, such as large tenants among many small ones:
  *
  *     options.hot_keys = 1000;
  *
- * The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do. The credit of a key is
- * at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a burst below 32, there is no
- * credit, and every request is decided as without the option. So is every request of an algorithm other than gcra.
- * Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an
- * eighth of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are
- * charged, and no request passes for them. A thread whose time goes back spends no credit until its time
- * is that of its latest credit again.
+ * Each check of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each thread takes some permits
+ * of the keys that it checks most often in advance, as its credit. The thread's next checks of these keys read the clock and are decided on
+ * a cache line of its own. A single thread gains too if there is room for most of its keys. Keys that are checked seldom gain nothing.
  *
- * A full decision and tollbar_table_peek count the calling thread's credit in `remaining`. tollbar_table_take_up_to spends the
- * thread's credit first. tollbar_table_reserve and tollbar_table_wait book what the thread's credit does not pay at once.
- * tollbar_table_charge charges the table, and a policy under which a thread has had credit gives nothing back.
- * tollbar_table_check_many asks the table and leaves credit alone. tollbar_table_reset voids the calling thread's credit of the key;
- * other threads keep theirs. A change of a policy voids all credit under it. A forked child starts
- * without credit. 128 threads of a process can have credit in a table, each 34 bytes a key; others decide without.
- * A thread that ends leaves its credit to expire. */
+ *   - The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do.
+ *   - A key's credit is at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a burst below 32, there is
+ *     no credit, and every request is decided as without the option. So is every request of an algorithm other than gcra.
+ *   - Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an eighth
+ *     of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are charged, and no
+ *     request passes for them. A thread that ends leaves its credit to expire.
+ *   - A thread whose time goes back spends no credit until its time is that of its latest credit again.
+ *   - 128 threads of a process can have credit in a table, each 34 bytes a key; others decide without. A forked child starts without credit.
+ *
+ * What other calls do with the calling thread's credit of a key:
+ *
+ *     a full decision, tollbar_table_peek       count it in `remaining`
+ *     tollbar_table_take_up_to                  spends it first
+ *     tollbar_table_reserve, tollbar_table_wait book what it does not pay at once
+ *     tollbar_table_check_many                  asks the table and leaves it alone
+ *     tollbar_table_charge                      charges the table
+ *     tollbar_table_reset                       voids it; other threads keep theirs
+ *     a change of the policy                    voids all credit under it
+ *
+ * A policy under which a thread has had credit gives nothing back (tollbar_table_cancel, tollbar_table_settle). */
 
