@@ -410,9 +410,9 @@ typedef struct tollbar_policy_error {
 
 /* Reads one line of text such as "100/s burst 20" into `out`.
  *
- * `text` has `len` bytes and needs no NUL. Returns 0, or an error from TOLLBAR_E_SYNTAX to TOLLBAR_E_LOG_TOO_LARGE. After an
- * error, `error`, unless NULL, says where the fault is and what was expected. Initialise `out` and `error` by their _INIT
- * macros. */
+ * `text` has `len` bytes and needs no NUL. Initialise `out` and `error` by their _INIT macros. Returns 0, or an error: of the text
+ * (TOLLBAR_E_SYNTAX to TOLLBAR_E_DUPLICATE_OPTION), or of the policy that it names (TOLLBAR_E_PERIOD_ZERO to TOLLBAR_E_CALENDAR). After
+ * such an error `error`, unless NULL, says where the fault is and what was expected. */
 int32_t tollbar_policy_spec_parse(const char *text,
                                   size_t len,
                                   tollbar_policy_spec *out,
@@ -431,14 +431,18 @@ int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
 /* Returns 0 if a limiter can have this policy, or the error that tollbar_limiter_new would return. */
 int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 
-/* Writes the policy's last time in nanoseconds (clause C3). Returns 0, or the error that tollbar_policy_spec_validate would
- * return. */
+/* Writes to `*last_ns` the policy's last time in nanoseconds: at later times every cost above 0 is refused (clause C3). Returns 0, or the
+ * error that tollbar_policy_spec_validate would return. */
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
                                       uint64_t *last_ns);
 
-/* Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. TOLLBAR_NO_TIME: a table does not give keys under
- * this policy all unused permits back (tollbar_table_cancel). TOLLBAR_NO_TIME - 1: a lifetime quota, which refills none. tollbar_take_many charges limits in the order of this time. Returns 0, or the error that tollbar_policy_spec_validate would
- * return. */
+/* Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. tollbar_take_many charges limits in the
+ * order of this time. Two values are no times:
+ *
+ * - TOLLBAR_NO_TIME: a table does not give keys under this policy all unused permits back (tollbar_table_cancel);
+ * - TOLLBAR_NO_TIME - 1: a lifetime quota, which refills none.
+ *
+ * Returns 0, or the error that tollbar_policy_spec_validate would return. */
 int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec,
                                    uint64_t *refill_ns);
 
@@ -723,10 +727,11 @@ typedef struct tollbar_limiter_state {
     uint64_t never;
 } tollbar_limiter_state;
 
-/* Takes `cost` permits now. A cost of 0 asks without charging.
+/* Takes `cost` permits now, or takes none. A cost of 0 asks without charging.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the full decision. With NULL the call is
- * cheaper. */
+ * Returns TOLLBAR_ALLOWED if the limiter had the permits and has charged them, TOLLBAR_DENIED if it does not have them now, TOLLBAR_NEVER
+ * if it can never have so many at once, or an error. `out`, unless NULL, gets the full decision, such as the time until the same request
+ * would pass. With NULL the call is cheaper. */
 int32_t tollbar_limiter_check(const tollbar_limiter *limiter,
                               uint64_t cost,
                               tollbar_decision *out);
@@ -1004,10 +1009,12 @@ void tollbar_table_close(tollbar_table *table);
  * 7. Decisions of tables
  * -------------------------------------------------------------------------------------------- */
 
-/* Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
+/* Takes `cost` permits of a key now, or takes none. `key` points to `length` bytes, which the table does not keep. `policy` is the index of
+ * one of the table's policies. A cost of 0 asks without charging.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
- * full decision. With NULL the call is cheaper. */
+ * Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it does not have them now, TOLLBAR_NEVER if it
+ * can never have so many at once, or an error. `out`, unless NULL, gets the full decision, such as the time until the same request would
+ * pass. With NULL the call is cheaper. */
 int32_t tollbar_table_check(const tollbar_table *table,
                             uint32_t policy,
                             const void *key,
@@ -3021,10 +3028,11 @@ typedef struct tollbar_cell {
     uint64_t word;
 } tollbar_cell;
 
-/* Takes `cost` permits now, by TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
+/* Takes `cost` permits now, or takes none. It reads TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
- * decision in full. With NULL the call is cheaper. Any number of threads and processes may call at once. */
+ * Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it does not have them now, TOLLBAR_NEVER if
+ * it can never have so many at once, or an error. `out`, unless NULL, gets the full decision. With NULL the call is cheaper. Any number of
+ * threads and processes may call at once. */
 int32_t tollbar_cell_check(tollbar_cell *cell,
                            const tollbar_policy *policy,
                            uint64_t cost,

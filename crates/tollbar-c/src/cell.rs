@@ -18,10 +18,11 @@ pub struct tollbar_cell {
     pub word: u64,
 }
 
-/// Takes `cost` permits now, by TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
+/// Takes `cost` permits now, or takes none. It reads TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
-/// decision in full. With NULL the call is cheaper. Any number of threads and processes may call at once.
+/// Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it does not have them now, TOLLBAR_NEVER if
+/// it can never have so many at once, or an error. `out`, unless NULL, gets the full decision. With NULL the call is cheaper. Any number of
+/// threads and processes may call at once.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

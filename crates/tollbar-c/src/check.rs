@@ -10,10 +10,12 @@ use tollbar::algorithm::Rule;
 use tollbar::decision::{Decision, Verdict};
 use tollbar::table::{Answer, PolicyId, Table, TableError};
 
-/// Takes `cost` permits of the key under policy number `policy`, now. A cost of 0 asks without charging.
+/// Takes `cost` permits of a key now, or takes none. `key` points to `length` bytes, which the table does not keep. `policy` is the index of
+/// one of the table's policies. A cost of 0 asks without charging.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the
-/// full decision. With NULL the call is cheaper.
+/// Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it does not have them now, TOLLBAR_NEVER if it
+/// can never have so many at once, or an error. `out`, unless NULL, gets the full decision, such as the time until the same request would
+/// pass. With NULL the call is cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -44,10 +44,11 @@ unsafe impl Growable for tollbar_limiter_state {
 
 const _: () = assert!(size_of::<tollbar_limiter_state>() == 72);
 
-/// Takes `cost` permits now. A cost of 0 asks without charging.
+/// Takes `cost` permits now, or takes none. A cost of 0 asks without charging.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. `out`, unless NULL, gets the full decision. With NULL the call is
-/// cheaper.
+/// Returns TOLLBAR_ALLOWED if the limiter had the permits and has charged them, TOLLBAR_DENIED if it does not have them now, TOLLBAR_NEVER
+/// if it can never have so many at once, or an error. `out`, unless NULL, gets the full decision, such as the time until the same request
+/// would pass. With NULL the call is cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -168,9 +168,9 @@ const _: () = assert!(size_of::<tollbar_policy_spec>() == 288);
 
 /// Reads one line of text such as "100/s burst 20" into `out`.
 ///
-/// `text` has `len` bytes and needs no NUL. Returns 0, or an error from TOLLBAR_E_SYNTAX to TOLLBAR_E_LOG_TOO_LARGE. After an
-/// error, `error`, unless NULL, says where the fault is and what was expected. Initialise `out` and `error` by their _INIT
-/// macros.
+/// `text` has `len` bytes and needs no NUL. Initialise `out` and `error` by their _INIT macros. Returns 0, or an error: of the text
+/// (TOLLBAR_E_SYNTAX to TOLLBAR_E_DUPLICATE_OPTION), or of the policy that it names (TOLLBAR_E_PERIOD_ZERO to TOLLBAR_E_CALENDAR). After
+/// such an error `error`, unless NULL, says where the fault is and what was expected.
 ///
 /// # Safety
 /// Pointers are as said.
@@ -239,8 +239,8 @@ pub unsafe extern "C" fn tollbar_policy_spec_validate(spec: *const tollbar_polic
     })
 }
 
-/// Writes the policy's last time in nanoseconds (clause C3). Returns 0, or the error that tollbar_policy_spec_validate would
-/// return.
+/// Writes to `*last_ns` the policy's last time in nanoseconds: at later times every cost above 0 is refused (clause C3). Returns 0, or the
+/// error that tollbar_policy_spec_validate would return.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -254,9 +254,13 @@ pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_poli
     })
 }
 
-/// Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. TOLLBAR_NO_TIME: a table does not give keys under
-/// this policy all unused permits back (tollbar_table_cancel). TOLLBAR_NO_TIME - 1: a lifetime quota, which refills none. tollbar_take_many charges limits in the order of this time. Returns 0, or the error that tollbar_policy_spec_validate would
-/// return.
+/// Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. tollbar_take_many charges limits in the
+/// order of this time. Two values are no times:
+///
+///   - TOLLBAR_NO_TIME: a table does not give keys under this policy all unused permits back (tollbar_table_cancel);
+///   - TOLLBAR_NO_TIME - 1: a lifetime quota, which refills none.
+///
+/// Returns 0, or the error that tollbar_policy_spec_validate would return.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
