@@ -1362,10 +1362,14 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  *     charged.
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
- * Some limits cannot take permits back: gcra with `borrow` or `ban`, lists in tables, sliding windows, logs, pacer, warm-up, interval with
- * `anchor epoch`, limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them).
- * The call charges these after all others. The limit that is charged last is never charged for a request that another limit refuses. If a
- * request has two such limits, the one that is charged first stays charged when the call loses a race for the second.
+ * Some limits cannot take permits back, and the call charges these after all others:
+ *
+ *   - gcra with `borrow` or `ban`, sliding windows, logs, pacer, warm-up, level-refill, and interval with `anchor epoch`;
+ *   - limiters with credit, and keys of which a thread has had credit;
+ *   - in tables lists, and gcra at a few rates such as 7/s (docs/table.md names them).
+ *
+ * The limit that is charged last is never charged for a request that another limit refuses. If a request has two such limits, the one that
+ * is charged first stays charged when the call loses a race for the second.
  *
  * A limit may also be a permit in flight, such as "10 a second, and at most 4 open at one time":
  *
@@ -1385,8 +1389,7 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  * permits, each with its own ticket.
  *
  * A limiter or a table's key that is named twice is charged once, for both costs together, unless the two requests are of different
- * classes. Every limit counts an admission in its
- * statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
+ * classes. Every limit counts an admission in its statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
  */
 
 /* The most limits of one call. */
@@ -1486,8 +1489,8 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
  *
  * tollbar_table_cancel gives back the permits that no later reservation waits behind.
  *
- * Gcra, pacer, warm-up, and interval aligned to time 0 book ahead. Windows and logs cannot: there a reserve is denied, and
- * a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.
+ * Gcra, lists of two, pacer, warm-up, and interval aligned to time 0 book ahead. All other algorithms cannot: there a reserve is denied,
+ * and a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.
  */
 
 /* Booked permits. This is plain data: it may be copied, and sent to another process that has the same table. */
@@ -1626,11 +1629,19 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * above the estimate again. Without such a call the estimate stays charged. The table remembers its last 8,184 receipts. An older receipt
  * counts as settled, and so does one whose policy has changed since the charge.
  *
- * Gcra and lifetime quotas return permits. Fixed windows and interval with `anchor first` do so until the window of the charge ends, and weighted
- * windows until the end of the next window, as far as the permits have not faded. Of a list only the policy that refills faster returns permits.
- * These return none: other algorithms, gcra with `borrow` or `ban`, keys of which a thread has had credit (tollbar_table_options.hot_keys), and
- * gcra at a few rates (docs/table.md). A receipt of an exempt key charges and returns nothing. If a key is reset or evicted between the charge and
- * the call, the call may lower a debt that the key has made since. So settle before you reset.
+ * Which policies return permits:
+ *
+ *     gcra, quota                                       always
+ *     fixed-window, curve, calendar,
+ *     interval with `anchor first`                      until the window or slice of the charge ends
+ *     weighted-window                                   until the next window ends, as far as the permits have not faded
+ *     a list                                            only the policy that refills faster
+ *     all others; gcra with `borrow` or `ban`;
+ *     gcra at a few rates such as 7/s (docs/table.md)   never
+ *
+ * A key of which a thread has had credit (tollbar_table_options.hot_keys) gets none back either. A receipt of an exempt key charges and
+ * returns nothing. If a key is reset or evicted between the charge and the call, the call may lower a debt that the key has made since. So
+ * settle before you reset.
  *
  * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits. Two tables of one
  * seed (tollbar_table_copy needs that) accept each other's receipts. Such a receipt counts as too old.

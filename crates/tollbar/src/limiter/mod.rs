@@ -320,9 +320,9 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// is refused at once, with nothing taken. So is a caller that finds the maximum number of callers asleep. The decision's times count
     /// from the return.
     ///
-    /// Where the algorithm can book ahead (gcra, pacer, warm-up, interval aligned to time 0), permits are taken before the sleep. So
-    /// callers wake one after the other, and no caller wakes in vain. With windows and logs a caller sleeps until a permit could be free
-    /// and tries again.
+    /// Where the algorithm can book ahead (gcra, lists of two, pacer, warm-up, interval aligned to time 0), permits are taken before the
+    /// sleep. So callers wake one after the other, and no caller wakes in vain. Under all other algorithms a caller sleeps until a permit
+    /// could be free and tries again.
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
         let decision = match waiting::wait(self, &self.clock, &self.waiters, cost, deadline) {
             Ok(decision) => decision,
@@ -367,10 +367,13 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// Takes back up to `permits` unused permits of an earlier charge, without those that the limiter has regained by refill since the
     /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the number that it took back.
     ///
-    /// The caller must give back a charge only once. These algorithms take permits back, and the others take none: gcra without `borrow` and `ban`,
-    /// unless the limiter's threads have credit; lifetime quotas; fixed windows and interval with `anchor first`, in the charge's window; weighted
-    /// windows, in that window and the next. Of a list each policy takes back the permits that it has not refilled, and the number is that of the
-    /// policy that took more.
+    /// The caller must give back a charge only once. These algorithms take permits back, and the others take none:
+    ///
+    /// - Gcra without `borrow` and `ban`, unless the limiter's threads have credit.
+    /// - Lifetime quotas.
+    /// - Fixed windows, interval with `anchor first`, curves and calendars, in the charge's window or slice. Weighted windows, in that window and
+    ///   the next.
+    /// - Of a list each policy takes back the permits that it has not refilled. The return value is of the policy that took more.
     ///
     /// If the policy has become a slower one since the charge, the call may return permits that the former policy has refilled. The limiter may
     /// then admit that many permits more than the slower policy's bound, and never more than the bounds of both policies together.

@@ -18,11 +18,19 @@
  * above the estimate again. Without such a call the estimate stays charged. The table remembers its last 8,184 receipts. An older receipt
  * counts as settled, and so does one whose policy has changed since the charge.
  *
- * Gcra and lifetime quotas return permits. Fixed windows and interval with `anchor first` do so until the window of the charge ends, and weighted
- * windows until the end of the next window, as far as the permits have not faded. Of a list only the policy that refills faster returns permits.
- * These return none: other algorithms, gcra with `borrow` or `ban`, keys of which a thread has had credit (tollbar_table_options.hot_keys), and
- * gcra at a few rates (docs/table.md). A receipt of an exempt key charges and returns nothing. If a key is reset or evicted between the charge and
- * the call, the call may lower a debt that the key has made since. So settle before you reset.
+ * Which policies return permits:
+ *
+ *     gcra, quota                                       always
+ *     fixed-window, curve, calendar,
+ *     interval with `anchor first`                      until the window or slice of the charge ends
+ *     weighted-window                                   until the next window ends, as far as the permits have not faded
+ *     a list                                            only the policy that refills faster
+ *     all others; gcra with `borrow` or `ban`;
+ *     gcra at a few rates such as 7/s (docs/table.md)   never
+ *
+ * A key of which a thread has had credit (tollbar_table_options.hot_keys) gets none back either. A receipt of an exempt key charges and
+ * returns nothing. If a key is reset or evicted between the charge and the call, the call may lower a debt that the key has made since. So
+ * settle before you reset.
  *
  * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits. Two tables of one
  * seed (tollbar_table_copy needs that) accept each other's receipts. Such a receipt counts as too old.

@@ -12,7 +12,7 @@
  *
  * tollbar_table_cancel gives back the permits that no later reservation waits behind.
  *
- * Gcra, pacer, warm-up, and interval aligned to time 0 book ahead. Windows and logs cannot: there a reserve is denied, and
- * a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.
+ * Gcra, lists of two, pacer, warm-up, and interval aligned to time 0 book ahead. All other algorithms cannot: there a reserve is denied,
+ * and a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.
  */
 

@@ -22,10 +22,14 @@
  *     charged.
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
- * Some limits cannot take permits back: gcra with `borrow` or `ban`, lists in tables, sliding windows, logs, pacer, warm-up, interval with
- * `anchor epoch`, limiters with credit, keys of which a thread has had credit, and in tables gcra at a few rates such as 7/s (docs/table.md names them).
- * The call charges these after all others. The limit that is charged last is never charged for a request that another limit refuses. If a
- * request has two such limits, the one that is charged first stays charged when the call loses a race for the second.
+ * Some limits cannot take permits back, and the call charges these after all others:
+ *
+ *   - gcra with `borrow` or `ban`, sliding windows, logs, pacer, warm-up, level-refill, and interval with `anchor epoch`;
+ *   - limiters with credit, and keys of which a thread has had credit;
+ *   - in tables lists, and gcra at a few rates such as 7/s (docs/table.md names them).
+ *
+ * The limit that is charged last is never charged for a request that another limit refuses. If a request has two such limits, the one that
+ * is charged first stays charged when the call loses a race for the second.
  *
  * A limit may also be a permit in flight, such as "10 a second, and at most 4 open at one time":
  *
@@ -45,7 +49,6 @@
  * permits, each with its own ticket.
  *
  * A limiter or a table's key that is named twice is charged once, for both costs together, unless the two requests are of different
- * classes. Every limit counts an admission in its
- * statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
+ * classes. Every limit counts an admission in its statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
  */
 

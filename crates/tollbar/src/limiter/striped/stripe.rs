@@ -4,7 +4,7 @@
 //! `slice`; it only grows. A stripe has five words:
 //!
 //! ```text
-
+//! owner    thread:44 | slice:20     the thread that owns the stripe, and the slice in which it owns it, modulo 2^20; 0: none yet
 //! credit   slice:48  | permits:16   the permits, and the slice in which they are good
 //! counter  thread + 1               the first thread that owned the stripe; 0: none yet
 //! paid     number                   requests that this thread paid with credit

@@ -19,7 +19,7 @@ impl Table {
     /// [`Charge::cost`] is `cost`, or 0 if no key was charged: for an exempt or empty key, and for a new key that a full table admits without
     /// storing it.
     ///
-    /// Gcra, pacer, warm-up and interval aligned to time 0 book ahead. The other algorithms refuse.
+    /// Gcra, lists of two, pacer, warm-up and interval aligned to time 0 book ahead. The other algorithms refuse.
     ///
     /// ```
     /// use tollbar::table::{Options, PolicyId, Table};
@@ -76,7 +76,7 @@ impl Table {
     /// ([`Options::waiters`](crate::table::Options::waiters)). The answer's times count from the return.
     ///
     /// If the algorithm can book ahead, the call takes the permits before the sleep. So the callers of a key, in all processes, wake in the order
-    /// of their bookings, and each of them passes. With windows and logs a caller sleeps until a permit could be free, and tries again.
+    /// of their bookings, and each of them passes. Otherwise a caller sleeps until a permit could be free, and tries again.
     pub fn wait_until(&self, policy: PolicyId, key: &[u8], cost: u64, deadline: u64) -> Decision {
         use super::answer::Answer;
         Answer::of(self.try_wait_until(policy, key, cost, deadline))

@@ -17,7 +17,8 @@ impl Table {
     ///
     /// - Gcra without `borrow` and `ban`, except at the few rates whose nanosecond is more than 3 units of the state, such as 7 a second.
     /// - Lifetime quotas.
-    /// - Fixed windows and interval with `anchor first`, in the charge's window. Weighted windows, in that window and the next.
+    /// - Fixed windows, interval with `anchor first`, curves and calendars, in the charge's window or slice. Weighted windows, in that window and
+    ///   the next.
     /// - Of a list only the policy that refills faster, because the slot's time may not become earlier. The return value is of that policy.
     ///
     /// Once a thread has had credit under a policy ([`Options::hot_keys`](crate::table::Options)), that policy gives nothing back. A key that is not in
