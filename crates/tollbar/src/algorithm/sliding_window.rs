@@ -89,6 +89,9 @@ impl SlidingWindow {
     ///
     /// Windows that start at a key's first request are refused. Neither the word nor the side words hold the time of that request, and no
     /// code would clear it when another key takes the slot.
+    ///
+    /// # Errors
+    /// Those of [`SlidingWindow::new`]. [`PolicyError::OptionMismatch`] for `anchor first`.
     pub fn keyed(policy: &Policy) -> Result<SlidingWindow, PolicyError> {
         match policy.anchor {
             Anchor::Epoch => SlidingWindow::new(policy),

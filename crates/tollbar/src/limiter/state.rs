@@ -30,6 +30,9 @@ pub enum State {
 
 impl State {
     /// Whether [`State::new`] would make a state of `policy` if it had the memory.
+    ///
+    /// # Errors
+    /// Those of [`State::new`], except [`PolicyError::NoMemory`].
     pub fn validate(policy: &Policy) -> Result<(), PolicyError> {
         match policy.kind.words() {
             _ if policy.limit == 0 => policy.validate(),
@@ -42,6 +45,9 @@ impl State {
     /// [`State::validate`], and whether `policy` admits for decades by `clock`. The fastest policies count fewer
     /// than 73 years ([`Policy::last_time`]). Unix time has used most of those, so on [`Source::Wall`] they are
     /// [`PolicyError::RateTooHigh`]. A calendar needs Unix time: on other clocks it is [`PolicyError::WallClock`].
+    ///
+    /// # Errors
+    /// Those of [`State::validate`], [`PolicyError::RateTooHigh`] and [`PolicyError::WallClock`] as above.
     #[cfg(unix)]
     pub fn validate_on(policy: &Policy, clock: Source) -> Result<(), PolicyError> {
         State::validate(policy)?;

@@ -9,6 +9,9 @@ use crate::table::policies::{records, Keep, PolicyId};
 
 impl Table {
     /// The current policy of that number.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`]. [`TableError::Corrupt`] if the policy's record is damaged.
     pub fn policy(&self, policy: PolicyId) -> Result<Policy, TableError> {
         // In the common case this process has compiled it, and does not read the whole record.
         if let Some(known) = self.policies.known_policy(policy) {
@@ -28,6 +31,10 @@ impl Table {
     }
 
     /// Adds a policy while the table is in use, and returns its number.
+    ///
+    /// # Errors
+    /// [`TableError::Policy`] for an invalid policy, [`TableError::Mixed`] if it or the table's policy is a sliding window or log,
+    /// [`TableError::Policies`] if the table has 128 policies, [`TableError::Versions`] if no version is free. The table stays as it was.
     pub fn add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
         self.check_policy(policy)?;
         self.free_versions(|| records::add(self.policies.memory.header(), self.policies.memory.records(), policy))
@@ -36,6 +43,9 @@ impl Table {
 
     /// Returns the number of the first policy that equals this one in every field, and adds it if there is none. If several threads
     /// or processes ask for one policy at once, all get the same number.
+    ///
+    /// # Errors
+    /// Those of [`Table::add_policy`].
     pub fn find_or_add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
         self.check_policy(policy)?;
         self.free_versions(|| {
@@ -52,6 +62,9 @@ impl Table {
     /// gets its old slot before that slot's time of expiry. If no other slot is free, the key keeps its debt as a time.
     ///
     /// About one call in a hundred reads every slot, and converts the keys that it finds under former versions.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`], and those of [`Table::add_policy`]. The policy stays as it was.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
         self.set_policy_keeping(id, policy, Keep::Count)
     }
@@ -59,6 +72,9 @@ impl Table {
     /// [`Table::set_policy`]. `keep` says what keys keep of their debts. If the policy is the current one, the call changes nothing, unless
     /// `keep` is [`Keep::Reset`]: then all keys without an override begin anew. That call reads every slot, so that a key without a request until the
     /// next change begins anew, too.
+    ///
+    /// # Errors
+    /// Those of [`Table::set_policy`].
     pub fn set_policy_keeping(&self, id: PolicyId, policy: &Policy, keep: Keep) -> Result<(), TableError> {
         if self.policy(id)? == *policy && keep != Keep::Reset {
             return Ok(());

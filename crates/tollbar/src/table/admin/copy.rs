@@ -29,6 +29,11 @@ impl Table {
     ///
     /// Both tables may be in use during the copy. Later charges in `from` reach this table only by another copy. If both tables have
     /// a key, the state that owes longer stays, so the copy forgives no debt and charges no key twice.
+    ///
+    /// # Errors
+    /// [`TableError::OtherOptions`] if the seeds or clocks differ, [`TableError::OtherPolicies`] if this table lacks a policy's number,
+    /// [`TableError::Mixed`] for sliding windows and logs: the call has copied nothing. [`TableError::Exempt`], [`TableError::Overrides`] or
+    /// [`TableError::Versions`] if this table has no room for the exempt keys or the overrides: those that had room stay, and no debt has been copied.
     pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
         self.can_take(from)?;
         // Both tables count UTC, but their offsets differ if the processes that made them started before and after a step of the

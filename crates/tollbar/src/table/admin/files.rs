@@ -19,6 +19,11 @@ impl Table {
     ///
     /// Give the file a directory of the service's own (`/run/SERVICE`). The call fails with [`TableError::Owner`] for a file that
     /// another user owns, may write or may replace, unless the options trust [`Trust::Anyone`].
+    ///
+    /// # Errors
+    /// Those of [`Table::private`], except that the memory is a file: [`TableError::System`] with the call that failed, and [`TableError::Boot`]. Of an
+    /// existing file: [`TableError::OtherCapacity`], [`TableError::OtherOptions`], [`TableError::OtherPolicies`], [`TableError::Owner`], and those of
+    /// [`Table::attach_in`].
     pub fn file_at(path: &CStr, options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
         let mut fixed = fixed(options, policies, true)?;
         fixed.seed = seed(options)?;
@@ -42,6 +47,9 @@ impl Table {
     }
 
     /// Opens the table in the file at `path`, with any options and policies.
+    ///
+    /// # Errors
+    /// [`TableError::System`], [`TableError::Owner`], [`TableError::Boot`], and those of [`Table::attach_in`].
     pub fn open_at(path: &CStr, trust: Trust) -> Result<Table, TableError> {
         let memory = Region::open(path, Access::new(0, trust), &length)?;
         Table::over(memory, false)?.going_on()
@@ -52,6 +60,9 @@ impl Table {
     ///
     /// Use it to share a table with processes that you do not fully trust. No process can truncate sealed memory and so kill the others by
     /// SIGBUS, as the owner of a file can. A process that has the descriptor can still write to the memory, and so grant permits.
+    ///
+    /// # Errors
+    /// Those of [`Table::private`].
     pub fn sealed(options: &Options, policies: &[Policy]) -> Result<(Table, c_int), TableError> {
         let mut descriptor = -1;
         let table = Table::make(options, policies, &mut |length| {
@@ -79,6 +90,9 @@ impl Table {
     }
 
     /// [`Table::file_at`] for a Rust path.
+    ///
+    /// # Errors
+    /// Those of [`Table::file_at`]. [`TableError::System`] also for a path with a byte of 0.
     #[cfg(feature = "std")]
     pub fn file(
         path: impl AsRef<std::path::Path>,
@@ -89,6 +103,9 @@ impl Table {
     }
 
     /// [`Table::open_at`] for a Rust path, with [`Trust::Owner`].
+    ///
+    /// # Errors
+    /// Those of [`Table::open_at`]. [`TableError::System`] also for a path with a byte of 0.
     #[cfg(feature = "std")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Table, TableError> {
         Table::open_at(&c_path(path.as_ref())?, Trust::Owner)

@@ -91,21 +91,35 @@ impl Options {
 
 impl Table {
     /// The size of a table in bytes. It never changes.
+    ///
+    /// # Errors
+    /// [`TableError::Capacity`], [`TableError::Policies`] for none or more than 128, [`TableError::Policy`] for an invalid one,
+    /// [`TableError::Mixed`] if a sliding window or log is not the only policy, [`TableError::Overrides`] for more than 524,288.
     pub fn bytes_for(options: &Options, policies: &[Policy]) -> Result<u64, TableError> {
         Ok(fixed(options, policies, false)?.bytes)
     }
 
     /// Makes a table in this process's own memory.
+    ///
+    /// # Errors
+    /// Those of [`Table::bytes_for`]. [`TableError::System`] if the system gives no memory or no random seed, [`TableError::NoMemory`],
+    /// [`TableError::Unsupported`] without a 16-byte compare-and-swap.
     pub fn private(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
         Table::make(options, policies, &mut Region::private)
     }
 
     /// Makes a table in memory that this process shares with the processes that it forks later.
+    ///
+    /// # Errors
+    /// Those of [`Table::private`].
     pub fn shared(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
         Table::make(options, policies, &mut Region::shared)
     }
 
     /// Makes a table in the caller's memory. It takes [`Table::bytes_for`] bytes and overwrites them.
+    ///
+    /// # Errors
+    /// Those of [`Table::private`], [`TableError::Room`] if `length` is too small, [`TableError::Misaligned`] if `memory` is not aligned to 64 bytes.
     ///
     /// # Safety
     /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and only tables access it.
@@ -128,6 +142,10 @@ impl Table {
     }
 
     /// Opens the table in the caller's memory. Another process may have made it.
+    ///
+    /// # Errors
+    /// [`TableError::NotATable`], [`TableError::Version`] for a table of another layout, [`TableError::Truncated`], [`TableError::Corrupt`] for a
+    /// wrong checksum, [`TableError::Misaligned`], [`TableError::NoMemory`], [`TableError::Unsupported`].
     ///
     /// # Safety
     /// As [`Table::init_in`].
@@ -157,6 +175,9 @@ impl Table {
     /// Writes the table of a file to the disk, with the current time. After the machine's next start the table's time continues from that time.
     /// As long as the machine runs, nothing is lost without this call. After a crash of the machine the table has the content that was on the
     /// disk.
+    ///
+    /// # Errors
+    /// [`TableError::System`] with [`Call::Sync`](crate::table::Call::Sync).
     pub fn sync(&self) -> Result<(), TableError> {
         if self.policies.memory.fixed.file != 0 {
             self.note_time();

@@ -50,6 +50,9 @@ impl Table {
     }
 
     /// [`Table::reserve_at`]. It returns the error where that would refuse because of one.
+    ///
+    /// # Errors
+    /// Those of [`Table::try_check`]. The inner error is that of [`Table::reserve`].
     #[inline(never)]
     pub fn try_reserve(
         &self,
@@ -84,6 +87,9 @@ impl Table {
 
     /// [`Table::wait_until`]. It returns the error where that would refuse because of one, and then has taken nothing, unless the table was
     /// damaged during the sleep.
+    ///
+    /// # Errors
+    /// Those of [`Table::try_check`].
     #[inline(never)]
     pub fn try_wait_until(
         &self,

@@ -42,6 +42,10 @@ impl Table {
     }
 
     /// [`Table::check`], or [`Table::check_at`] if `now` is given. It returns the error where they would refuse because of one.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`]. [`TableError::MissingKey`] for an empty key, if the options say [`Missing::Report`](crate::table::Missing).
+    /// [`TableError::Corrupt`] if the memory is damaged.
     #[inline(always)]
     pub fn try_check(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
         self.decide(policy, key, now, cost)
@@ -68,6 +72,9 @@ impl Table {
     }
 
     /// [`Table::take_up_to`], or [`Table::take_up_to_at`] if `now` is given. It returns the error where they would take nothing because of one.
+    ///
+    /// # Errors
+    /// Those of [`Table::try_check`].
     pub fn try_take_up_to(&self, policy: PolicyId, key: &[u8], now: Option<u64>, most: u64) -> Result<u64, TableError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
@@ -119,6 +126,9 @@ impl Table {
     }
 
     /// Lets `key` begin again with a fresh state. See [`Table::reset_at`].
+    ///
+    /// # Errors
+    /// Those of [`Table::reset_at`].
     pub fn reset(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
         self.reset_at(policy, key, self.now())
     }
@@ -129,6 +139,9 @@ impl Table {
     /// its slot.
     ///
     /// If the key begins again, the calling thread loses its credit for the key. Other threads keep theirs.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`]. [`TableError::Corrupt`] if the memory is damaged.
     pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
         for _ in 0..ROUNDS {
             let mut scratch = Scratch::new();
@@ -176,16 +189,25 @@ impl Table {
     }
 
     /// Exempts `key` from `policy`: the table admits it always and charges it nothing. About 1,600 keys of a table can be exempt at one time.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`]. [`TableError::Exempt`] if the set has no room for the key.
     pub fn exempt(&self, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
         self.policies.exempt(self.hash(policy, key)?)
     }
 
     /// Ends the exemption of `key`. Returns whether the key was exempt.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`].
     pub fn unexempt(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
         Ok(self.policies.unexempt(self.hash(policy, key)?))
     }
 
     /// The hash of `key` under `policy` in this table, by which the table knows the key.
+    ///
+    /// # Errors
+    /// [`TableError::NoSuchPolicy`].
     #[inline]
     pub fn hash(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
         match self.policies.memory.has_policy(policy.number()) {
@@ -229,6 +251,9 @@ impl Table {
     }
 
     /// [`Table::peek_for`] with a full decision, out of line. In a table with hot keys it includes the calling thread's credit.
+    ///
+    /// # Errors
+    /// Those of [`Table::try_check`].
     #[inline(never)]
     pub fn try_peek(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
         let now = self.time(now);

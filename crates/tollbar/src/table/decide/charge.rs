@@ -39,6 +39,9 @@ impl Table {
     }
 
     /// [`Table::charge`], or [`Table::charge_at`] if `now` is given. It returns the error where they would charge nothing because of one.
+    ///
+    /// # Errors
+    /// Those of [`Table::try_check`].
     pub fn try_charge(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<u64, TableError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {

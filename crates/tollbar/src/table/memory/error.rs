@@ -3,7 +3,7 @@
 use crate::policy::PolicyError;
 use core::fmt;
 
-/// Why a table cannot be opened or changed. The call that returns it has changed nothing.
+/// Why a table cannot be opened or changed. The call that returns it has changed nothing, unless its text says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TableError {
@@ -17,8 +17,8 @@ pub enum TableError {
     Policy(PolicyError),
     /// The policies cannot be in one table: a sliding window or log must be its table's only policy.
     Mixed,
-    /// No version of a policy is free. A table has 255, which policies and overrides that differ use, and frees those that have been replaced; [`Table::repair`](crate::table::Table::repair)
-    /// frees those that killed processes left unfinished.
+    /// No version of a policy is free. A table has 255, one for each policy and each different override. It frees those that have been
+    /// replaced. [`Table::repair`](crate::table::Table::repair) frees those that killed processes left unfinished.
     Versions,
     /// The set of exempt keys is full.
     Exempt,
