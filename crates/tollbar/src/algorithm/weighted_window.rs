@@ -226,7 +226,7 @@ impl Algorithm for WeightedWindow {
             return NEVER;
         }
         let mut here = self.here(state, now);
-        // This window, the next one, and the one after, in which no permit counts any more.
+        // Three windows are enough: in the third, no permit of the first counts any more.
         for _ in 0..3 {
             let Some(h) = here else { break };
             if let Some(at) = self.fits_in(&h, h.current.saturating_add(cost)) {
@@ -295,7 +295,7 @@ impl Algorithm for WeightedWindow {
         let (charged, _) = self.period.div_rem(back.charge.at);
         let permits = back.permits.min(back.charge.cost);
         if charged == window {
-            // Not to the word 0, and not to one that expires earlier.
+            // The count keeps at least one permit where the word would otherwise become 0, or would expire earlier.
             let least = u64::from(window == 0 && previous == 0 || self.is_owing(previous, 0));
             current = current.saturating_sub(permits).max(least.min(current));
         } else if charged.saturating_add(1) == window {

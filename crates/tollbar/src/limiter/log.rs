@@ -166,7 +166,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
                 Err(other) => seen = other,
             }
         }
-        // It stays pending, as if this thread had been killed here.
+        // The entry stays pending, as if this thread had been killed here.
     }
 
     #[inline(always)]
@@ -179,7 +179,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     fn read(&self, now: u64) -> Option<(u64, u64)> {
         // Acquire: the times of the word's permits are visible, and so are the entries written before it.
         let word = self.head.load()?;
-        // Only damage puts a later time there than the last that is ever entered.
+        // `time` is later than the last time only in damaged memory.
         Some((word, now.max(self.time.load(Ordering::Relaxed).min(SlidingLog::LAST))))
     }
 
@@ -188,7 +188,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     #[inline]
     fn fits(&self, word: u64, now: u64, cost: u64) -> Option<bool> {
         let head = self.packing.head(word);
-        // The newest first: it is the one that refuses.
+        // The loop begins with the newest entry, because the newest leaves the window last: if any of them refuses, it does.
         for k in (head..head.saturating_add(cost)).rev() {
             if self.leaves(word, k, now)? > now {
                 return Some(false);

@@ -90,7 +90,7 @@ impl Limiter {
     /// A limiter of any algorithm on the default clock: UTC, read from the processor's counter, never stepping.
     ///
     /// # Errors
-    /// As [`State::new`].
+    /// As [`State::new`]. [`PolicyError::WallClock`] for a calendar, which needs the wall clock ([`Limiter::with`]).
     pub fn new(policy: &Policy) -> Result<Limiter, PolicyError> {
         let clock = Usual::default();
         clock_fits(policy, &clock)?;
@@ -114,7 +114,7 @@ impl Limiter {
     }
 }
 
-/// Whether the clock has the times that the policy needs.
+/// Refuses a calendar on a clock that does not count Unix time.
 pub(crate) fn clock_fits(policy: &Policy, clock: &impl Clock) -> Result<(), PolicyError> {
     match policy.kind == Kind::Calendar && !clock.is_unix() {
         true => Err(PolicyError::WallClock),
@@ -160,13 +160,13 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.clock.now()
     }
 
-    /// Takes `cost` permits now, or returns the time to wait.
+    /// Takes `cost` permits now, or takes none and returns the nanoseconds to wait ([`Decision::retry_after`]). A cost of 0 asks without charging.
     #[inline]
     pub fn check(&self, cost: u64) -> Decision {
         self.check_at(self.clock.now(), cost)
     }
 
-    /// Takes `cost` permits now, and returns the verdict only. This is the shortest call.
+    /// Takes `cost` permits now, or takes none. It returns only the verdict, so it is the fastest call.
     #[inline]
     pub fn admit(&self, cost: u64) -> Verdict {
         let Some(quick) = self.shared.quick() else {
@@ -354,7 +354,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
             cost => self.shared().reserve_at(now, cost, until),
         };
         let booked = booked.ok_or_else(|| {
-            // Allowed: the algorithm cannot book ahead.
+            // The peek may allow the request, if the algorithm cannot book ahead. The booking stays refused.
             match self.shared().peek_at(now, cost).verdict {
                 Verdict::Never => Verdict::Never,
                 _ => Verdict::Denied,

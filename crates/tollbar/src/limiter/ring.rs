@@ -146,7 +146,7 @@ impl<'a, H: Head> RingView<'a, H> {
             let elapsed = if judged == segment { elapsed } else { 0 };
             match self.starts_of(judged, mark) {
                 Ok(starts) => return Some(Some(View { word, mark, origin, segment: judged, elapsed, starts })),
-                // There are more places than a view looks back, so this is later than `judged`.
+                // The ring has more places than a view reads, so the start that replaced one of them is of a segment after `judged`.
                 Err(later) => seen = later.max(seen),
             }
         }

@@ -49,7 +49,7 @@ pub(super) struct Tally {
 
 impl Default for Tally {
     fn default() -> Tally {
-        // The derived code is a third of a kilobyte: it makes each line by itself.
+        // The derived code would be a third of a kilobyte, because it would make each line separately.
         Tally { lines: core::array::from_fn(|_| Line::default()) }
     }
 }

@@ -111,7 +111,7 @@ impl Shape {
 
 /// The binary logarithm of a slice in nanoseconds. A slice is at least 16 refills of the bucket.
 fn slice(policy: &Policy) -> u32 {
-    // Saturating: a product of more than 128 bits is longer than the longest slice.
+    // The product may saturate: one of more than 128 bits is longer than the longest slice.
     let refills = (u128::from(policy.burst) * 16).saturating_mul(u128::from(policy.period));
     let nanos = refills / core::num::NonZeroU128::new(u128::from(policy.limit)).unwrap_or(core::num::NonZeroU128::MIN);
     (128 - nanos.leading_zeros()).clamp(Stripes::LEAST_SLICE, Stripes::MOST_SLICE)

@@ -135,7 +135,7 @@ impl Table {
                 }
             };
             let states = UnderVersion { policies: &self.policies, version };
-            // Deny: a copied key evicts no other.
+            // With `Deny` a copied key evicts no other.
             let asked =
                 protocol::request(&states, &candidates, version.key | candidates.tag, now.here, OnFull::Deny, step);
             // An error means that another call has changed the slot or the policy, and the loop tries again.

@@ -8,11 +8,11 @@ use crate::table::policies::{Keep, PolicyId, ROUNDS};
 /// A key with a policy of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// The policy that calls name.
+    /// The policy that requests for the key name, and under which its decisions count.
     pub policy: PolicyId,
     /// The key's hash under that policy ([`Table::hash`]).
     pub hash: u64,
-    /// The policy that decides instead.
+    /// The key's own policy, which decides.
     pub of: Policy,
 }
 

@@ -51,7 +51,7 @@ pub(crate) const fn uncharged(reason: Reason) -> Decision {
     Decision::admitted(u64::MAX).because(reason)
 }
 
-/// A refusal for ever.
+/// A refusal that no wait ends.
 pub(crate) const fn closed(reason: Reason) -> Decision {
     Decision { verdict: Verdict::Denied, reason, remaining: 0, retry_after: NEVER, reset_after: NEVER, bound: 0 }
 }

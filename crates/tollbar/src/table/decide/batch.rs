@@ -10,11 +10,11 @@ use crate::table::policies::PolicyId;
 /// One request of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The policy.
+    /// The number of the policy.
     pub policy: PolicyId,
-    /// The key.
+    /// The key's bytes.
     pub key: &'a [u8],
-    /// The number of permits to take.
+    /// The number of permits to take; 0 asks without charging.
     pub cost: u64,
 }
 

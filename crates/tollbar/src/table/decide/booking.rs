@@ -128,7 +128,7 @@ impl Table {
             }
         };
         if self.policies.memory.fixed.side != 0 {
-            // These cannot book ahead. The peek says whether the request can ever pass.
+            // Sliding windows and logs cannot book ahead. The peek says whether the request can ever pass.
             let verdict = self.decide_multi_word(version, hash, now, Op::Peek(cost))?.decision.verdict;
             return Ok(match verdict {
                 _ if cost == 0 => Ok(Charge { at: now, cost: 0 }),

@@ -17,7 +17,8 @@ use crate::table::slots::candidates::Candidates;
 use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull, Room};
 
 impl Table {
-    /// Takes `cost` permits of `key` under `policy`, or says when they can be had. If the table has no such policy, it refuses.
+    /// Takes `cost` permits of `key` under `policy`, or takes none and returns the nanoseconds to wait ([`Decision::retry_after`]). A cost of 0 asks
+    /// without charging. A table without this policy refuses.
     #[inline]
     pub fn check(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
         self.decide(policy, key, None, cost)
@@ -29,7 +30,7 @@ impl Table {
         self.decide(policy, key, Some(now), cost)
     }
 
-    /// Takes `cost` permits. It is the fastest call, because it returns only the verdict.
+    /// Takes `cost` permits of `key`, or takes none. It returns only the verdict, so it is the fastest call.
     #[inline]
     pub fn admit(&self, policy: PolicyId, key: &[u8], cost: u64) -> Verdict {
         self.decide(policy, key, None, cost)

@@ -122,7 +122,7 @@ impl Table {
         let mut reserved = false;
         let decision = self.decide_by(version, hash, now, needed(cost, reserve), &mut |rule, state| {
             let step = step_leaving(rule, state, now, cost, reserve);
-            // Out of line: the plain request's step is compiled once for all slow paths.
+            // The step is out of line, so that it is compiled once for all slow paths.
             reserved = step.verdict != Verdict::Allowed
                 && rule.step_out_of_line(step.next.unwrap_or(state), now, cost).verdict == Verdict::Allowed;
             step

@@ -148,7 +148,7 @@ impl Table {
 
     #[inline(always)]
     fn decide_when<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
-        // No combinators: a compiler for size makes calls of them, and keeps the arguments in memory.
+        // Combinators would be calls when the compiler optimizes for size, with their arguments in memory.
         let Some((version, _)) = self.policies.current_compiled(policy) else {
             return self.decide_rare(policy, key, when, cost);
         };
@@ -261,8 +261,8 @@ impl Table {
     #[inline(never)]
     fn miss<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, now: u64, cost: u64) -> A {
         let candidates = self.slots.candidates_of_key(key, second);
-        // It inserts before it probes the spare bucket, which the insertion does, too. In a flood of new keys this lets the processor
-        // load the next key's cache lines while it waits for those of this key.
+        // The insertion probes the spare bucket, too, so it comes before the probe for a known key. In a flood of new keys this order lets
+        // the processor load the next key's cache lines while it waits for this key's.
         if let Some(Some(fresh)) = version.plain.step(0, now, cost) {
             let expired = |state| version.plain.expired_before(state, now);
             if let Some(event) = protocol::insert_among_own(&candidates, key, fresh, version.plain.gap(), expired) {

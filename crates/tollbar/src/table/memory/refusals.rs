@@ -18,17 +18,17 @@
 use crate::sync::{fence, AtomicU64, Ordering};
 use crate::table::memory::mix::mix;
 
-/// The lines of a sketch.
+/// The number of lines in a sketch.
 const LINES: usize = if cfg!(loom) { 1 } else { 32 };
-/// The keys of a line.
+/// The number of keys in a line.
 const KEYS: usize = if cfg!(loom) { 1 } else { 7 };
-/// The words of a key's text.
+/// The number of words that keep a key's text.
 const WORDS: usize = if cfg!(loom) { 2 } else { 6 };
 /// The bytes of a key that a sketch keeps.
 pub const TEXT_MOST: usize = 8 * WORDS;
-/// The most keys of a sketch.
+/// The most keys that a sketch keeps.
 pub(crate) const REFUSED_MOST: usize = LINES * KEYS;
-/// A period is 2 to this power in nanoseconds.
+/// Counts are halved each 2 to this power nanoseconds.
 const PERIOD_BITS: u32 = 36;
 /// How often a call tries to swap one word.
 const TRIES: u32 = 4;

@@ -59,7 +59,7 @@ pub(crate) fn acquire(
     }
     let made = stamp(header, number, version);
     if let Some(word) = word(header, version) {
-        // Before the stamp: a published version without a reference could be freed.
+        // The reference is stored before the stamp, because another call could free a published version without a reference.
         word.store(IS_OVERRIDE | KEY | made >> 16 << GENERATION_AT, Ordering::SeqCst);
     }
     record.publish(policy, Terms::of_override(keep), made);
@@ -75,7 +75,7 @@ fn add_key(header: &Header, version: usize) -> bool {
 
 /// Gives a reference back.
 pub(crate) fn release(header: &Header, version: usize) {
-    // A number of its own: whoever frees a record sees by it that the version has not been used since.
+    // Each release gets a new generation. A call that frees a record compares it, and so knows that no key has had the version since.
     let generation = header.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     update(header, version, |seen| {
         (seen & KEYS != 0).then(|| (seen - KEY) & ((1 << GENERATION_AT) - 1) | generation << GENERATION_AT)
@@ -97,7 +97,7 @@ pub(crate) fn free(header: &Header, record: &Record, unused: u64) {
     let seen = IS_OVERRIDE | unused >> 16 << GENERATION_AT;
     if word.compare_exchange(seen, seen | BEING_FREED, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
         let stamp = record.stamp.load(Ordering::Relaxed);
-        // The word first: who claims the freed record may make it an override's again.
+        // The word becomes 0 before the record is free, because a call that claims the free record may store a new word for an override.
         word.store(0, Ordering::SeqCst);
         record.free(stamp);
     }

@@ -6,16 +6,16 @@ use crate::table::memory::slot::{find_in, Bucket, Slot, SLOTS, TAG_BITS};
 pub(crate) const CANDIDATES: usize = if cfg!(loom) { 2 } else { 3 } * SLOTS;
 /// Bits of a hash that the number of a slot's bucket implies.
 pub(super) const REST_BITS: u32 = 64 - TAG_BITS;
-/// The number of rests.
+/// The number of different rests.
 #[cfg(not(loom))]
 pub(super) const RESTS: u64 = 1 << REST_BITS;
 
-/// A hash of `tag`.
+/// The hash with this tag and the rest 0.
 pub(crate) const fn hash_of_tag(tag: u64) -> u64 {
     tag << REST_BITS
 }
 
-/// The buckets of a key.
+/// A key's buckets, whose slots may hold it.
 #[derive(Clone, Copy)]
 pub(crate) struct Candidates<'a> {
     pub(crate) first: &'a Bucket,

@@ -119,11 +119,11 @@ pub(crate) enum Event {
     Refused,
     /// No candidate has expired, and the debt that the key would inherit refuses it.
     RefusedByDebt,
-    /// The key took the slot of a key with a debt, together with the debt.
+    /// No candidate has expired, and under [`OnFull::Inherit`] the key took a slot together with its debt.
     Inherited,
-    /// The table admitted the key and did not store it.
+    /// No candidate has expired, and [`OnFull::Allow`] admits the key without storing it.
     Unremembered,
-    /// The key took the slot of a key with a debt, which the table forgot.
+    /// No candidate has expired, and under [`OnFull::EvictNearest`] the key took the slot of another key, which the table forgot.
     Evicted,
 }
 

@@ -71,7 +71,7 @@ impl Table {
             return self.decide_hot_long(policy, key, when.given(), cost);
         }
         let hash = self.hash_bytes(key) ^ version.salt;
-        // No combinators: a compiler for size makes calls of them.
+        // Combinators would be calls when the compiler optimizes for size.
         let Some(hot) = &self.hot else { return self.decide_hot_slow(version, hash, when.given(), cost) };
         let Some(mut mine) = hot.enter_first() else {
             return self.decide_hot_slow(version, hash, when.given(), cost);

@@ -68,7 +68,7 @@ impl HotKeys {
     pub(crate) fn enter_first(&self) -> Option<ThreadCredit<'_>> {
         let thread = pointer();
         let at = place(thread);
-        // No combinator: a compiler for size makes a call of it.
+        // A combinator would be a call when the compiler optimizes for size.
         if self.owner(at).load(Ordering::Relaxed) != thread {
             return None;
         }

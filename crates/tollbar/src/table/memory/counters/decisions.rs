@@ -142,7 +142,7 @@ impl Memory {
         }
     }
 
-    // Inlined: a call would make every request save its registers.
+    // This is inlined, because a call would make every request save its registers.
     #[inline(always)]
     fn clock_moved(&self, line: &Line, now: u64, newest: u64) {
         if now > newest {

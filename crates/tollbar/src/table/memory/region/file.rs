@@ -144,8 +144,8 @@ fn create(place: &Place<'_>, len: usize, mode: u32, fill: Fill<'_>, way: Way) ->
     let region = map(fd, bytes, Kind::File(Named::new(place, &status)?))?;
     fill(&region)?;
 
-    // It sets the permissions before the name, so that no other user can open the file in between. It flushes before the name, so that
-    // after a power failure no name leads to an incomplete table.
+    // The file gets its permissions before its name, so that no other user can open it in between. It is flushed before it gets its name,
+    // so that after a power failure no name leads to an incomplete table.
     fd.permit(mode).map_err(|errno| TableError::System(Call::Open, errno))?;
     fd.flush().map_err(sync)?;
     match aside.link() {

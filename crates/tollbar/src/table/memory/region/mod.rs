@@ -236,7 +236,7 @@ fn advise_huge(base: NonNull<u8>, len: usize, offset: usize) -> bool {
     let Some(mask) = usize::try_from(page).ok().and_then(|page| page.checked_sub(1)) else {
         return false;
     };
-    // Only pages that lie within the region entirely.
+    // The advice is for whole pages. A page that is only partly in the region may hold other memory.
     let base = base.as_ptr() as usize;
     let start = base.saturating_add(offset).saturating_add(mask) & !mask;
     let end = base.saturating_add(len) & !mask;
