@@ -1161,20 +1161,21 @@ int32_t tollbar_table_now(const tollbar_table *table,
  *     receive(upload);
  *     tollbar_in_flight_release(uploads, ticket);
  *
- * A key never has more permits in flight than the limit, however processes and threads interleave. If no other thread changes the key's slot, an
- * acquisition is two atomic read-modify-write operations. It takes no lock and allocates nothing. It makes system calls only if it is the
- * first of its process, or if it meets the limit or a full table.
+ * A key never has more permits in flight than the limit, however processes and threads interleave. Each call gives its own limit, so the
+ * limit may change at any time. If more permits than the new limit are in flight, calls are refused until enough of them are released. Near
+ * the limit a call may be refused although a permit is free, if it meets calls of other threads for the same key at each of 24 attempts.
  *
- * Each view of a table is an *owner* from its first permit on. A process that ends, or is killed, needs to release nothing. When the key refuses a
- * request of another process, that process asks the system which owners of the key's permits have ended, at most once a millisecond for each owner.
- * It frees the permits of those owners and tries again. Nothing sweeps the table, and no request waits. A process that is stopped, or whose first
- * thread has ended, still lives, and keeps its permits. So does a process that calls exec: close the table before.
+ * Cost. If no other thread changes the key's slot, an acquisition is two atomic read-modify-write operations. It takes no lock and allocates
+ * nothing. It makes system calls only if it is the first of its process, or if it meets the limit or a full table.
  *
- * A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets.
+ * Processes. Each view of a table is an *owner* from its first permit on.
  *
- * Each call gives its own limit, so the limit may change at any time. If more permits than the new limit are in flight, calls are refused until
- * enough of them are released. Near the limit a call may be refused although a permit is free, if it meets calls of other threads for the same key
- * at each of 24 attempts.
+ *   - A process that ends, or is killed, needs to release nothing. When the key refuses a request of another process, that process asks the
+ *     system which owners of the key's permits have ended, at most once a millisecond for each owner. It frees the permits of those owners
+ *     and tries again. Nothing sweeps the table, and no request waits.
+ *   - A process that is stopped, or whose first thread has ended, still lives, and keeps its permits. So does a process that calls exec:
+ *     close the table before.
+ *   - A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets.
  *
  * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's memory, as the send window of TCP does. The receiver
  * acknowledges permits one by one (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). Use only one of the two
@@ -2237,12 +2238,15 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  *     1000/min, mon-fri 09:00-18:00 100/min, zone Europe/Berlin
  *     100/s, 22:00-06:00 500/s, sat sun 200/s
  *
- * The first policy is in force whenever no entry is. An entry, of which there are up to 16, is in force while local clocks show one of its days and
- * a time from its begin to just before its end. Without days it holds every day, without a time the whole day. An entry that ends at or
- * before its begin goes on over midnight, and belongs to the day on which it begins. Two entries that overlap are an error. The zone is that of a
- * calendar (section 1), UTC if not given.
+ * The first policy is in force whenever no entry is. There are up to 16 entries.
  *
- * If local clocks jump over the begin of an entry, it begins at the jump. If they show an hour twice, each entry of that hour is in force twice.
+ *   - An entry is in force while local clocks show one of its days and a time from its begin to just before its end. Without days it holds
+ *     every day, without a time the whole day.
+ *   - An entry that ends at or before its begin goes on over midnight, and belongs to the day on which it begins.
+ *   - Two entries that overlap are an error.
+ *   - If local clocks jump over the begin of an entry, it begins at the jump. If they show an hour twice, each entry of that hour is in
+ *     force twice.
+ *   - The zone is that of a calendar (section 1), UTC if not given.
  *
  * A limiter or a table follows a schedule if one thread of each process sets the policy in force once a second:
  *
@@ -2253,9 +2257,11 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  *         tollbar_table_set_policy(table, 0, &policy, TOLLBAR_KEEP_COUNT);
  *
  * tollbar_table_set_policy changes nothing if the policy is in force already, so all processes of a table may do this. They agree, because the
- * policy depends on the text and the instant alone. A process that sets the policy of a moment ago too late is corrected by the next call of
- * any process, within a second. So is a system's clock that was set. At a switch the permits left stay left, up to the new burst, and a full
- * bucket stays full. In any interval a key is admitted at most the sum of the bounds of the policies that were in force in it.
+ * policy depends on the text and the instant alone. If a process sets the policy of a moment ago too late, or the system's clock was set, the
+ * next call of any process corrects it within a second.
+ *
+ * At a switch the permits left stay left, up to the new burst, and a full bucket stays full. In any interval a key is admitted at most the
+ * sum of the bounds of the policies that were in force in it.
  *
  * Each call reads the text, and a zone's name in it from the system's zone data. tollbar_schedule_print replaces the name by its rule. */
 /* A buffer of this size takes any schedule's text. */
@@ -2914,9 +2920,8 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
  *     tollbar_table_inserts_total, _evictions_total, _refused_keys_total, _inherited_keys_total, _untracked_keys_total, _resets_total,
  *     _retries_total
  *
- * No key is ever a label. The call takes no permits. It reads counters that each decision writes with or without metrics, so metrics add nothing to
- * the cost of a decision.
- * examples/metrics has alerts and a dashboard.
+ * No key is ever a label. The call takes no permits. It reads counters that each decision writes with or without metrics, so metrics add
+ * nothing to the cost of a decision. examples/metrics has alerts and a dashboard.
  */
 
 /* Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`. */

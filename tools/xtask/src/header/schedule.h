@@ -5,12 +5,15 @@
  *     1000/min, mon-fri 09:00-18:00 100/min, zone Europe/Berlin
  *     100/s, 22:00-06:00 500/s, sat sun 200/s
  *
- * The first policy is in force whenever no entry is. An entry, of which there are up to 16, is in force while local clocks show one of its days and
- * a time from its begin to just before its end. Without days it holds every day, without a time the whole day. An entry that ends at or
- * before its begin goes on over midnight, and belongs to the day on which it begins. Two entries that overlap are an error. The zone is that of a
- * calendar (section 1), UTC if not given.
+ * The first policy is in force whenever no entry is. There are up to 16 entries.
  *
- * If local clocks jump over the begin of an entry, it begins at the jump. If they show an hour twice, each entry of that hour is in force twice.
+ *   - An entry is in force while local clocks show one of its days and a time from its begin to just before its end. Without days it holds
+ *     every day, without a time the whole day.
+ *   - An entry that ends at or before its begin goes on over midnight, and belongs to the day on which it begins.
+ *   - Two entries that overlap are an error.
+ *   - If local clocks jump over the begin of an entry, it begins at the jump. If they show an hour twice, each entry of that hour is in
+ *     force twice.
+ *   - The zone is that of a calendar (section 1), UTC if not given.
  *
  * A limiter or a table follows a schedule if one thread of each process sets the policy in force once a second:
  *
@@ -21,8 +24,10 @@
  *         tollbar_table_set_policy(table, 0, &policy, TOLLBAR_KEEP_COUNT);
  *
  * tollbar_table_set_policy changes nothing if the policy is in force already, so all processes of a table may do this. They agree, because the
- * policy depends on the text and the instant alone. A process that sets the policy of a moment ago too late is corrected by the next call of
- * any process, within a second. So is a system's clock that was set. At a switch the permits left stay left, up to the new burst, and a full
- * bucket stays full. In any interval a key is admitted at most the sum of the bounds of the policies that were in force in it.
+ * policy depends on the text and the instant alone. If a process sets the policy of a moment ago too late, or the system's clock was set, the
+ * next call of any process corrects it within a second.
+ *
+ * At a switch the permits left stay left, up to the new burst, and a full bucket stays full. In any interval a key is admitted at most the
+ * sum of the bounds of the policies that were in force in it.
  *
  * Each call reads the text, and a zone's name in it from the system's zone data. tollbar_schedule_print replaces the name by its rule. */
