@@ -6,17 +6,23 @@
 //! Clock ──now──▶ Algorithm::step(state, now, cost) ──▶ one CAS ──▶ Limiter ──▶ C ABI
 //! ```
 //!
-//! * [`Policy`]: what is allowed, as data or as one line of text (`"100/s burst 20"`).
-//! * [`algorithm`]: the eight algorithms, pure.
-//! * [`limiter`]: the states that threads share, and [`Limiter`], which gives one a clock.
-//! * [`clock`]: where the time comes from.
-//! * [`table`]: keyed limits in memory that processes share.
-//! * [`queue`]: items that wait and leave at a policy's pace.
-//! * [`http`]: what a server tells its clients about their limits.
-//! * [`pacing`]: the rate of outgoing requests that each host accepts.
-//! * [`metrics`]: counts and sizes for Prometheus.
-//! * [`hierarchy`]: tenants and users with guaranteed rates and ceilings, who borrow what is idle.
-//! * [`in_flight`]: how many are open at one time, by key and in memory that processes share.
+//! | you want | take |
+//! |---|---|
+//! | one limit, with a clock | [`Limiter`] of a [`Policy`], which is data or one line of text (`"100/s burst 20"`) |
+//! | a limit for each of many keys | [`table`], in memory that processes share |
+//! | several limits for one request | [`take_many`]: all are charged, or none |
+//! | to limit how many are open at one time | [`in_flight`] |
+//! | to queue what comes too early | [`queue`], whose items leave at a policy's pace |
+//! | to share a rate among tenants and users | [`hierarchy`], with guaranteed rates and ceilings |
+//! | to mark packets | [`meter`] |
+//! | to tell clients about their limits | [`http`] |
+//! | to send as fast as a server allows | [`pacing`] |
+//! | counts and sizes for Prometheus | [`metrics`] |
+//! | keys made of network addresses | [`prefix`] |
+//! | to know which of several nodes a key belongs to | [`route`] |
+//!
+//! Below these are the parts that they are made of: [`algorithm`] has a pure function for each algorithm, [`limiter`] the states that threads
+//! share, and [`clock`] the sources of time.
 //!
 //! Limits that machines share through Redis are in the crate `tollbar-redis`, which uses this one.
 //!
