@@ -1,6 +1,6 @@
 #!/bin/sh
-# crates.sh: the Rust crates as crates.io gets them, into build/packages/crates, each built as it is unpacked. More than 368,640 bytes is an
-# error: so large only something is that does not belong there.
+# crates.sh: the Rust crates as crates.io gets them, into build/packages/crates, each built as it is unpacked. More than 358,400 bytes is an
+# error: something is in it that does not belong there, or docs/decisions/0065-size-of-the-crate.md needs new figures.
 set -eu
 cd "$(dirname "$0")/.."
 tools/setup.sh crates
@@ -15,5 +15,5 @@ mv build/packages-work/crates/package/*.crate "$out"
 for crate in "$out"/*.crate; do
     bytes=$(wc -c <"$crate")
     echo "$crate: $bytes bytes"
-    [ "$bytes" -le 368640 ] || { echo "$crate: found $bytes bytes; expected: at most 368,640" >&2 && exit 1; }
+    [ "$bytes" -le 358400 ] || { echo "$crate: found $bytes bytes; expected: at most 358,400" >&2 && exit 1; }
 done
