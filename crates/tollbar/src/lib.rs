@@ -76,14 +76,18 @@
 //! * `small`: rare paths out of line, for small binaries.
 //! * `exhaustive`: errors without `non_exhaustive`, for a match that the compiler keeps complete.
 //!
-//! Targets without a Unix, such as `x86_64-unknown-none`, have the algorithms, policies and states, on the caller's
-//! own [`clock::Clock`]. Tables, [`State::with_credit`](limiter::State::with_credit) and the system's clocks need a Unix.
+//! Targets without a Unix, such as `x86_64-unknown-none` and `aarch64-unknown-none`, have the algorithms, policies and states, on the caller's
+//! own [`clock::Clock`]. Tables, [`State::with_credit`](limiter::State::with_credit) and the system's clocks need a Unix. All targets need atomics
+//! of 64 bits, which `thumbv7em-none-eabihf`, for example, does not have.
 
 #![no_std]
 // Without a Unix the parts of the pure layer that serve tables and leases are unused.
 #![cfg_attr(not(unix), allow(dead_code, unused_imports))]
 // Loom compiles no tables, so under loom their parts of the layers below are unused.
 #![cfg_attr(loom, allow(dead_code))]
+
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!("tollbar needs atomics of 64 bits: this target has none");
 
 extern crate alloc;
 #[cfg(any(feature = "std", test, loom))]
