@@ -12,7 +12,7 @@ first="runner lint header"
 # one lane, and so are c and overflow, whose tests have the same names in /dev/shm.
 waits="nginx python go lua together ffi service packages"
 links="c overflow redis bench command rules"
-works="rust dependent loom tsan cpp readme counts"
+works="rust dependent examples loom tsan cpp readme counts"
 steps="$first $waits $links $works"
 . tools/steps.sh
 begin_steps "$@"
@@ -58,6 +58,11 @@ step_tsan() { crates/tollbar/tests/tsan.sh; }
 step_runner() { tests/steps.sh && tests/setup.sh; }
 # What others get who name this crate among their dependencies.
 step_dependent() { tests/dependent.sh; }
+# What a user of actix, pingora, tonic and reqwest would copy, in a workspace of its own: each program is started and asked.
+step_examples() {
+    cargo fmt --manifest-path examples/rust/Cargo.toml --all --check && echo "1 passed, 0 failed" &&
+        cargo test --locked --manifest-path examples/rust/Cargo.toml --target-dir build/examples-rust --workspace --no-fail-fast
+}
 # The header, and what is generated from it.
 step_header() {
     cargo xtask header --check && echo "1 passed, 0 failed" &&
