@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents beside the files: every relative link leads to a file and a heading, and every name in docs/verification.md and
-docs/change-it-safely.md that looks like a test or a function stands in a source. Ends with `N passed, N failed`."""
+docs/change-it-safely.md that looks like a test or a function stands in a source. The first page of each face fits one screen, begins with how to
+install it, and has a program. Ends with `N passed, N failed`."""
 
 import re
 import subprocess
@@ -60,6 +61,31 @@ for name in ("verification.md", "change-it-safely.md"):
     for symbol in sorted(set(re.findall(r"`([A-Za-z_]\w*(?:::\w+)*|\w+_\w+)`", document.read_text()))):
         missing = [part for part in symbol.split("::") if part not in words]
         check(document, symbol, f"no source has {missing[0]}; expected: the name that the test or function has" if missing else None)
+
+# The first page of each face: what installs it, and the language of its program. The face's tests run it, or compile it if it needs a Redis.
+faces = {
+    "crates/tollbar/README.md": ("cargo add tollbar", "rust"),
+    "crates/tollbar-tower/README.md": ("cargo add tollbar", "rust"),
+    "crates/tollbar-redis/README.md": ("cargo add tollbar", "rust"),
+    "crates/tollbar-rules/README.md": ("cargo add tollbar", "rust"),
+    "bindings/python/README.md": ("pip install", "python"),
+    "bindings/go/README.md": ("go get", "go"),
+    "bindings/lua/README.md": ("apt install", "lua"),
+    "bindings/php/README.md": ("apt install", "php"),
+    "bindings/node/README.md": ("npm install", "js"),
+    "bindings/java/README.md": ("apt install", "java"),
+    "nginx/README.md": ("make nginx", "nginx"),
+    "docs/cpp.md": ("apt install", "cpp"),
+}
+# A screen of 60 lines, and some for a longer program.
+SCREEN = 70
+for name, (install, language) in faces.items():
+    lines = (top / name).read_text().split("\n")
+    begins = " ".join([line for line in lines[1:] if line and not line.startswith("```")][:1])
+    check(top / name, "length", None if len(lines) <= SCREEN else f"{len(lines)} lines; expected: at most {SCREEN}")
+    check(top / name, "first line", None if install in begins else f"found {begins!r}; expected: how to install it ({install})")
+    program = any(re.match(rf"```{language}\b", line) for line in lines)
+    check(top / name, "program", None if program else f"no program in {language}; expected: one")
 
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)

@@ -12,7 +12,7 @@ from harness.streams import stream_itself
 
 NGINX = places.ROOT / "nginx"
 TEXT = (places.ROOT / "docs" / "nginx.md").read_text()
-README = (places.ROOT / "README.md").read_text()
+READMES = [(directory / "README.md").read_text() for directory in (places.ROOT, NGINX)]
 PARTS = {"limit_req": "The drop-in", "http": "http: ", "stream": "stream"}
 # Only root may make nginx's default temporary directories.
 TEMP = "".join(f"{name}_temp_path {name};" for name in TEMP_PATHS)
@@ -68,7 +68,7 @@ def test_variables(part, least):
     assert listed == names
 
 
-BLOCKS = [block for text in (TEXT, README) for block in re.findall(r"(?ms)^```nginx\n(.*?)^```$", text)]
+BLOCKS = [block for text in (TEXT, *READMES) for block in re.findall(r"(?ms)^```nginx\n(.*?)^```$", text)]
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))

@@ -43,3 +43,8 @@ pub mod lease;
 pub mod redis;
 #[cfg(all(unix, not(loom)))]
 pub mod store;
+
+// The README's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -45,3 +45,8 @@ pub use rule::{Class, Limit, Missing, Refusal, Role, Rule, RuleFile};
 pub use set::Set;
 pub use store::Reloaded;
 pub use worst::{strict, worst_case};
+
+// The README's program, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

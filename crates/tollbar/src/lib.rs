@@ -128,7 +128,8 @@ pub use limiter::{Limiter, Shared, Snapshot, State};
 pub use policy::{Anchor, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
 pub use units::NEVER;
 
-/// The README's programs, run as tests.
+/// The programs of the README, and of the checkout's README, run as tests.
 #[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../README.md")]
 mod readme {}

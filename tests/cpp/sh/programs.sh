@@ -95,7 +95,19 @@ refuses() {
     [ $status -eq 1 ] && echo "$got" | grep -qxE "$1: 429, Retry-After: ([89]|1[0-2])"
 }
 
+# The first program of docs/cpp.md, whose table is another for each run.
+document() {
+    rm -f "$work/document"*
+    awk '/^```cpp$/ { on = 1; next } /^```$/ && on { exit } on' "$root/docs/cpp.md" | sed "s|/run/logins/table|$work/document-logins|" >"$work/document.cpp"
+    # shellcheck disable=SC2086
+    g++ -std=c++17 $cpp_strict -I"$root/include" -o "$work/document" "$work/document.cpp" "$build/libtollbar.a" || return 1
+    "$work/document" >"$work/document.out" || return 1
+    cat "$work/document.out"
+    sed 's/ [0-9]* ms$//' "$work/document.out" | uniq -c | tr -s ' \n' ' ' | grep -qx ' 3 passes 2 again in 1 limit 1 refuses '
+}
+
 cpp_example() {
+    check "docs/cpp.md: its first program" document
     rm -f "$work/logins"
     # shellcheck disable=SC2086
     check "examples/cpp: compiles" g++ -std=c++17 $cpp_strict -I"$root/include" -o "$work/keyed" \
