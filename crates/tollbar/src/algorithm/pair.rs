@@ -211,18 +211,40 @@ impl Pair {
     /// The word at the time `here` of a key that had `state` under `old` at the time `there`. The two times may be of different clocks. Each bucket
     /// lacks as many permits as before, but at most two of its bursts.
     pub(super) fn carry(&self, old: &Pair, state: u64, there: u64, here: u64) -> u64 {
+        self.moved(old, state, (there, here), |_, _, lacking| lacking)
+    }
+
+    /// The word of a key that comes at `now` from `old`. Each bucket has as many permits left as before, rounded down, up to its new burst. A full
+    /// bucket with a smaller new burst is full, and a debt stays as many permits, up to one burst.
+    pub(super) fn convert(&self, old: &Pair, state: u64, now: u64) -> u64 {
+        self.moved(old, state, (now, now), |new, old, lacking| {
+            let left = old.burst.saturating_sub(lacking);
+            let debt = lacking.saturating_sub(old.burst);
+            new.burst.saturating_sub(left).saturating_add(debt)
+        })
+    }
+
+    /// The word of a key that moves from `old` and the first of `times` to this pair and the second. `lacks` says how many permits a new bucket lacks
+    /// where the old one, which is not full, lacks the given number.
+    #[inline(never)]
+    fn moved(&self, old: &Pair, state: u64, times: (u64, u64), lacks: fn(&Bucket, &Bucket, u64) -> u64) -> u64 {
+        let (there, here) = times;
         if here > LAST || there > LAST {
             return state;
         }
         let (tats, clock, start) = (old.unpack(state), old.steps.clock(there), self.steps.clock(here));
-        let moved = |bucket: &Bucket, lacking: u64| {
+        let lacking = |new: &Bucket, old: &Bucket, tat: u64| match old.lacking(tat, clock) {
+            0 => 0,
+            permits => lacks(new, old, permits),
+        };
+        let tat = |bucket: &Bucket, lacking: u64| {
             let steps = lacking.saturating_mul(bucket.permit.get()).min(bucket.tolerance.saturating_mul(2));
             start.up.saturating_add(steps)
         };
-        let (fast, slow) = (old.fast.lacking(tats.fast, clock), old.slow.lacking(tats.slow, clock));
+        let (fast, slow) = (lacking(&self.fast, &old.fast, tats.fast), lacking(&self.slow, &old.slow, tats.slow));
         match (state, fast, slow) {
             (0, ..) | (_, 0, 0) => 0,
-            _ => self.pack_later(moved(&self.fast, fast), moved(&self.slow, slow)),
+            _ => self.pack_later(tat(&self.fast, fast), tat(&self.slow, slow)),
         }
     }
 

@@ -93,7 +93,7 @@ impl Rule {
             return banned;
         }
         if let (Rule::Pair(pair), Rule::Pair(old)) = (self, old) {
-            return pair.carry(old, state, now, now);
+            return pair.convert(old, state, now);
         }
         match self.adopt_alike(old, state) {
             Some(word) if word != 0 => word,
