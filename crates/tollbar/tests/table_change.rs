@@ -84,6 +84,23 @@ fn permits_left_are_kept_as_a_number() {
     }
 }
 
+/// A debt stays as many permits, as it does for gcra.
+#[test]
+fn an_interval_keeps_its_debt() {
+    for (from, to, wait) in [
+        ("60/min burst 10", "30/min burst 10", 22 * SEC),
+        ("60/min burst 10 algo interval", "30/min burst 10", 22 * SEC),
+        ("60/min burst 10 algo interval", "30/min burst 5", 12 * SEC),
+        ("60/min burst 10", "1/s burst 10 algo interval", 11 * SEC),
+        ("60/min burst 10 algo interval", "1/s burst 10 algo interval", 11 * SEC),
+    ] {
+        let table = table(from);
+        assert_eq!(table.charge_at(FIRST, b"k", MIN, 20), 0, "{from}");
+        table.set_policy(FIRST, &policy(to)).unwrap();
+        assert_eq!(table.peek_at(FIRST, b"k", MIN, 1).retry_after, wait, "{from} to {to}");
+    }
+}
+
 /// For any two policies: a change admits no key that was refused, and no wait is longer than the new policy's refill.
 #[test]
 fn no_wait_is_longer_than_the_new_policy_refills() {

@@ -75,6 +75,14 @@ impl Interval {
             _ => None,
         }
     }
+
+    /// The permits that must be refilled before the first one can be taken.
+    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
+        match &self.0 {
+            Shape::Stepped(s) => state.saturating_sub(s.clock(now).saturating_add(s.burst)),
+            Shape::Anchored(_) => 0,
+        }
+    }
 }
 
 impl Stepped {

@@ -142,10 +142,10 @@ impl Rule {
             Rule::Curve(curve) => curve.debt(state, now),
             Rule::LevelRefill(bucket) => bucket.debt(state, now),
             Rule::Gcra(gcra) => gcra.debt(state, now),
+            Rule::Interval(interval) => interval.debt(state, now),
             Rule::Pair(pair) => pair.debt(state, now),
             Rule::Closed
             | Rule::Ban(_)
-            | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
             | Rule::Quota(_)
@@ -193,12 +193,13 @@ impl Rule {
         self.charged(old.owed(state, there), here)
     }
 
-    /// A state that falls short of a fresh one at `now` by `permits`, the burst at most (gcra: with a debt of another burst); 0 for no
+    /// A state that falls short of a fresh one at `now` by `permits`, the burst at most (gcra and interval: with a debt of another burst); 0 for no
     /// permits.
     pub fn charged(&self, permits: u64, now: u64) -> u64 {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
             Rule::Gcra(gcra) => return gcra.charge(0, now, permits).next.unwrap_or(0),
+            Rule::Interval(interval) => return interval.charge(0, now, permits).next.unwrap_or(0),
             // Under a curve a key may lack more permits than the curve has given so far, so the call charges them without a check.
             Rule::Curve(curve) => return curve.charge(0, now, permits).next.unwrap_or(0),
             Rule::LevelRefill(bucket) => return bucket.charge(0, now, permits).next.unwrap_or(0),
@@ -206,7 +207,6 @@ impl Rule {
             Rule::Closed
             | Rule::Ban(_)
             | Rule::Pair(_)
-            | Rule::Interval(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
             | Rule::Quota(_)
