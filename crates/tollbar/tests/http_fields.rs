@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use tollbar::decision::{Decision, Reason, Verdict};
 use tollbar::http::{more_after, problem, Draft, Fields, Limit, Reset, Seen, INTEGER_MOST};
+use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Policy, NEVER};
 
 const SECOND: u64 = 1_000_000_000;
@@ -195,6 +196,13 @@ fn when_more_permits_are_left() {
     let refused = Decision { remaining: 5, ..denied(300) };
     assert_eq!(more_after(&gcra, &refused, 9, peek), 300);
     assert_eq!(more_after(&gcra, &allowed(5, 9), 1, |_| allowed(1, 1)), 1);
+    // A class waits for its reserve, also where its cost is one permit more than is left.
+    let classes = policy("60/min burst 20 reserve low 10 high 0");
+    let table = Table::private(&Options::new(100), &[classes.clone()]).expect("a table");
+    assert!(table.check_at(PolicyId::FIRST, b"k", SECOND, 18).is_allowed());
+    let refused = table.check_class_at(PolicyId::FIRST, b"k", SECOND, 3, b"low").expect("a class");
+    assert_eq!((refused.remaining, refused.retry_after), (2, 11 * SECOND));
+    assert_eq!(more_after(&classes, &refused, 3, |n| table.peek_at(PolicyId::FIRST, b"k", SECOND, n)), SECOND);
 }
 
 #[test]
