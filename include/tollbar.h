@@ -313,7 +313,8 @@ extern "C" {
 #define TOLLBAR_POLICY_HAS_INIT 4u
 
 /* After a change of policy a limiter, or a key of a table, keeps the number of permits that it has left, up to the new burst. No
- * wait becomes longer than the new policy's refill, and the change admits no request that was refused. */
+ * wait becomes longer than the new policy's refill, and the change admits no request that was refused, with two exceptions: windows of one length
+ * keep the permits used (tollbar_table_set_policy), and a key that has taken no permit of a curve is fresh. */
 #define TOLLBAR_KEEP_COUNT 0
 
 /* After a change of policy the limiter or key keeps its debt, as the time until that debt is paid. To and
@@ -786,7 +787,8 @@ int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
                                   tollbar_limiter_state *out);
 
 /* Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what the limiter keeps of its
- * state. Between windows of one length TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage.
+ * state. Between windows of one length, quotas, and intervals of one limit and period, TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage, up to the
+ * new limit.
  *
  * Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any interval the limiter admits
  * at most the sum of the bounds of all policies that were in force in that interval. Reserved permits keep their departures.
@@ -2236,17 +2238,18 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  *     POLICY { ", " [ DAYS ] [ HH:MM-HH:MM ] POLICY } [ ", zone" ZONE ]
  *
  *     1000/min, mon-fri 09:00-18:00 100/min, zone Europe/Berlin
- *     100/s, 22:00-06:00 500/s, sat sun 200/s
+ *     100/s, 22:00-06:00 500/s, sat sun 06:00-22:00 200/s
  *
  * The first policy is in force whenever no entry is. There are up to 16 entries.
  *
  *   - An entry is in force while local clocks show one of its days and a time from its begin to just before its end. Without days it holds
  *     every day, without a time the whole day.
- *   - An entry that ends at or before its begin goes on over midnight, and belongs to the day on which it begins.
- *   - Two entries that overlap are an error.
+ *   - An entry whose end is before its begin goes on over midnight, and belongs to the day on which it begins.
+ *   - Two entries that overlap are an error, and so is an entry that ends at its begin.
  *   - If local clocks jump over the begin of an entry, it begins at the jump. If they show an hour twice, each entry of that hour is in
  *     force twice.
- *   - The zone is that of a calendar (section 1), UTC if not given.
+ *   - The zone is that of a calendar (section 1), UTC if not given. It is the zone of the days and times: a policy that is a calendar names
+ *     its own.
  *
  * A limiter or a table follows a schedule if one thread of each process sets the policy in force once a second:
  *
@@ -2261,7 +2264,11 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  * next call of any process corrects it within a second.
  *
  * At a switch the permits left stay left, up to the new burst, and a full bucket stays full. In any interval a key is admitted at most the
- * sum of the bounds of the policies that were in force in it.
+ * sum of the bounds of the policies that were in force in it, each as often as it came into force.
+ *
+ * Policies that count in windows of one length, such as 1000/month and 10/month, or 500/forever and 10/forever, keep the permits used instead. A
+ * count above the smaller limit becomes that limit. So with "1000/month, sun 10/month" a key may take 990 permits after each Sunday. If a
+ * limit must hold over the switches, make it a policy of its own, and charge both with tollbar_take_many.
  *
  * Each call reads the text, and a zone's name in it from the system's zone data. tollbar_schedule_print replaces the name by its rule. */
 /* A buffer of this size takes any schedule's text. */
@@ -2862,7 +2869,7 @@ int32_t tollbar_http_read(const char *text,
  * refusal, that is at most its `retry_after_ns`. TOLLBAR_NO_TIME: no permit is missing, none will come back, or the policy lends (`borrow`, pacer,
  * warm-up) and has permits left.
  *
- * `cost` is the cost of the request that was decided. Returns 0 or an error. The call peeks at the key at most once, and charges nothing. */
+ * `cost` is the cost of the request that was decided, with its reserve after tollbar_table_check_leaving. Returns 0 or an error. The call peeks at the key at most once, and charges nothing. */
 int32_t tollbar_table_more_after(const tollbar_table *table,
                                  uint32_t policy,
                                  const void *key,
@@ -2968,8 +2975,9 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
  *     tollbar_table_record_refusals(logins, 1);
  *     ...
  *     tollbar_table_refused top[20] = {TOLLBAR_TABLE_REFUSED_INIT};
+ *     uint64_t now = 0;
  *     size_t count = 0;
- *     if (tollbar_table_top_refused(logins, tollbar_table_now(logins), top, 20, &count) == 0)
+ *     if (tollbar_table_now(logins, &now) == 0 && tollbar_table_top_refused(logins, now, top, 20, &count) == 0)
  *         for (size_t n = 0; n < count; n++)
  *             printf("%8llu %.*s\n", (unsigned long long)top[n].count, (int)top[n].length, (const char *)top[n].key);
  *
@@ -3273,7 +3281,8 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
                                          uint32_t *number);
 
 /* Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request, and
- * `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length it keeps its usage.
+ * `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length, quotas, and
+ * intervals of one limit and period, it keeps its usage, up to the new limit.
  *
  * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key that would
  * expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. With TOLLBAR_KEEP_RESET all keys

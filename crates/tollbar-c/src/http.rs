@@ -171,7 +171,7 @@ pub unsafe extern "C" fn tollbar_http_read(
 /// refusal, that is at most its `retry_after_ns`. TOLLBAR_NO_TIME: no permit is missing, none will come back, or the policy lends (`borrow`, pacer,
 /// warm-up) and has permits left.
 ///
-/// `cost` is the cost of the request that was decided. Returns 0 or an error. The call peeks at the key at most once, and charges nothing.
+/// `cost` is the cost of the request that was decided, with its reserve after tollbar_table_check_leaving. Returns 0 or an error. The call peeks at the key at most once, and charges nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -52,7 +52,8 @@ pub const TOLLBAR_POLICY_COUNT_REJECTED: u32 = 2;
 pub const TOLLBAR_POLICY_HAS_INIT: u32 = 4;
 
 /// After a change of policy a limiter, or a key of a table, keeps the number of permits that it has left, up to the new burst. No
-/// wait becomes longer than the new policy's refill, and the change admits no request that was refused.
+/// wait becomes longer than the new policy's refill, and the change admits no request that was refused, with two exceptions: windows of one length
+/// keep the permits used (tollbar_table_set_policy), and a key that has taken no permit of a curve is fresh.
 pub const TOLLBAR_KEEP_COUNT: u32 = 0;
 /// After a change of policy the limiter or key keeps its debt, as the time until that debt is paid. To and
 /// from a quota, which has no such time, it keeps the number of permits used.

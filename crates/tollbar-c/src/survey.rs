@@ -244,7 +244,8 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 }
 
 /// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request, and
-/// `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length it keeps its usage.
+/// `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length, quotas, and
+/// intervals of one limit and period, it keeps its usage, up to the new limit.
 ///
 /// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key that would
 /// expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. With TOLLBAR_KEEP_RESET all keys

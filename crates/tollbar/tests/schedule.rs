@@ -348,3 +348,18 @@ fn a_zone_by_name() {
         assert_eq!(limit, if business { 100 } else { 1_000 }, "hour {hour}");
     }
 }
+
+/// The examples of the manual are schedules.
+#[test]
+fn the_manual_s_examples_are_schedules() {
+    let header = include_str!("../../../include/tollbar.h");
+    let (_, section) = header.split_once("A schedule says which policy").expect("section 18");
+    let (section, _) = section.split_once("*/").expect("its end");
+    let examples: Vec<_> = section.lines().filter_map(|line| line.strip_prefix(" *     ")).collect();
+    let examples: Vec<_> =
+        examples.into_iter().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).collect();
+    assert!(examples.len() >= 2, "{examples:?}");
+    for example in examples {
+        assert!(example.parse::<Schedule>().is_ok(), "{example}");
+    }
+}

@@ -4,11 +4,11 @@
 //! POLICY { ", " [ DAYS ] [ HH:MM-HH:MM ] POLICY } [ ", zone" ZONE ]
 //!
 //! 1000/min, mon-fri 09:00-18:00 100/min, zone Europe/Berlin
-//! 100/s, 22:00-06:00 500/s, sat sun 200/s
+//! 100/s, 22:00-06:00 500/s, sat sun 06:00-22:00 200/s
 //! ```
 //!
 //! The first policy is in force whenever no entry is. An entry is in force while local clocks show one of its days and a time from its begin to
-//! just before its end. Without days it holds every day, without a time the whole day. An entry that ends at or before its begin goes on over
+//! just before its end. Without days it holds every day, without a time the whole day. An entry whose end is before its begin goes on over
 //! midnight, and belongs to the day on which it begins. At most one entry is in force at a time.
 //!
 //! A [`Schedule`] has no state. The policy in force depends on the instant alone, so all processes that have one text and agree about the
@@ -18,7 +18,11 @@
 //! To follow a schedule, give the policy in force to [`Limiter::set_policy`](crate::Limiter::set_policy) or to a table's `set_policy`, once a
 //! second or at [`InForce::until`]. A policy that is in force already changes nothing. With [`Keep::Count`](super::Keep::Count) the permits left stay
 //! left at a switch, up to the new burst, and a full bucket stays full. In any interval a limiter or a key is admitted at most the sum of the
-//! bounds of the policies that were in force in it.
+//! bounds of the policies that were in force in it, each as often as it came into force.
+//!
+//! Policies that count in windows of one length, such as `1000/month` and `10/month`, keep the permits used instead, and a count above the smaller
+//! limit becomes that limit. So with `1000/month, sun 10/month` a key may take 990 permits after each Sunday. If a limit shall hold over the
+//! switches, make it a policy of its own, and charge both with [`take_many`](crate::take_many).
 
 use super::text::{self, TEXT_MOST};
 use super::zone::civil::weekday;

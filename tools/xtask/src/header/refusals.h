@@ -3,8 +3,9 @@
  *     tollbar_table_record_refusals(logins, 1);
  *     ...
  *     tollbar_table_refused top[20] = {TOLLBAR_TABLE_REFUSED_INIT};
+ *     uint64_t now = 0;
  *     size_t count = 0;
- *     if (tollbar_table_top_refused(logins, tollbar_table_now(logins), top, 20, &count) == 0)
+ *     if (tollbar_table_now(logins, &now) == 0 && tollbar_table_top_refused(logins, now, top, 20, &count) == 0)
  *         for (size_t n = 0; n < count; n++)
  *             printf("%8llu %.*s\n", (unsigned long long)top[n].count, (int)top[n].length, (const char *)top[n].key);
  *
