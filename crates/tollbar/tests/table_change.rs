@@ -84,15 +84,18 @@ fn permits_left_are_kept_as_a_number() {
     }
 }
 
-/// A debt stays as many permits, as it does for gcra.
+/// A debt stays as many permits, and a key that owes is not banned for it.
 #[test]
-fn an_interval_keeps_its_debt() {
+fn a_debt_stays_as_many_permits() {
     for (from, to, wait) in [
         ("60/min burst 10", "30/min burst 10", 22 * SEC),
         ("60/min burst 10 algo interval", "30/min burst 10", 22 * SEC),
         ("60/min burst 10 algo interval", "30/min burst 5", 12 * SEC),
         ("60/min burst 10", "1/s burst 10 algo interval", 11 * SEC),
         ("60/min burst 10 algo interval", "1/s burst 10 algo interval", 11 * SEC),
+        ("60/min burst 10 ban 1h after 3", "30/min burst 10", 22 * SEC),
+        ("60/min burst 10 ban 1h after 3", "30/min burst 10 ban 1h after 3", 22 * SEC),
+        ("60/min burst 10", "30/min burst 10 ban 1h after 3", 22 * SEC),
     ] {
         let table = table(from);
         assert_eq!(table.charge_at(FIRST, b"k", MIN, 20), 0, "{from}");

@@ -89,6 +89,24 @@ impl Ban {
         self.pack(self.ban(until), self.after)
     }
 
+    /// The permits, rounded up, that the limit must refill before the first one can be taken; 0 for a banned key, because a ban is no number.
+    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
+        let clock = self.grid.units(now);
+        let Some((tat, _)) = self.here(state, clock) else { return 0 };
+        let (units, permit) = (tat.saturating_sub(clock.saturating_add(self.tolerance)), self.grid.per_permit());
+        units / permit + u64::from(units % permit != 0)
+    }
+
+    /// The word of a key without refusals that lacks `permits` of its burst, or owes up to another burst; 0 for no permits.
+    pub(super) fn charged(&self, permits: u64, now: u64) -> u64 {
+        if permits == 0 || now > self.last {
+            return 0;
+        }
+        let most = self.tolerance.saturating_mul(2);
+        let units = permits.saturating_mul(self.grid.per_permit().get()).min(most);
+        self.pack(self.grid.units_in_time(now).saturating_add(units), 0)
+    }
+
     /// A decision that left the state `state` at `now`, with [`Reason::Banned`] if a ban refused it.
     pub(super) fn with_reason(&self, decision: Decision, state: u64, now: u64) -> Decision {
         match decision.verdict {

@@ -134,7 +134,7 @@ impl Rule {
     }
 
     /// The permits that a key must regain before it has none left and owes none. The result is rounded up to whole permits, and is 0 for a key
-    /// that owes nothing. Bans answer 0, because [`Rule::adopt`] and [`Rule::carry`] convert a ban by its time.
+    /// that owes nothing. Banned keys answer 0, because [`Rule::adopt`] and [`Rule::carry`] convert a ban by its time.
     fn debt(&self, state: u64, now: u64) -> u64 {
         match self {
             Rule::Pacer(pacer) => pacer.debt(state, now),
@@ -142,14 +142,10 @@ impl Rule {
             Rule::Curve(curve) => curve.debt(state, now),
             Rule::LevelRefill(bucket) => bucket.debt(state, now),
             Rule::Gcra(gcra) => gcra.debt(state, now),
+            Rule::Ban(ban) => ban.debt(state, now),
             Rule::Interval(interval) => interval.debt(state, now),
             Rule::Pair(pair) => pair.debt(state, now),
-            Rule::Closed
-            | Rule::Ban(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_)
-            | Rule::Quota(_)
-            | Rule::Calendar(_) => 0,
+            Rule::Closed | Rule::FixedWindow(_) | Rule::WeightedWindow(_) | Rule::Quota(_) | Rule::Calendar(_) => 0,
         }
     }
 
@@ -193,19 +189,20 @@ impl Rule {
         self.charged(old.owed(state, there), here)
     }
 
-    /// A state that falls short of a fresh one at `now` by `permits`, the burst at most (gcra and interval: with a debt of another burst); 0 for no
+    /// A state that falls short of a fresh one at `now` by `permits`, the burst at most (gcra with or without bans, and interval: with a debt of another burst); 0 for no
     /// permits.
     pub fn charged(&self, permits: u64, now: u64) -> u64 {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
             Rule::Gcra(gcra) => return gcra.charge(0, now, permits).next.unwrap_or(0),
             Rule::Interval(interval) => return interval.charge(0, now, permits).next.unwrap_or(0),
+            // A charge would count as a refusal.
+            Rule::Ban(ban) => return ban.charged(permits, now),
             // Under a curve a key may lack more permits than the curve has given so far, so the call charges them without a check.
             Rule::Curve(curve) => return curve.charge(0, now, permits).next.unwrap_or(0),
             Rule::LevelRefill(bucket) => return bucket.charge(0, now, permits).next.unwrap_or(0),
             Rule::WarmUp(warm_up) => warm_up.most(),
             Rule::Closed
-            | Rule::Ban(_)
             | Rule::Pair(_)
             | Rule::FixedWindow(_)
             | Rule::WeightedWindow(_)
