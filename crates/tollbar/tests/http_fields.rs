@@ -198,7 +198,7 @@ fn when_more_permits_are_left() {
     assert_eq!(more_after(&gcra, &allowed(5, 9), 1, |_| allowed(1, 1)), 1);
     // A class waits for its reserve, also where its cost is one permit more than is left.
     let classes = policy("60/min burst 20 reserve low 10 high 0");
-    let table = Table::private(&Options::new(100), &[classes.clone()]).expect("a table");
+    let table = Table::private(&Options::new(100), &[classes]).expect("a table");
     assert!(table.check_at(PolicyId::FIRST, b"k", SECOND, 18).is_allowed());
     let refused = table.check_class_at(PolicyId::FIRST, b"k", SECOND, 3, b"low").expect("a class");
     assert_eq!((refused.remaining, refused.retry_after), (2, 11 * SECOND));
