@@ -235,6 +235,11 @@ fn a_client_reads_every_dialect() {
 #[test]
 fn what_other_servers_send() {
     let read = |text: &str| Seen::read(text.as_bytes(), 784_111_777 * SECOND);
+    // A proxy may have added a line of its own.
+    let lines = "RateLimit: \"a\";r=5;t=3\r\nRateLimit: \"b\";r=2;t=9\r\nRateLimit-Policy: \"a\";q=9;w=1\nRateLimit-Policy: \"b\";q=7;w=60\r\n";
+    let seen = read(lines);
+    assert_eq!((seen.remaining, seen.more_after), (Some(2), Some(9 * SECOND)));
+    assert_eq!((seen.limit, seen.window), (Some(7), Some(60 * SECOND)));
     // RFC 9110's example of a date, and a date in the past.
     assert_eq!(read("Retry-After: Sun, 06 Nov 1994 08:49:40 GMT\r\n").retry_after, Some(3 * SECOND));
     assert_eq!(read("retry-after:  Thu, 01 Jan 1970 00:00:00 GMT  ").retry_after, Some(0));

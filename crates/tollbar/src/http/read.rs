@@ -21,8 +21,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads the lines of an answer's header, `Name: value`, each ended by LF or CR LF. It skips other fields. Names may have any case. If the header
-    /// has a field more than once, the first one counts.
+    /// Reads the lines of an answer's header, `Name: value`, each ended by LF or CR LF. It skips other fields. Names may have any case. The lines of
+    /// `RateLimit` are one list, and so are those of `RateLimit-Policy` (RFC 9110, section 5.3). Of other fields the first line counts.
     ///
     /// It knows `Retry-After` as seconds or as an IMF-fixdate (RFC 9110, section 5.6.7), `X-RateLimit-` and `X-Rate-Limit-` with `Limit`,
     /// `Remaining` and `Reset`, and all versions of draft-ietf-httpapi-ratelimit-headers. If an answer has several dialects, the newest counts. If a
@@ -31,15 +31,14 @@ impl Seen {
     /// `utc` is the time of the answer in nanoseconds since 1970: dates and epochs are counted from it. `X-RateLimit-Reset` has no standard: a
     /// number from 10^12 on is read as milliseconds since 1970, from 10^9 on as seconds since 1970, and a smaller one as seconds from now.
     pub fn read(text: &[u8], utc: u64) -> Seen {
-        let field = |name: &str| value_of(text, name);
-        let policies = field("ratelimit-policy").unwrap_or(&[]);
-        let newest = field("ratelimit").map(|states| service_limit(states, policies)).unwrap_or_default();
+        let field = |name: &'static str| values_of(text, name).next();
+        let newest = service_limit(text);
         let older = Seen {
             remaining: field("ratelimit-remaining").and_then(integer),
             more_after: field("ratelimit-reset").and_then(delay),
-            ..policy(policies, None, field("ratelimit-limit").and_then(first_integer))
+            ..policy(text, None, field("ratelimit-limit").and_then(first_integer))
         };
-        let legacy = |what: [&str; 2]| field(what[0]).or_else(|| field(what[1])).and_then(integer);
+        let legacy = |what: [&'static str; 2]| field(what[0]).or_else(|| field(what[1])).and_then(integer);
         let legacy = Seen {
             limit: legacy(["x-ratelimit-limit", "x-rate-limit-limit"]),
             remaining: legacy(["x-ratelimit-remaining", "x-rate-limit-remaining"]),
@@ -58,11 +57,11 @@ impl Seen {
 }
 
 /// Reads `RateLimit`. In version 07 its members are `limit`, `remaining` and `reset`. In versions 08 to 11 its items are limits.
-fn service_limit(states: &[u8], policies: &[u8]) -> Seen {
-    let member = |name: &str| split(states, b',').find_map(|one| value_in(one, name));
+fn service_limit(text: &[u8]) -> Seen {
+    let member = |name: &str| items_of(text, "ratelimit").find_map(|one| value_in(one, name));
     if let Some(remaining) = member("remaining").and_then(integer) {
         let more_after = member("reset").and_then(delay);
-        let of = policy(policies, None, member("limit").and_then(integer));
+        let of = policy(text, None, member("limit").and_then(integer));
         return Seen { remaining: Some(remaining), more_after, ..of };
     }
     let of = |item| {
@@ -71,15 +70,15 @@ fn service_limit(states: &[u8], policies: &[u8]) -> Seen {
     };
     // Among limits with equally few permits left, the one with the longest wait counts.
     let order = |one: &(u64, Option<u64>, &[u8])| (one.0, u64::MAX - one.1.unwrap_or(0));
-    let Some((remaining, more_after, item)) = split(states, b',').filter_map(of).min_by_key(order) else {
+    let Some((remaining, more_after, item)) = items_of(text, "ratelimit").filter_map(of).min_by_key(order) else {
         return Seen::default();
     };
-    Seen { remaining: Some(remaining), more_after, ..policy(policies, Some(head(item)), None) }
+    Seen { remaining: Some(remaining), more_after, ..policy(text, Some(head(item)), None) }
 }
 
 /// Finds a policy by its name, or else by its number of permits, or else takes the first one. Returns its limit and its window. If there is no such
 /// policy, it returns `limit` alone.
-fn policy(policies: &[u8], name: Option<&[u8]>, limit: Option<u64>) -> Seen {
+fn policy(text: &[u8], name: Option<&[u8]>, limit: Option<u64>) -> Seen {
     // Up to version 07 the item is the number of permits; from 08 on it is a name, and `q` is the number.
     let permits = |item: &[u8]| parameter(item, "q").and_then(integer).or_else(|| integer(head(item)));
     let fits = |item: &&[u8]| match (name, limit) {
@@ -87,7 +86,7 @@ fn policy(policies: &[u8], name: Option<&[u8]>, limit: Option<u64>) -> Seen {
         (None, Some(_)) => permits(item) == limit,
         (None, None) => true,
     };
-    let found = split(policies, b',').find(fits);
+    let found = items_of(text, "ratelimit-policy").find(fits);
     Seen {
         limit: limit.or_else(|| permits(found?)),
         window: found.and_then(|item| parameter(item, "w")).and_then(delay),
@@ -95,9 +94,14 @@ fn policy(policies: &[u8], name: Option<&[u8]>, limit: Option<u64>) -> Seen {
     }
 }
 
-/// The value of the first field of that name, which is in lower case.
-fn value_of<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    text.split(|byte| *byte == b'\n').find_map(|line| {
+/// The items of all lines of a list's field.
+fn items_of<'a>(text: &'a [u8], name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+    values_of(text, name).flat_map(|value| split(value, b','))
+}
+
+/// The values of the fields of that name, which is in lower case.
+fn values_of<'a>(text: &'a [u8], name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+    text.split(|byte| *byte == b'\n').filter_map(move |line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (found, value) = line.split_at_checked(colon)?;
         found.eq_ignore_ascii_case(name.as_bytes()).then(|| trim(value.get(1..).unwrap_or(&[])))
