@@ -12,7 +12,7 @@ rm -rf "$out"
 mkdir -p "$module" "$out/$path/@v"
 
 # A test needs what is outside the module; a module below it is its own.
-git ls-files bindings/go 2>/dev/null | grep '\.\(go\|h\|md\|mod\)$' | grep -v '_test\.go$\|/differential/\|/tollgin/\|/tollecho/\|/tollchi/\|/tollgrpc/\|link_repository' |
+git ls-files bindings/go 2>/dev/null | grep '\.\(go\|h\|md\|mod\)$' | grep -v '_test\.go$\|/differential/\|/tollgin/\|/tollecho/\|/tollchi/\|/tollgrpc/\|/tollzero/\|link_repository' |
     sed 's|^bindings/go/||' | tar -cf - -C bindings/go -T - | tar -xf - -C "$module"
 cp LICENSE-APACHE LICENSE-MIT "$module"
 cp include/tollbar.h "$module"
@@ -76,11 +76,13 @@ with zipfile.ZipFile(directory / f"{version}.zip", "w", zipfile.ZIP_DEFLATED) as
 EOF
 }
 pack "$module" "$out/$path/@v" "$path"
-# Each framework's middleware is a module of its own, which needs this release.
-for framework in tollgin tollecho tollchi tollgrpc; do
+# What is for one framework is a module of its own, which needs this release.
+for framework in tollgin tollecho tollchi tollgrpc tollzero; do
     sources=$out/$framework
     mkdir "$sources"
-    cp bindings/go/$framework/$framework.go bindings/go/$framework/go.sum LICENSE-APACHE LICENSE-MIT "$sources"
+    git ls-files "bindings/go/$framework" | grep '\.\(go\|lua\|sum\)$' | grep -v '_test\.go$' | sed "s|^bindings/go/$framework/||" |
+        tar -cf - -C "bindings/go/$framework" -T - | tar -xf - -C "$sources"
+    cp LICENSE-APACHE LICENSE-MIT "$sources"
     sed "/^replace /d; s|$path v0.0.0|$path v$version|" bindings/go/$framework/go.mod >"$sources/go.mod"
     pack "$sources" "$out/$path/$framework/@v" "$path/$framework"
 done

@@ -71,7 +71,7 @@ others() {
 }
 holds 'vet for other systems' others
 # Linux runs programs for 386 on amd64, and for arm64 by an emulator if it is installed.
-steps='. ./cell ./internal/core ./rate ./tollzero'
+steps='. ./cell ./internal/core ./rate'
 # shellcheck disable=SC2086
 [ "$(go env GOARCH)" != amd64 ] || counts 'tests on 386' env CGO_ENABLED=0 GOARCH=386 go test -v $steps
 # shellcheck disable=SC2086
@@ -88,17 +88,20 @@ else
 fi
 
 # Each is a module of its own, tested with the library and without a C compiler.
-frameworks='tollgin tollecho tollchi tollgrpc'
+frameworks='tollgin tollecho tollchi tollgrpc tollzero'
 framework() {
     for module_of in $frameworks; do
-        (cd "$module_of" && go vet . && go test -v . && env CGO_ENABLED=0 CC=/nonexistent go test -v .) || return 1
+        (cd "$module_of" && go vet ./... && go test -v ./... && env CGO_ENABLED=0 CC=/nonexistent go test -v ./...) || return 1
     done
+    (cd tollzero && go test -race -v ./...)
 }
+zero() { tollzero/upstream.sh; }
 fetches() { for module_of in $frameworks; do (cd "$module_of" && go mod download) || return 1; done; }
 if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! fetches >/dev/null 2>&1; then
-    echo "middleware of gin, echo, chi and gRPC: not run, since these cannot be fetched"
+    echo "middleware of gin, echo, chi and gRPC, and limits of go-zero: not run, since these cannot be fetched"
 else
-    counts 'middleware of gin, echo, chi and gRPC' framework
+    counts 'middleware of gin, echo, chi and gRPC, and limits of go-zero' framework
+    holds "the tests of go-zero's core/limit" zero
 fi
 
 example() {

@@ -147,6 +147,7 @@ impl Plan {
                 [step.get(), rate.get(), permit.get(), tolerance, lacking]
             }
             Plan::Window { period, limit, anchored, count_rejected } => {
+                // The last one is the offset: windows begin at multiples of the period.
                 [period, limit, u64::from(anchored), u64::from(count_rejected), 0]
             }
             Plan::Weighted { period, limit } => [period.get(), limit, 0, 0, 0],

@@ -1,14 +1,15 @@
 -- A fixed window. KEYS: the key. The value is "start used": when the window began, in microseconds of this server's clock, and the
--- permits taken in it. All numbers stay below 2^53, up to which Lua's numbers are exact.
+-- permits taken in it. A window begins at a multiple of the period, minus `offset` microseconds, or anchored at its first request. All numbers stay
+-- below 2^53, up to which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local period, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
-local anchored, count_rejected = ARGV[5] == '1', ARGV[6] == '1'
+local anchored, count_rejected, offset = ARGV[5] == '1', ARGV[6] == '1', tonumber(ARGV[7])
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local start, used, write = now, 0, false
 if not anchored then
-  start = now - math.fmod(now, period)
+  start = now - math.fmod(now + offset, period)
 end
 
 local value = redis.pcall('GET', KEYS[1])

@@ -1,0 +1,67 @@
+-- A token bucket (gcra), and a bucket that is refilled in steps (interval). KEYS: the key. A step is `step` microseconds of this server's clock: 1 for
+-- gcra, the period for interval. Each step adds `rate` units. A permit is `permit` units. The value is "step debt": the number of a step, and the
+-- units that were missing from a full bucket at that step. All numbers stay below 2^53, up to which Lua's numbers are exact.
+local mode, cost = ARGV[1], tonumber(ARGV[2])
+local step, rate, permit = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local tolerance, lacking = tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local clock = (now - math.fmod(now, step)) / step
+
+local value = redis.pcall('GET', KEYS[1])
+local debt, write = lacking, false
+if type(value) == 'string' then
+  local at, owed = string.match(value, '^(%d+) (%d+)$')
+  if not at or #value > 33 then
+    return { 3 }
+  end
+  -- The debt may come from a former policy with a larger burst. Now it is at most an empty bucket.
+  debt = math.min(tonumber(owed), tolerance)
+  local gone = clock - tonumber(at)
+  if gone * rate < debt then
+    debt = debt - gone * rate
+  else
+    debt = 0
+  end
+  if debt > tolerance then
+    -- The clock was set back, so the stored step is ahead of it. The bucket counts as empty, and fills from now on.
+    debt, write = tolerance, true
+  end
+elseif value then
+  if string.sub(value.err, 1, 9) == 'WRONGTYPE' then
+    return { 3 }
+  end
+  return value
+else
+  -- A bucket that does not start full begins to fill with the first request, allowed or denied.
+  write = lacking > 0 and cost > 0
+end
+
+if mode == '2' then
+  local room = tolerance - debt
+  cost = math.min(cost, (room - math.fmod(room, permit)) / permit)
+end
+local verdict, taken = 1, 0
+if cost == 0 then
+  verdict = 0
+elseif cost > tolerance / permit then
+  verdict, write = 2, false
+elseif debt + cost * permit <= tolerance then
+  verdict = 0
+  if mode ~= '1' then
+    taken, write = cost, true
+    debt = debt + cost * permit
+  end
+end
+
+if write and mode ~= '1' then
+  local over = math.fmod(debt, rate)
+  local full = clock + (debt - over) / rate
+  if over > 0 then
+    full = full + 1
+  end
+  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up to a millisecond, and one is added.
+  redis.call('SET', KEYS[1], string.format('%.0f %.0f', clock, debt), 'PXAT', string.format('%.0f', math.ceil(full * step / 1000) + 1))
+end
+return { verdict, taken, now, debt }
