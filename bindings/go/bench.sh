@@ -36,6 +36,7 @@ awk '
         if (!(name in least)) { print "no figure for " name > "/dev/stderr"; bad = 1; return }
         printf "%-46s %7.1f %8.2f  %s\n", what, least[name], least[name] / empty, goal
     }
+    function own(name, what, goal) { printf "%-46s %7s %8.2f  %s\n", what, "", least[name] / least["TableManyInC64"], goal }
     END {
         empty = least["EmptyCall"]
         if (!empty) exit 1
@@ -53,6 +54,10 @@ awk '
         line("TableFilled64", "  of which all but to fill the batch", "")
         line("BatchAdd64", "  to fill it by Add", "")
         line("BatchAddAll64", "  to fill it by AddAll", "")
+        line("TableManyInC64", "C'"'"'s own batch of 64, a key", "")
+        own("TableFilled64", "  Go'"'"'s CheckMany to it, of a filled batch", "")
+        own("TableCheckAll64", "  with AddAll", "1.3")
+        own("TableCheckMany64", "  with Add", "")
         line("CellAt", "cell.Cell.Allow, at the caller'"'"'s time", "6")
         line("CellDeniedAt", "cell.Cell.Allow, refused", "6")
         line("CellNow", "cell.Cell.Allow, by cell.Now", "")

@@ -146,6 +146,18 @@ func BenchmarkTableFilled64(b *testing.B) {
 	perKey(b, 64)
 }
 
+// C's own batch of the same requests, without a call from Go.
+func BenchmarkTableManyInC64(b *testing.B) {
+	table, keys := benchTable(b), addresses(64)
+	var batch Batch
+	batch.AddAll(keys)
+	b.ResetTimer()
+	if code := manyInC(table, &batch, b.N); code != 0 || !batch.Allowed(63) {
+		b.Fatal(code)
+	}
+	perKey(b, 64)
+}
+
 func BenchmarkBatchAddAll64(b *testing.B) {
 	keys := addresses(64)
 	var batch Batch
