@@ -105,7 +105,7 @@ pub unsafe extern "C" fn tollbar_http_fields(
     call(|| {
         let fields = fields_of(fields)?;
         // SAFETY: by the caller's promise.
-        unsafe { print(limits, count, buffer, capacity, length, |limits, out| fields.write(limits, utc_ns, out)) }
+        unsafe { print(limits, count, buffer, capacity, length, &|limits, out| fields.write(limits, utc_ns, out)) }
     })
 }
 
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn tollbar_http_problem(
     call(|| {
         let status = u16::try_from(status).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?;
         // SAFETY: by the caller's promise.
-        unsafe { print(limits, count, buffer, capacity, length, |limits, out| problem(limits, status, out)) }
+        unsafe { print(limits, count, buffer, capacity, length, &|limits, out| problem(limits, status, out)) }
     })
 }
 
@@ -323,7 +323,7 @@ unsafe fn print(
     buffer: *mut c_char,
     capacity: usize,
     length: *mut usize,
-    write: impl Fn(&[Limit<'_>], &mut [u8]) -> usize,
+    write: &dyn Fn(&[Limit<'_>], &mut [u8]) -> usize,
 ) -> Result<i32, i32> {
     if count == 0 || count > LIMITS {
         return Err(TOLLBAR_E_LIMITS);

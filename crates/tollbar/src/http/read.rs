@@ -95,31 +95,94 @@ fn policy(text: &[u8], name: Option<&[u8]>, limit: Option<u64>) -> Seen {
 }
 
 /// The items of all lines of a list's field.
-fn items_of<'a>(text: &'a [u8], name: &'static str) -> impl Iterator<Item = &'a [u8]> {
-    values_of(text, name).flat_map(|value| split(value, b','))
+fn items_of<'a>(text: &'a [u8], name: &'static str) -> Items<'a> {
+    Items { lines: values_of(text, name), parts: Parts { rest: None, separator: b',' } }
 }
 
 /// The values of the fields of that name, which is in lower case.
-fn values_of<'a>(text: &'a [u8], name: &'static str) -> impl Iterator<Item = &'a [u8]> {
-    text.split(|byte| *byte == b'\n').filter_map(move |line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        let (found, value) = line.split_at_checked(colon)?;
-        found.eq_ignore_ascii_case(name.as_bytes()).then(|| trim(value.get(1..).unwrap_or(&[])))
-    })
+fn values_of<'a>(text: &'a [u8], name: &'static str) -> Values<'a> {
+    Values { rest: text, name }
 }
 
 /// The parts of a list between separators that are not in a quoted string.
-fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
-    let (mut quoted, mut escaped) = (false, false);
-    text.split(move |byte| {
-        let ends = *byte == separator && !quoted;
-        if !escaped && *byte == b'"' {
-            quoted = !quoted;
+fn split(text: &[u8], separator: u8) -> Parts<'_> {
+    Parts { rest: Some(text), separator }
+}
+
+// Each iterator is a type with one `next`: adapters would be compiled into each of their callers.
+
+struct Items<'a> {
+    lines: Values<'a>,
+    parts: Parts<'a>,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = &'a [u8];
+
+    #[inline(never)]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        loop {
+            if let Some(item) = self.parts.next() {
+                return Some(item);
+            }
+            self.parts.rest = Some(self.lines.next()?);
         }
-        escaped = quoted && !escaped && *byte == b'\\';
-        ends
-    })
-    .map(trim)
+    }
+}
+
+struct Values<'a> {
+    rest: &'a [u8],
+    name: &'static str,
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = &'a [u8];
+
+    #[inline(never)]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while !self.rest.is_empty() {
+            let (line, rest) = cut(self.rest, |byte| byte == b'\n');
+            self.rest = rest.unwrap_or(&[]);
+            if let (name, Some(value)) = cut(line, |byte| byte == b':') {
+                if name.eq_ignore_ascii_case(self.name.as_bytes()) {
+                    return Some(value.trim_ascii());
+                }
+            }
+        }
+        None
+    }
+}
+
+struct Parts<'a> {
+    rest: Option<&'a [u8]>,
+    separator: u8,
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a [u8];
+
+    #[inline(never)]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (mut quoted, mut escaped) = (false, false);
+        let (part, rest) = cut(self.rest?, |byte| {
+            let ends = byte == self.separator && !quoted;
+            if !escaped && byte == b'"' {
+                quoted = !quoted;
+            }
+            escaped = quoted && !escaped && byte == b'\\';
+            ends
+        });
+        self.rest = rest;
+        Some(part.trim_ascii())
+    }
+}
+
+/// The text before the first byte that `ends` names, and the text after it.
+fn cut(text: &[u8], mut ends: impl FnMut(u8) -> bool) -> (&[u8], Option<&[u8]>) {
+    match text.iter().position(|byte| ends(*byte)) {
+        Some(at) => (text.get(..at).unwrap_or(&[]), text.get(at + 1..)),
+        None => (text, None),
+    }
 }
 
 /// An item without its parameters.
@@ -135,10 +198,6 @@ fn parameter<'a>(item: &'a [u8], name: &str) -> Option<&'a [u8]> {
 /// The value of `name=value`.
 fn value_in<'a>(member: &'a [u8], name: &str) -> Option<&'a [u8]> {
     member.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
-}
-
-fn trim(text: &[u8]) -> &[u8] {
-    text.trim_ascii()
 }
 
 /// An integer of structured fields that is not negative.
