@@ -5,124 +5,47 @@ package tollbar_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/tollbar/tollbar/bindings/go"
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
+	"github.com/tollbar/tollbar/bindings/go/internal/shared"
 )
 
-// coreTable is a table in Go.
-func coreTable(t testing.TB, capacity uint64, onFull core.OnFull, policies ...string) *core.Table {
+// goPolicies compiles policies for a table in Go.
+func goPolicies(t testing.TB, texts ...string) []shared.Policy {
 	t.Helper()
-	compiled := make([]*core.TablePolicy, len(policies))
-	for i, text := range policies {
+	compiled := make([]shared.Policy, len(texts))
+	for i, text := range texts {
 		policy, algorithm, wrong := core.Parse(text)
 		if wrong != nil {
 			t.Fatalf("%s: %+v", text, wrong)
 		}
-		compiled[i] = &core.TablePolicy{Policy: policy, Algorithm: algorithm}
+		compiled[i] = shared.Policy{Policy: policy, Algorithm: algorithm}
 	}
-	table, ok := core.NewTable(capacity, onFull, compiled)
-	if !ok {
-		t.Fatal("no table")
+	return compiled
+}
+
+// goTable is a table in Go, in the memory of this process.
+func goTable(t testing.TB, capacity uint64, texts ...string) *shared.Table {
+	t.Helper()
+	table, wrong := shared.New(&shared.Options{Capacity: capacity, Overrides: 1024}, goPolicies(t, texts...))
+	if wrong != nil {
+		t.Fatalf("%+v", wrong)
 	}
 	return table
 }
 
-// A million random requests for random keys of tables in C and in Go: each decision is C's. Both tables have room for all keys.
-func TestCoreTablesDecideAsC(t *testing.T) {
-	operations := 1_000_000
-	if testing.Short() {
-		operations = 100_000
+// placeOf is a key of a table in Go.
+func placeOf(t testing.TB, table *shared.Table, number uint32, key string) shared.Place {
+	t.Helper()
+	place, decided, found, code := table.Find(number, key)
+	if !found {
+		t.Fatalf("policy %d, %q: %+v (%v)", number, key, decided, code)
 	}
-	random := rand.New(rand.NewPCG(21, 22))
-	policies := []string{
-		"10/s", "3/s burst 5", "7/333333333ns burst 9", "10/s burst 6 init 0", "5/s burst 4 ban 2s after 2", "5/s borrow", "100/s burst 4 algo pacer slack 2",
-		"3/s burst 5 algo interval", "5/s algo interval anchor first", "10/s algo fixed-window", "6/s algo fixed-window count rejected", "9/s algo weighted-window", "40/forever", "0/s",
-	}
-	c, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 100_000}, policies...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	g := coreTable(t, 100_000, core.OnFullEvictNearest, policies...)
-	now := uint64(1e17)
-	for i := range operations {
-		now += random.Uint64N(20_000_000)
-		at := now - min(now, random.Uint64N(3)*random.Uint64N(100_000_000))
-		number := uint32(random.IntN(len(policies)))
-		key := fmt.Sprint("key ", random.IntN(20))
-		n := []uint64{0, 1, 1, 1, 2, 3, 9, math.MaxUint64}[random.IntN(8)]
-		place, keys := g.Place(number, key), c.Under(number)
-		call, want, got := "", any(nil), any(nil)
-		switch random.IntN(5) {
-		case 0, 1, 2:
-			call, got = "Check", decision(place.Check(at, n))
-			want, err = keys.CheckAt(key, at, n)
-		case 3:
-			call, got = "Peek", decision(place.Peek(at, n))
-			want, err = keys.PeekAt(key, at, n)
-		case 4:
-			call, got = "Charge", place.Charge(at, n)
-			want, err = keys.ChargeAt(key, at, n)
-		}
-		if err != nil || got != want {
-			t.Fatalf("operation %d, %s: %s(%q, %d, %d) = %+v, in C %+v (%v)", i, policies[number], call, key, at, n, got, want, err)
-		}
-	}
-}
-
-// A new key of a full table is treated as the option OnFull says, and no key ever has two slots.
-func TestCoreTablesThatAreFull(t *testing.T) {
-	const now, capacity = uint64(1e17), 1000
-	fill := func(onFull core.OnFull, policy string) (*core.Table, uint64) {
-		table := coreTable(t, capacity, onFull, policy)
-		admitted := uint64(0)
-		for i := range 20 * capacity {
-			if table.Place(0, fmt.Sprint(i)).Take(now, 1) == core.Allowed {
-				admitted++
-			}
-		}
-		return table, admitted
-	}
-	table, admitted := fill(core.OnFullDeny, "5/h burst 2")
-	if admitted < capacity || admitted > 2*capacity {
-		t.Errorf("%d keys admitted in a table for %d", admitted, capacity)
-	}
-	refused := table.Place(0, "new").Check(now, 1)
-	if refused.Verdict != core.Denied || refused.Reason != core.ReasonTableFull || refused.RetryAfter-uint64(12*time.Minute) > 10 {
-		t.Errorf("%+v", refused)
-	}
-	if peeked := table.Place(0, "new").Peek(now, 1); peeked != refused {
-		t.Errorf("%+v", peeked)
-	}
-	// When its slots expire, the table takes new keys.
-	if d := table.Place(0, "new").Check(now+uint64(13*time.Minute), 1); d.Verdict != core.Allowed || d.Remaining != 1 {
-		t.Errorf("%+v", d)
-	}
-	table, admitted = fill(core.OnFullAllow, "5/h burst 2")
-	for range 5 {
-		if d := table.Place(0, "new").Check(now, 1); d.Verdict != core.Allowed || d.Reason != core.ReasonTableFull || d.Remaining != 1 || admitted != 20*capacity {
-			t.Errorf("%+v, %d admitted", d, admitted)
-		}
-	}
-	// A new key in place of another owes until that one's debt would have been paid: one permit of its two is gone at once.
-	table = coreTable(t, capacity, core.OnFullEvictNearest, "5/h burst 2")
-	for i := range 20 * capacity {
-		if table.Place(0, fmt.Sprint(i)).Take(now, 2) != core.Allowed && i < capacity/2 {
-			t.Fatalf("key %d is refused", i)
-		}
-	}
-	if d := table.Place(0, "new").Check(now, 1); d.Verdict != core.Allowed || d.Remaining != 0 {
-		t.Errorf("%+v", d)
-	}
-	table, _ = fill(core.OnFullInherit, "5/h burst 1")
-	if d := table.Place(0, "new").Check(now, 1); d.Verdict != core.Denied || d.Reason != core.ReasonInheritedDebt || d.RetryAfter-uint64(12*time.Minute) > 10 {
-		t.Errorf("%+v", d)
-	}
+	return place
 }
 
 // Random requests with several limits, of limiters and keys, some named twice: the common answer and each limit's are C's.
@@ -134,7 +57,7 @@ func TestCoreTakesManyAsC(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	g := coreTable(t, 10_000, core.OnFullEvictNearest, texts...)
+	g := goTable(t, 10_000, texts...)
 	var limiters []*both
 	for _, text := range texts {
 		limiters = append(limiters, newBoth(t, text))
@@ -159,7 +82,7 @@ func TestCoreTakesManyAsC(t *testing.T) {
 			} else {
 				key := fmt.Sprint("key ", random.IntN(3))
 				name = fmt.Sprint(key, number)
-				limits, one.Limit = append(limits, c.Under(uint32(number)).Limit(key, n)), g.Place(uint32(number), key)
+				limits, one.Limit = append(limits, c.Under(uint32(number)).Limit(key, n)), placeOf(t, g, uint32(number), key)
 			}
 			place := len(parts)
 			for j := range names {

@@ -1,5 +1,6 @@
 // Package tollbar limits rates in nanoseconds, exact and lock-free. With cgo it calls the C library libtollbar. Without cgo it decides in Go as the
-// library does, and tables are in the memory of the process; what only the library can do returns [ErrNeedsLibrary].
+// library does, also on tables in files that processes with cgo and of other languages share; what only the library can do returns
+// [ErrNeedsLibrary].
 //
 //	limiter, err := tollbar.NewLimiter("100/s burst 20")
 //	if err != nil {
@@ -311,11 +312,17 @@ func (l *Limiter) State() (LimiterState, error) {
 
 // asError returns the error of a result, or nil for 0.
 func asError(code Code) error {
-	if code == 0 {
+	switch code {
+	case 0:
 		return nil
+	case needsLibraryCode:
+		return ErrNeedsLibrary
 	}
 	return code
 }
+
+// needsLibraryCode stands for [ErrNeedsLibrary] where a call returns a code. The library has no such code.
+const needsLibraryCode Code = math.MinInt32
 
 // duration converts nanoseconds. It returns Forever for times above the range of a time.Duration.
 func duration(ns uint64) time.Duration {

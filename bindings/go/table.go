@@ -247,7 +247,7 @@ func (t *Table) ask(f func(table tableHandle) Code) (bool, error) {
 	c.Leave()
 	runtime.KeepAlive(t)
 	if code < 0 {
-		return false, code
+		return false, asError(code)
 	}
 	return code == 0, nil
 }

@@ -2,7 +2,7 @@
 
 package tollbar
 
-// Without cgo tables are in the memory of this process (internal/core). This file has what bridge_table.go has with cgo.
+// Without cgo tables are in Go, in the memory that processes share (internal/shared). This file has what bridge_table.go has with cgo.
 
 import (
 	"fmt"
@@ -11,34 +11,21 @@ import (
 
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 	"github.com/tollbar/tollbar/bindings/go/internal/guard"
+	"github.com/tollbar/tollbar/bindings/go/internal/shared"
 )
 
-// tableHandle is a table and its options.
-type tableHandle = *keyed
+// tableHandle is a table.
+type tableHandle = *shared.Table
 
-type keyed struct {
-	*core.Table
-	clock   Clock
-	missing MissingKey
-}
+// overridesDefault is the number of keys that may have a policy of their own, if the options do not say it.
+const overridesDefault = 1024
 
-// openTable makes a table in memory. A table that others share, and what else only the library has, is ErrNeedsLibrary.
+// openTable makes a table in memory or opens one in a file. What only the library has is ErrNeedsLibrary.
 func openTable(path string, options *TableOptions, policies []string) (tableHandle, error) {
-	needs := ""
-	switch {
-	case path != "":
-		needs = "a table in a file"
-	case options.Seed != nil:
-		needs = "a table with a given seed"
-	case options.HotKeys != 0:
-		needs = "a table with hot keys"
-	case options.Overrides != 0:
-		needs = "a table with overrides"
+	if options.HotKeys != 0 {
+		return nil, fmt.Errorf("tollbar: a table with hot keys: %w", ErrNeedsLibrary)
 	}
-	if needs != "" {
-		return nil, fmt.Errorf("tollbar: %s: %w", needs, ErrNeedsLibrary)
-	}
-	compiled := make([]*core.TablePolicy, len(policies))
+	compiled := make([]shared.Policy, len(policies))
 	for i, policy := range policies {
 		read, algorithm, err := parse(policy)
 		if err == nil && options.Clock == ClockWall && algorithm.LastTime() < core.LastTime {
@@ -47,145 +34,174 @@ func openTable(path string, options *TableOptions, policies []string) (tableHand
 		if err != nil {
 			return nil, err
 		}
-		compiled[i] = &core.TablePolicy{Policy: read, Algorithm: algorithm}
+		compiled[i] = shared.Policy{Policy: read, Algorithm: algorithm}
+	}
+	if options.OnFull > OnFullDeny || options.MissingKey > MissingReport || options.Clock > ClockWall {
+		return nil, &TableError{Path: path, Code: ErrOutOfRange}
+	}
+	of := shared.Options{
+		Capacity: options.Capacity, OnFull: uint32(options.OnFull), Missing: uint32(options.MissingKey), Clock: uint32(options.Clock),
+		Seed: options.Seed, Overrides: options.Overrides, HugePages: !options.SmallPages,
+	}
+	if of.Overrides == 0 {
+		of.Overrides = overridesDefault
+	}
+	access := shared.Access{Mode: uint32(options.Mode.Perm()), TrustAnyone: options.TrustAnyone}
+	if access.Mode == 0 {
+		access.Mode = 0o600
+	}
+	var table tableHandle
+	var wrong *shared.Error
+	switch {
+	case path == "":
+		table, wrong = shared.New(&of, compiled)
+	case options.Capacity == 0 && len(policies) == 0:
+		table, wrong = shared.Open(path, options.TrustAnyone)
+	default:
+		table, wrong = shared.OpenOrMake(path, access, &of, compiled)
 	}
 	switch {
-	case len(policies) == 0 || len(policies) > policiesMost:
-		return nil, &TableError{Code: ErrPolicyCount}
-	case options.OnFull > OnFullDeny || options.MissingKey > MissingReport || options.Clock > ClockWall:
-		return nil, &TableError{Code: ErrOutOfRange}
-	case options.Capacity == 0:
-		return nil, &TableError{Code: ErrCapacity}
+	case wrong == nil:
+		return table, nil
+	case wrong.Code == core.NeedsLibrary && path != "":
+		return nil, fmt.Errorf("tollbar: %s: %s: %w", path, wrong.Needs, ErrNeedsLibrary)
+	case wrong.Code == core.NeedsLibrary:
+		return nil, fmt.Errorf("tollbar: %s: %w", wrong.Needs, ErrNeedsLibrary)
 	}
-	table, ok := core.NewTable(options.Capacity, core.OnFull(options.OnFull), compiled)
-	if !ok {
-		return nil, &TableError{Code: ErrCapacity}
-	}
-	return &keyed{table, options.Clock, options.MissingKey}, nil
+	return nil, &TableError{Path: path, Code: Code(wrong.Code), Errno: wrong.Errno}
 }
 
-// policiesMost is the most policies of a table.
-const policiesMost = 128
+// freeTable gives the memory back.
+func freeTable(table tableHandle) { table.Free() }
 
-// freeTable does nothing: the garbage collector frees the memory.
-func freeTable(tableHandle) {}
-
-// find finds a key's place. Where the key is empty or the policy is none, it writes the decision and returns its code.
-func (t *keyed) find(policy uint32, key string, d *Decision) (place core.Place, found bool, code Code) {
-	var unused Decision
-	if d == nil {
-		d = &unused
+// decidedOf writes the decision on an empty or exempt key, counts it, and returns its code.
+func decidedOf(table tableHandle, policy uint32, answer core.Answer, code core.Code, d *Decision) Code {
+	if code < 0 {
+		return Code(code)
 	}
-	switch {
-	case t.Policy(policy) == nil:
-		return place, false, ErrNoSuchPolicy
-	case key != "":
-		return t.Place(policy, key), true, 0
-	case t.missing == MissingAllow:
-		*d = Decision{Verdict: Allowed, Reason: ReasonMissingKey, Remaining: math.MaxUint64}
-		return place, false, 0
-	case t.missing == MissingReport:
-		return place, false, ErrMissingKey
+	table.CountDecided(policy, answer.Verdict)
+	if d != nil {
+		*d = answered(answer)
 	}
-	*d = Decision{Verdict: Denied, Reason: ReasonMissingKey, RetryAfter: Forever, ResetAfter: Forever}
-	return place, false, ErrDenied
+	return Code(answer.Verdict)
 }
 
 func tableCheck(table tableHandle, policy uint32, key string, n uint64, d *Decision) Code {
-	return tableCheckAt(table, policy, key, table.clock.now(), n, d)
+	return tableCheckAt(table, policy, key, table.Now(), n, d)
 }
 
 func tableCheckAt(table tableHandle, policy uint32, key string, now, n uint64, d *Decision) Code {
-	place, found, code := table.find(policy, key, d)
+	place, answer, found, code := table.Find(policy, key)
 	if !found {
-		return code
+		return decidedOf(table, policy, answer, code, d)
 	}
 	if d == nil {
-		return Code(place.Take(now, n))
+		verdict, code := place.Take(now, n)
+		if code < 0 {
+			return Code(code)
+		}
+		return Code(verdict)
 	}
-	*d = answered(place.Check(now, n))
+	answer, code = place.TakeFull(now, n)
+	*d = answered(answer)
+	if code < 0 {
+		return Code(code)
+	}
 	return Code(d.Verdict)
 }
 
 func tablePeek(table tableHandle, policy uint32, key string, n uint64, d *Decision) Code {
-	return tablePeekAt(table, policy, key, table.clock.now(), n, d)
+	return tablePeekAt(table, policy, key, table.Now(), n, d)
 }
 
 func tablePeekAt(table tableHandle, policy uint32, key string, now, n uint64, d *Decision) Code {
-	place, found, code := table.find(policy, key, d)
+	place, answer, found, code := table.Find(policy, key)
 	if found {
-		*d = answered(place.Peek(now, n))
-		code = Code(d.Verdict)
+		answer, code = place.PeekFull(now, n)
 	}
-	return code
+	*d = answered(answer)
+	if code < 0 {
+		return Code(code)
+	}
+	return Code(d.Verdict)
 }
 
 func tableCharge(table tableHandle, policy uint32, key string, n uint64) (uint64, Code) {
-	return tableChargeAt(table, policy, key, table.clock.now(), n)
+	return tableChargeAt(table, policy, key, table.Now(), n)
 }
 
 func tableChargeAt(table tableHandle, policy uint32, key string, now, n uint64) (uint64, Code) {
-	place, found, code := table.find(policy, key, nil)
+	place, answer, found, code := table.Find(policy, key)
+	rest := uint64(0)
 	switch {
 	case found:
-		return place.Charge(now, n), 0
-	case code == ErrDenied:
-		return n, 0
+		rest, code = place.Charge(now, n)
+	case answer.Verdict != core.Allowed && code == 0:
+		rest = n
 	}
-	return 0, min(code, 0)
+	return rest, Code(code)
 }
 
 func tableTakeUpTo(table tableHandle, policy uint32, key string, most uint64) (uint64, Code) {
-	place, found, code := table.find(policy, key, nil)
-	switch {
-	case found:
-		return place.TakeUpTo(table.clock.now(), most), 0
-	case code == 0:
-		return most, 0
+	place, answer, found, code := table.Find(policy, key)
+	if found {
+		taken, code := place.TakeUpTo(table.Now(), most)
+		return taken, Code(code)
 	}
-	return 0, min(code, 0)
+	if code < 0 {
+		return 0, Code(code)
+	}
+	if answer.Verdict != core.Allowed {
+		most = 0
+	}
+	table.CountTaken(policy, most)
+	return most, 0
 }
 
 func tableReserve(table tableHandle, policy uint32, key string, n uint64, patience time.Duration) (Reservation, Code) {
-	now := table.clock.now()
-	place, found, code := table.find(policy, key, nil)
+	now := table.Now()
+	place, answer, found, code := table.Find(policy, key)
 	if !found {
-		return Reservation{Departs: now}, code
+		return Reservation{Departs: now}, decidedOf(table, policy, answer, code, nil)
 	}
-	at, charged, verdict := place.Reserve(now, n, latest(now, patience))
-	if verdict != core.Allowed {
+	at, charged, verdict, code := place.Reserve(now, n, latest(now, patience))
+	switch {
+	case code < 0:
+		return Reservation{}, Code(code)
+	case verdict != core.Allowed:
 		return Reservation{}, Code(verdict)
 	}
 	return Reservation{Departs: at, Wait: duration(at - now), Cost: charged}, 0
 }
 
 func tableCancel(table tableHandle, policy uint32, key string, r Reservation) (uint64, Code) {
-	place, found, code := table.find(policy, key, nil)
+	place, _, found, code := table.Find(policy, key)
 	if !found {
-		return 0, min(code, 0)
+		return 0, Code(code)
 	}
-	return place.GiveBack(core.Charge{At: r.Departs, Cost: r.Cost}, table.clock.now), 0
+	back, code := place.Return(core.Charge{At: r.Departs, Cost: r.Cost}, table.Now)
+	return back, Code(code)
 }
 
 func tableReset(table tableHandle, policy uint32, key string) Code {
-	place, found, code := table.find(policy, key, nil)
-	if !found {
-		return min(code, 0)
+	began, code := table.Reset(policy, key, table.Now())
+	switch {
+	case code < 0:
+		return Code(code)
+	case !began:
+		return ErrDenied
 	}
-	if place.Reset(table.clock.now()) {
-		return 0
-	}
-	return ErrDenied
+	return 0
 }
 
-func tableNow(table tableHandle) (uint64, Code) { return table.clock.now(), 0 }
+func tableNow(table tableHandle) (uint64, Code) { return table.Now(), 0 }
 
 func tableGetPolicy(table tableHandle, number uint32) (Policy, Code) {
-	policy := table.Policy(number)
-	if policy == nil {
-		return Policy{}, ErrNoSuchPolicy
+	policy, code := table.PolicyOf(number)
+	if code < 0 {
+		return Policy{}, Code(code)
 	}
-	return policyOf(&policy.Policy), 0
+	return policyOf(&policy), 0
 }
 
 // moreAfter is the time after d until more permits are left: tollbar.h says how (tollbar_table_more_after).
@@ -220,12 +236,12 @@ func waitOf(d time.Duration) uint64 {
 }
 
 func tableMore(table tableHandle, policy uint32, key string, n uint64, d *Decision, more *uint64) Code {
-	place, found, code := table.find(policy, key, nil)
+	place, _, found, code := table.Find(policy, key)
 	if found {
-		now := table.clock.now()
-		*more = moreAfter(&table.Policy(policy).Policy, d, n, func(n uint64) core.Answer { return place.Peek(now, n) })
+		now := table.Now()
+		*more = moreAfter(place.Policy(), d, n, func(n uint64) core.Answer { return place.Peek(now, n) })
 	}
-	return min(code, 0)
+	return Code(code)
 }
 
 // ---- several limits ----
@@ -242,14 +258,13 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 	for i := range limits {
 		one := core.Part{Index: i, Cost: limits[i].cost, Now: now}
 		if table := limits[i].table; table != nil {
-			var d Decision
-			place, found, code := table.handle.find(limits[i].policy, limits[i].key, &d)
+			place, answer, found, code := table.handle.Find(limits[i].policy, limits[i].key)
 			if code < 0 {
-				return noneTaken, fmt.Errorf("limit %d: %w", i, code)
+				return noneTaken, fmt.Errorf("limit %d: %w", i, asError(Code(code)))
 			}
-			one.Limit, one.Clock = place, table.handle.clock.now
+			one.Limit, one.Clock = place, table.handle.Now
 			if !found {
-				one.Limit = fixed(d)
+				one.Limit = fixed{table.handle, limits[i].policy, answer}
 			}
 		} else {
 			one.Limit, one.Clock = core.Uncounted{Limiter: limits[i].limiter.handle.Limiter}, limits[i].limiter.handle.clock.now
@@ -289,8 +304,8 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 
 // sameLimit reports whether both are one limit, whose costs add up.
 func sameLimit(a, b core.Limit) bool {
-	place, ok := a.(core.Place)
-	other, too := b.(core.Place)
+	place, ok := a.(shared.Place)
+	other, too := b.(shared.Place)
 	if ok && too {
 		return place.Same(other)
 	}
@@ -299,17 +314,21 @@ func sameLimit(a, b core.Limit) bool {
 	return ok && too && limiter == another
 }
 
-// fixed is a limit with one decision on all requests: that of an empty key.
-type fixed Decision
-
-func (f fixed) Peek(uint64, uint64) core.Answer {
-	return core.Answer{
-		Verdict: core.Verdict(f.Verdict), Reason: uint32(f.Reason), Remaining: f.Remaining, RetryAfter: waitOf(f.RetryAfter), ResetAfter: waitOf(f.ResetAfter),
-	}
+// fixed is a limit with one decision on all requests: that of an empty or exempt key.
+type fixed struct {
+	table  tableHandle
+	policy uint32
+	answer core.Answer
 }
 
-func (f fixed) Check(now, cost uint64) core.Answer { return f.Peek(now, cost) }
+func (f fixed) Peek(uint64, uint64) core.Answer { return f.answer }
+
+func (f fixed) Check(uint64, uint64) core.Answer { return f.answer }
 
 func (f fixed) GiveBack(core.Charge, func() uint64) uint64 { return 0 }
 
 func (f fixed) Algorithm() core.Algorithm { return core.Closed{} }
+
+func (f fixed) Count(verdict core.Verdict) { f.table.CountDecided(f.policy, verdict) }
+
+func (f fixed) Rank() uint64 { return 0 }

@@ -16,6 +16,8 @@ type FixedWindow struct {
 	last          uint64
 	anchored      bool
 	countRejected bool
+	// An interval that is aligned to the first request. Its words do not become a window's when a policy changes.
+	interval bool
 }
 
 // NewFixedWindow compiles windows of the policy's period with limit permits. An interval that is aligned to the first request is a fixed window of its
@@ -40,7 +42,7 @@ func NewFixedWindow(p *Policy, limit uint64) (*FixedWindow, Code) {
 	if w == nil {
 		return nil, RateTooHigh
 	}
-	w.countRejected = p.CountRejected
+	w.countRejected, w.interval = p.CountRejected, p.Kind == kindInterval
 	return w, 0
 }
 

@@ -15,7 +15,9 @@ type Pacer struct {
 	slack uint64
 	// The units by which the departure of a fresh state lags behind the clock.
 	initial uint64
-	last    uint64
+	// The burst in units.
+	burst uint64
+	last  uint64
 }
 
 // NewPacer compiles a pacer, or a token bucket with borrow.
@@ -37,7 +39,7 @@ func NewPacer(p *Policy) (*Pacer, Code) {
 	if p.Borrow {
 		most = math.MaxUint64 / g.PerPermit
 	}
-	return &Pacer{g, most, slack * g.PerPermit, initial * g.PerPermit, min(g.MaxNow, LastTime)}, 0
+	return &Pacer{g, most, slack * g.PerPermit, initial * g.PerPermit, p.Burst * g.PerPermit, min(g.MaxNow, LastTime)}, 0
 }
 
 func (p *Pacer) clock(now uint64) uint64 { return addUpTo(p.grid.Units(now), p.initial) }

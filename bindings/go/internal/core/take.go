@@ -1,6 +1,6 @@
 package core
 
-// Limit is a limiter's word, or a key of a table, as one of several limits.
+// Limit is a limiter's word, or a key of a table, as one of several limits. Check counts no decision.
 type Limit interface {
 	// Peek returns the decision that Charge would make.
 	Peek(now, cost uint64) Answer
@@ -10,6 +10,10 @@ type Limit interface {
 	GiveBack(charge Charge, now func() uint64) uint64
 	// Algorithm is the compiled policy.
 	Algorithm() Algorithm
+	// Count counts the decision on a request with several limits.
+	Count(verdict Verdict)
+	// Rank is the order of limits that refill equally fast. It is the same for all goroutines.
+	Rank() uint64
 }
 
 // Uncounted is a limiter whose decisions are not counted.
@@ -27,6 +31,9 @@ func (l Uncounted) Check(now, cost uint64) Answer {
 
 // Count counts a decision.
 func (l Uncounted) Count(verdict Verdict) { l.count(verdict) }
+
+// Rank is the limiter's number in this process.
+func (l Uncounted) Rank() uint64 { return l.serial }
 
 // Part is a limit of a request, and the sum of its costs if the request names it several times.
 type Part struct {
@@ -125,11 +132,7 @@ func (t Taken) and(one Answer, index int, binds bool) Taken {
 
 func (p *Part) undo() { p.Limit.GiveBack(Charge{At: p.Now, Cost: p.Cost}, p.Clock) }
 
-func (p *Part) count(verdict Verdict) {
-	if l, ok := p.Limit.(Uncounted); ok {
-		l.Count(verdict)
-	}
-}
+func (p *Part) count(verdict Verdict) { p.Limit.Count(verdict) }
 
 // orderOf is the order in which all goroutines charge these limits.
 func orderOf(parts []Part) []int {
@@ -149,16 +152,5 @@ func before(a, b *Part) bool {
 	if x != y {
 		return x < y
 	}
-	return rank(a.Limit) < rank(b.Limit)
-}
-
-// rank is the order of limits that refill equally fast. It is the same for all goroutines.
-func rank(l Limit) uint64 {
-	switch l := l.(type) {
-	case Uncounted:
-		return l.serial
-	case Place:
-		return l.high
-	}
-	return 0
+	return a.Limit.Rank() < b.Limit.Rank()
 }

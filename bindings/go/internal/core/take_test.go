@@ -18,6 +18,10 @@ func (r racing) Check(now, cost uint64) Answer {
 	return r.Limiter.Check(now, cost)
 }
 
+func (racing) Count(Verdict) {}
+
+func (racing) Rank() uint64 { return 0 }
+
 func limiterOf(t *testing.T, text string) *Limiter {
 	t.Helper()
 	_, algorithm, wrong := Parse(text)

@@ -1,0 +1,357 @@
+package shared
+
+import "github.com/tollbar/tollbar/bindings/go/internal/core"
+
+// The calls for one key, as in crates/tollbar/src/table/decide: calls.rs, charge.rs, booking.rs and give_back.rs.
+
+// take takes cost permits, or none.
+func (p *Place) take(now, cost uint64) (*version, outcome, core.Code) {
+	return p.request(now, func(a core.Algorithm, state uint64) core.Step { return a.Step(state, now, cost) })
+}
+
+// Take decides on cost permits, and counts the decision. A code below 0 is a refusal, too.
+func (p *Place) Take(now, cost uint64) (core.Verdict, core.Code) {
+	_, o, code := p.take(now, cost)
+	if code != 0 {
+		return core.Denied, code
+	}
+	p.table.countDecision(p.number, o.verdict)
+	return o.verdict, 0
+}
+
+// TakeFull is [Place.Take] with the full decision.
+func (p *Place) TakeFull(now, cost uint64) (core.Answer, core.Code) {
+	d, code := p.takeUncounted(now, cost)
+	if code == 0 {
+		p.table.countDecision(p.number, d.Verdict)
+	}
+	return d, code
+}
+
+func (p *Place) takeUncounted(now, cost uint64) (core.Answer, core.Code) {
+	v, o, code := p.take(now, cost)
+	if code != 0 {
+		return closed(reasonFault), code
+	}
+	return o.answer(v.algorithm, now, cost), 0
+}
+
+// PeekFull is the decision that a take would get, with the permits that are left before it (Table::try_peek, peek_under). It changes nothing, except
+// that it may convert the key to the current version of its policy.
+func (p *Place) PeekFull(now, cost uint64) (core.Answer, core.Code) {
+	t, v := p.table, p.version
+	c := t.candidates(p.hash)
+	for round := range rounds {
+		if round != 0 {
+			var code core.Code
+			if v, code = t.current(p.number, p.hash); code != 0 {
+				return closed(reasonFault), code
+			}
+		}
+		s := states{policies: &t.policies, version: v}
+		key := v.key | c.tag
+		if slot := c.find(key); slot != nil {
+			if pair := slot.Pair(); pair.Key == key {
+				return core.Peek(v.algorithm, pair.State, now, cost), 0
+			}
+			continue
+		}
+		room, end := firstToExpire(&s, &c, key, now)
+		switch end {
+		case changed:
+			continue
+		case foreign:
+			return closed(reasonFault), core.NeedsLibrary
+		}
+		fresh := core.Peek(v.algorithm, room.state(&s, key), now, cost)
+		if cost == 0 || room.first.expires <= now {
+			return fresh, 0
+		}
+		switch {
+		case t.fixed.onFull == onFullDeny && fresh.Verdict == core.Allowed:
+			return full(room.first.expires, now), 0
+		case t.fixed.onFull == onFullAllow && fresh.Verdict == core.Allowed:
+			fresh.Reason = reasonTableFull
+		case t.fixed.onFull == onFullInherit:
+			debt := s.adopt(key, room.first.pair)
+			if s.foreign {
+				return closed(reasonFault), core.NeedsLibrary
+			}
+			d := core.Peek(v.algorithm, debt, now, cost)
+			if d.Verdict == core.Denied {
+				d.Reason = reasonInheritedDebt
+			}
+			return d, 0
+		}
+		return fresh, 0
+	}
+	return closed(reasonFault), errCorrupt
+}
+
+// TakeUpTo takes all permits that are left, most at the most (Table::try_take_up_to), and counts the decision.
+func (p *Place) TakeUpTo(now, most uint64) (taken uint64, code core.Code) {
+	_, o, code := p.request(now, func(a core.Algorithm, state uint64) core.Step {
+		taken = min(a.Available(state, now), most)
+		// A bucket that starts without permits begins to refill at its first request, so the state must be stored.
+		if taken == 0 && state == 0 {
+			taken = min(most, 1)
+		}
+		if taken == 0 {
+			return core.Step{Verdict: core.Denied, Next: state}
+		}
+		return a.Step(state, now, taken)
+	})
+	switch {
+	case code != 0:
+		return 0, code
+	case o.verdict != core.Allowed:
+		taken = 0
+	}
+	p.table.CountTaken(p.number, taken)
+	return taken, 0
+}
+
+// CountTaken counts a call of [Place.TakeUpTo], or of one that an empty or exempt key has decided.
+func (t *Table) CountTaken(number uint32, taken uint64) {
+	verdict := core.Allowed
+	if taken == 0 {
+		verdict = core.Denied
+	}
+	t.CountDecided(number, verdict)
+}
+
+// Charge charges permits without a decision, and returns the rest that the state has no room for (Table::try_charge).
+func (p *Place) Charge(now, cost uint64) (rest uint64, code core.Code) {
+	_, o, code := p.request(now, func(a core.Algorithm, state uint64) core.Step {
+		next, left := a.Charge(state, now, cost)
+		rest = left
+		return core.Step{Verdict: core.Allowed, Next: next}
+	})
+	switch {
+	case code != 0:
+		return 0, code
+	case o.event == eventRefused || o.event == eventUnremembered:
+		return cost, 0
+	}
+	return rest, 0
+}
+
+// Reserve takes permits ahead of time, for a time up to latest, and returns that time and the number of permits that the key was charged
+// (Table::try_reserve). It counts the decision.
+func (p *Place) Reserve(now, cost, latest uint64) (at, charged uint64, verdict core.Verdict, code core.Code) {
+	at = now
+	_, o, code := p.request(now, func(a core.Algorithm, state uint64) core.Step {
+		if cost == 0 {
+			return core.Step{Verdict: core.Allowed, Next: state}
+		}
+		next, earliest, ok := a.Reserve(state, now, cost)
+		if ok && earliest <= latest {
+			if earliest > now {
+				// Before the swap, so that a call that gives back permits of this key and reads the swapped state sees the note.
+				p.table.noteBooking(p.number)
+			}
+			at = earliest
+			return core.Step{Verdict: core.Allowed, Next: next}
+		}
+		step := a.Step(state, now, cost)
+		switch {
+		case step.Verdict == core.Never:
+			return core.Step{Verdict: core.Never, Next: state}
+		case step.Verdict == core.Denied && state == 0 && a.BooksAhead() && !a.CountsRefusals():
+			// A bucket with init begins to fill at its first request.
+			return step
+		}
+		return core.Step{Verdict: core.Denied, Next: state}
+	})
+	if code != 0 {
+		return 0, 0, core.Denied, code
+	}
+	p.table.countDecision(p.number, o.verdict)
+	switch {
+	case o.verdict != core.Allowed:
+		return 0, 0, o.verdict, 0
+	case o.event == eventUnremembered:
+		return at, 0, core.Allowed, 0
+	}
+	return at, cost, core.Allowed, 0
+}
+
+// Return gives the unused permits of a charge back, and returns their number (Table::give_back_of, slots/give_back.rs).
+func (p *Place) Return(charge core.Charge, now func() uint64) (uint64, core.Code) {
+	t, v := p.table, p.version
+	c := t.candidates(p.hash)
+	for round := range rounds {
+		if round != 0 {
+			var code core.Code
+			if v, code = t.current(p.number, p.hash); code != 0 {
+				return 0, code
+			}
+		}
+		key := v.key | c.tag
+		slot := c.find(key)
+		if slot == nil {
+			s := states{policies: &t.policies, version: v}
+			switch _, end := firstToExpire(&s, &c, key, now()); end {
+			case changed:
+				// The key was under a former version of its policy, and this or another call has converted it.
+				continue
+			case foreign:
+				return 0, core.NeedsLibrary
+			}
+			return 0, 0
+		}
+		pair := slot.Pair()
+		if pair.Key != key {
+			continue
+		}
+		// The flags and the time must be read after the state: see GiveBack in crates/tollbar/src/algorithm/mod.rs.
+		if t.hasCredit(p.number) {
+			return 0, 0
+		}
+		back := core.GiveBack{Charge: charge, Booked: t.hasBookings(p.number)}
+		next, permits := v.algorithm.GiveBack(pair.State, now(), &back)
+		if next == pair.State {
+			return 0, 0
+		}
+		if _, swapped := slot.swap(pair, Pair{key, next}); swapped {
+			return permits, 0
+		}
+	}
+	return 0, errCorrupt
+}
+
+// Reset lets the key begin again with a fresh state, and returns whether it does (Table::reset_at). If no other slot of the key is free, it changes
+// nothing and returns false.
+func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
+	if t.currentStamp(number) == 0 {
+		return false, errNoSuchPolicy
+	}
+	if key == "" {
+		// No slot holds it.
+		return true, 0
+	}
+	hash := t.secrets.hash(key) ^ salt(number)
+	c := t.candidates(hash)
+	for range rounds {
+		v, code := t.current(number, hash)
+		if code != 0 {
+			return false, code
+		}
+		s := states{policies: &t.policies, version: v}
+		word := v.key | c.tag
+		slot := c.find(word)
+		if slot == nil {
+			room, end := firstToExpire(&s, &c, word, now)
+			switch end {
+			case changed:
+				continue
+			case foreign:
+				return false, core.NeedsLibrary
+			}
+			// A killed call may have left the key between two slots.
+			room.forget()
+			return true, 0
+		}
+		pair := slot.Pair()
+		if pair.Key != word {
+			continue
+		}
+		expires := s.expiresAt(pair)
+		if expires <= now {
+			return true, 0
+		}
+		next := Pair{0, expires}
+		unused, keepsSlot := core.UnusedInSlot(v.algorithm)
+		if keepsSlot {
+			// The slot would never come free, so the key keeps it.
+			next = Pair{pair.Key, unused}
+		} else if !s.hasRoom(&c, pair.Key, now) {
+			if s.foreign {
+				return false, core.NeedsLibrary
+			}
+			return false, 0
+		}
+		if _, swapped := slot.swap(pair, next); swapped {
+			t.count(countResets, 1)
+			if !keepsSlot {
+				s.vacated()
+			}
+			return true, 0
+		}
+	}
+	return false, errCorrupt
+}
+
+// hasRoom reports whether a candidate other than the slot of key has expired (Table::has_room).
+func (s *states) hasRoom(c *candidates, key, now uint64) bool {
+	for n := range candidatesOfKey {
+		if pair := c.slot(n).Pair(); pair.Key != key && s.expiresAt(pair) <= now {
+			return true
+		}
+	}
+	return false
+}
+
+// PolicyOf is the current policy of a number (Table::policy).
+func (t *Table) PolicyOf(number uint32) (core.Policy, core.Code) {
+	v, code := t.currentVersion(number)
+	if code != 0 {
+		return core.Policy{}, code
+	}
+	return v.policy, 0
+}
+
+func (t *Table) currentVersion(number uint32) (*version, core.Code) {
+	for range rounds {
+		stamp := t.currentStamp(number)
+		if stamp == 0 {
+			return nil, errNoSuchPolicy
+		}
+		switch v := t.version(stamp); {
+		case v != nil && v.algorithm == nil:
+			return nil, core.NeedsLibrary
+		case v != nil:
+			return v, 0
+		case t.currentStamp(number) == stamp:
+			return nil, errCorrupt
+		}
+	}
+	return nil, errCorrupt
+}
+
+// Policy is the key's compiled policy.
+func (p *Place) Policy() *core.Policy { return &p.version.policy }
+
+// ---- a key as one of several limits (core.Limit) ----
+
+// Same reports whether both are one key under one policy.
+func (p Place) Same(q Place) bool {
+	return p.table == q.table && p.number == q.number && p.hash == q.hash
+}
+
+// Peek is [Place.PeekFull]; an error is a refusal.
+func (p Place) Peek(now, cost uint64) core.Answer {
+	d, _ := p.PeekFull(now, cost)
+	return d
+}
+
+// Check takes permits without counting the decision; an error is a refusal.
+func (p Place) Check(now, cost uint64) core.Answer {
+	d, _ := p.takeUncounted(now, cost)
+	return d
+}
+
+// GiveBack is [Place.Return]; after an error nothing went back.
+func (p Place) GiveBack(charge core.Charge, now func() uint64) uint64 {
+	permits, _ := p.Return(charge, now)
+	return permits
+}
+
+// Count counts a decision.
+func (p Place) Count(verdict core.Verdict) { p.table.countDecision(p.number, verdict) }
+
+// Algorithm is the key's compiled policy.
+func (p Place) Algorithm() core.Algorithm { return p.version.algorithm }
+
+// Rank is the key's place in the order of limits that refill equally fast. It is the same in all processes.
+func (p Place) Rank() uint64 { return tag(p.hash) }

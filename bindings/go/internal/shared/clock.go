@@ -1,0 +1,38 @@
+package shared
+
+import (
+	"sync"
+	"time"
+)
+
+// Clocks, as in crates/tollbar/src/clock.rs.
+
+// wallClock is the number of the system's clock of Unix time (Source::Wall). The other sources are on the scale of CLOCK_MONOTONIC.
+const wallClock = 3
+
+const (
+	// timeZero is the zero of the times of tables: 2025-03-13 00:00:00 UTC, in Unix nanoseconds (TIME_ZERO).
+	timeZero = 20_160 * 86_400 * 1_000_000_000
+	// plausible nanoseconds after timeZero, 40 years. A system clock outside this span counts as not set.
+	plausible = 40 * 365 * 86_400 * 1_000_000_000
+)
+
+// wall is Unix time in nanoseconds; 0 before 1970.
+func wall() uint64 { return uint64(max(time.Now().UnixNano(), 0)) }
+
+// read is the time of a source, before a table's offset is added. Go has no cheaper clocks, so all sources but the wall clock are CLOCK_MONOTONIC.
+func read(source uint64) uint64 {
+	if source == wallClock {
+		return wall()
+	}
+	return monotonic()
+}
+
+// utcOffset is this process's distance from CLOCK_MONOTONIC to UTC (offset, offset_at); 0 if the system's clock is not set.
+var utcOffset = sync.OnceValue(func() uint64 {
+	now, since := monotonic(), wall()-timeZero
+	if since < plausible {
+		return since - now
+	}
+	return 0
+})
