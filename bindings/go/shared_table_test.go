@@ -9,6 +9,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -268,4 +271,164 @@ func (w *twins) change(t *testing.T, random *rand.Rand, number uint32, key strin
 			t.Fatal(err)
 		}
 	}
+}
+
+// Keys of all lengths hash as in C: both tables have the same slots.
+func TestGoHashesKeysAsC(t *testing.T) {
+	w := newTwins(t, tollbar.TableOptions{Capacity: 3000}, "10/s", "5/s")
+	random := rand.New(rand.NewPCG(3, 4))
+	for length := range 700 {
+		key := make([]byte, length+1)
+		for i := range key {
+			key[i] = byte(random.Uint32())
+		}
+		for number := range uint32(2) {
+			place := placeOf(t, w.g, number, string(key))
+			if verdict, code := place.Take(1e17, 1); code != 0 || verdict != core.Allowed {
+				t.Fatal(verdict, code)
+			}
+			if d, err := w.c.Under(number).CheckAt(string(key), 1e17, 1); err != nil || !d.Allowed() {
+				t.Fatal(d, err)
+			}
+		}
+		w.same(t, fmt.Sprint("length ", length+1))
+	}
+}
+
+// one is a table in one file, in C and in Go.
+func one(t *testing.T, options tollbar.TableOptions, texts ...string) (*tollbar.Table, *shared.Table) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "table")
+	c, err := tollbar.OpenTable(path, options, texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	g, wrong := shared.Open(path, false)
+	if wrong != nil {
+		t.Fatalf("%+v", wrong)
+	}
+	t.Cleanup(g.Free)
+	return c, g
+}
+
+// hammer takes permits of all keys in C and in Go at the same time, with a clock that stands still, and returns the number of permits of each key. It
+// calls meanwhile again and again until the end.
+func hammer(t *testing.T, c *tollbar.Table, g *shared.Table, keys, requests int, meanwhile func(n int)) []uint64 {
+	t.Helper()
+	const now = uint64(1e17)
+	admitted := make([]atomic.Uint64, keys)
+	var all, changing sync.WaitGroup
+	for worker := range 4 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			random := rand.New(rand.NewPCG(uint64(worker), 5))
+			for range requests {
+				number := random.IntN(keys)
+				key := fmt.Sprint("key ", number)
+				if worker%2 == 0 {
+					d, err := c.Under(0).CheckAt(key, now, 1)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if d.Allowed() {
+						admitted[number].Add(1)
+					}
+					continue
+				}
+				place, _, found, code := g.Find(0, key)
+				if !found {
+					t.Error(code)
+					return
+				}
+				verdict, code := place.Take(now, 1)
+				if code != 0 {
+					t.Error(code)
+					return
+				}
+				if verdict == core.Allowed {
+					admitted[number].Add(1)
+				}
+			}
+		}()
+	}
+	var end atomic.Bool
+	if meanwhile != nil {
+		changing.Add(1)
+		go func() {
+			defer changing.Done()
+			for n := 0; !end.Load(); n++ {
+				meanwhile(n)
+			}
+		}()
+	}
+	all.Wait()
+	end.Store(true)
+	changing.Wait()
+	permits := make([]uint64, keys)
+	for i := range permits {
+		permits[i] = admitted[i].Load()
+	}
+	return permits
+}
+
+// C and Go take permits of the same keys in one table at the same time: each key gets exactly its burst.
+func TestCAndGoShareKeysExactly(t *testing.T) {
+	for _, policy := range []string{"100/day burst 50", "50/day algo fixed-window", "50/day algo weighted-window", "50/forever"} {
+		c, g := one(t, tollbar.TableOptions{Capacity: 1000}, policy)
+		const keys = 40
+		for key, permits := range hammer(t, c, g, keys, 30_000, nil) {
+			if permits != 50 {
+				t.Errorf("%s: key %d got %d permits", policy, key, permits)
+			}
+		}
+		health, err := c.Validate()
+		if err != nil || health.Live != keys || health.Duplicate != 0 || health.Unknown != 0 {
+			t.Errorf("%s: %+v (%v)", policy, health, err)
+		}
+		counts, err := c.Under(0).Counts()
+		if err != nil || counts.Allowed != 50*keys || counts.Allowed+counts.Denied != 4*30_000 {
+			t.Errorf("%s: %+v (%v)", policy, counts, err)
+		}
+	}
+}
+
+// While C changes a table's policy, to one under which keys move to other slots among them, no key gets more than the bursts of both policies together,
+// and none is in two slots.
+func TestCChangesPoliciesWhileGoDecides(t *testing.T) {
+	changes, moves := 0, uint64(0)
+	for _, policies := range [][2]string{
+		{"500/day", "300/s"}, {"500/s", "300/day algo fixed-window"}, {"500/h ban 1h after 90", "300/s ban 1s after 90"}, {"500/day", "0/s"},
+		{"500/day algo interval", "300/min algo weighted-window"}, {"500/forever", "300/min"},
+	} {
+		c, g := one(t, tollbar.TableOptions{Capacity: 1000}, policies[0])
+		const keys = 60
+		permits := hammer(t, c, g, keys, 40_000, func(n int) {
+			if err := c.SetPolicy(0, policies[(n+1)%2]); err != nil {
+				t.Error(err)
+			}
+			changes++
+			runtime.Gosched()
+		})
+		for key, permits := range permits {
+			if permits == 0 || permits > 500+300 {
+				t.Errorf("%v: key %d got %d permits", policies, key, permits)
+			}
+		}
+		health, err := c.Validate()
+		if err != nil || health.Duplicate != 0 || health.Unknown != 0 || health.Live > keys {
+			t.Errorf("%v: %+v (%v)", policies, health, err)
+		}
+		stats, err := c.Stats()
+		if err != nil {
+			t.Error(err)
+		}
+		moves += stats.Vacated
+	}
+	if changes < 500 || moves < 500 {
+		t.Errorf("%d changes, %d keys left their slots", changes, moves)
+	}
+	t.Logf("%d changes, %d keys left their slots", changes, moves)
 }

@@ -71,7 +71,7 @@ others() {
 }
 holds 'vet for other systems' others
 # Linux runs programs for 386 on amd64, and for arm64 by an emulator if it is installed.
-steps='. ./cell ./internal/core ./rate'
+steps='. ./cell ./internal/core ./internal/shared ./rate'
 # shellcheck disable=SC2086
 [ "$(go env GOARCH)" != amd64 ] || counts 'tests on 386' env CGO_ENABLED=0 GOARCH=386 go test -v $steps
 # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh BUILD-DIRECTORY: processes of C, Python, Go and LuaJIT use one named table at the same time, and are killed at random; others hold
-# permits in flight. `make lib` must have built the library in the directory. The last line is `N passed, N failed`.
+# run.sh BUILD-DIRECTORY: processes of C, Python, Go with cgo and without, and LuaJIT use one named table at the same time, and are killed
+# at random; others hold permits in flight. `make lib` must have built the library in the directory. The last line is `N passed, N failed`.
 set -eu
 build=$(cd "${1:?the build directory}" && pwd)
 together=$(cd "$(dirname "$0")" && pwd)
@@ -14,7 +14,7 @@ mkdir -p "$work"
 here=$root/bindings/go
 # shellcheck source=../../bindings/go/env.sh
 . "$here/env.sh"
-(cd "$together/gohammer" && go vet . && go build -o "$work/gohammer" .)
+(cd "$together/gohammer" && go vet . && go build -o "$work/gohammer" . && env CGO_ENABLED=0 CC=/nonexistent go build -o "$work/gohammer-alone" .)
 (cd "$together/goholder" && go vet . && go build -o "$work/goholder" .)
 here=$root/bindings/lua
 # shellcheck source=../../bindings/lua/find.sh
@@ -23,4 +23,4 @@ here=$root/bindings/lua
 python=$root/build/python/bin/python
 "$python" "$together/in_flight.py" "c=$work/holder" "python=$python $together/holder.py" "go=$work/goholder"
 exec "$python" "$together/driver.py" "c=$work/hammer" "python=$python $together/hammer.py" "go=$work/gohammer" \
-    "lua=$luajit $together/hammer.lua"
+    "go-without-cgo=$work/gohammer-alone" "lua=$luajit $together/hammer.lua"

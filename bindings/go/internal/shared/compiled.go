@@ -106,6 +106,10 @@ func (p *policies) named(key uint64) *version {
 
 // stampFor is the stamp of the version that the key with hash is under (Policies::stamp_for). 0: there is no such policy.
 func (p *policies) stampFor(policy uint32, hash uint64) uint64 {
+	if policy >= PoliciesMost {
+		// In damaged memory an override may be of such a policy.
+		return 0
+	}
 	if p.header.special.Load()&specialOverrides != 0 {
 		if stamp, ok := p.overrideOf(policy, hash); ok {
 			return stamp
