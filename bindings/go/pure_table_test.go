@@ -191,6 +191,21 @@ func TestKeysBookAndWait(t *testing.T) {
 	}
 }
 
+// A booking that another one was told to depart after gives nothing back.
+func TestABookingInTheMiddleGivesNothingBack(t *testing.T) {
+	keys := memory(t, tollbar.TableOptions{}, "1/min burst 2").Under(0)
+	first, err := keys.Reserve("ann", 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Reserve("ann", 2, tollbar.Forever); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := keys.Cancel("ann", first); err != nil || back != 0 {
+		t.Errorf("%d (%v)", back, err)
+	}
+}
+
 // Wrong tables and closed tables have errors.
 func TestTablesThatCannotBe(t *testing.T) {
 	for want, make := range map[error]func() (*tollbar.Table, error){

@@ -41,6 +41,8 @@ type twins struct {
 	charged []charged
 	// The number of permits that came back.
 	back uint64
+	// Keys that have had a policy of their own.
+	overridden []charged
 }
 
 // charged is a charge of both tables.
@@ -200,16 +202,21 @@ func TestGoTablesAreCsToTheByte(t *testing.T) {
 	}
 	for i, onFull := range []tollbar.OnFull{tollbar.OnFullEvictNearest, tollbar.OnFullInherit, tollbar.OnFullAllow, tollbar.OnFullDeny} {
 		for _, names := range []int{40, 12_000} {
+			// One of them begins at time 0, at which words are small.
+			now := []uint64{1e17, 0}[i%2]
 			t.Run(fmt.Sprint(onFull, " with ", names, " keys a policy"), func(t *testing.T) {
 				random := rand.New(rand.NewPCG(uint64(i), uint64(names)))
 				w := newTwins(t, tollbar.TableOptions{Capacity: 3000, OnFull: onFull}, twinPolicies...)
 				w.same(t, "new tables")
-				now := uint64(1e17)
 				for i := range operations / 8 {
 					now += random.Uint64N(2 * uint64(time.Second) / uint64(names))
 					at := now - min(now, random.Uint64N(3)*random.Uint64N(100_000_000))
 					number := uint32(random.IntN(len(twinPolicies)))
 					key := fmt.Sprint([]string{"key ", "a key of more than sixteen bytes "}[random.IntN(2)], random.IntN(names))
+					if len(w.overridden) != 0 && random.IntN(10) == 0 {
+						own := w.overridden[random.IntN(len(w.overridden))]
+						number, key = own.number, own.key
+					}
 					w.step(t, random, number, key, at)
 					if len(w.charged) != 0 && random.IntN(2) == 0 {
 						w.giveBack(t, now)
@@ -247,24 +254,31 @@ func (w *twins) change(t *testing.T, random *rand.Rand, number uint32, key strin
 	t.Helper()
 	policy := twinPolicies[random.IntN(len(twinPolicies))]
 	if random.IntN(4) == 0 {
-		policy = []string{"0/s", "40/forever", "1000/s burst 900", "1/h burst 7", "5/s burst 4 ban 20s after 3", "12/s algo fixed-window"}[random.IntN(6)]
+		policy = []string{"0/s", "40/forever", "60/forever", "1000/s burst 900", "1/h burst 7", "5/s burst 4 ban 20s after 3", "12/s algo fixed-window", "5/s algo fixed-window anchor first",
+			"4/s algo weighted-window", "8/s algo interval anchor first", "3/s burst 9 algo interval", "9/s burst 2 borrow init 1"}[random.IntN(12)]
 	}
 	keep := []tollbar.Keep{tollbar.KeepCount, tollbar.KeepCount, tollbar.KeepTime, tollbar.KeepTime, tollbar.KeepReset}[random.IntN(5)]
 	// A receipt of a former policy gives nothing back, and the call that C has only for receipts is the one that Go makes for any charge.
 	w.charged = nil
 	what := random.IntN(10)
+	former := charged{number: number, key: key}
+	if what < 2 {
+		w.overridden = append(w.overridden, former)
+	} else if what == 2 && len(w.overridden) != 0 {
+		former = w.overridden[random.IntN(len(w.overridden))]
+	}
 	for _, table := range []*tollbar.Table{w.c, w.admin} {
 		var err error
 		switch what {
 		default:
 			err = table.SetPolicyKeeping(number, policy, keep)
-		case 0:
+		case 0, 1:
 			err = table.Under(number).SetOverride(key, policy, keep)
-		case 1:
-			_, err = table.Under(number).ClearOverride(key)
 		case 2:
-			err = table.Under(number).Exempt(key)
+			_, err = table.Under(former.number).ClearOverride(former.key)
 		case 3:
+			err = table.Under(number).Exempt(key)
+		case 4:
 			_, err = table.Under(number).Unexempt(key)
 		}
 		if err != nil {
@@ -296,7 +310,7 @@ func TestGoHashesKeysAsC(t *testing.T) {
 }
 
 // one is a table in one file, in C and in Go.
-func one(t *testing.T, options tollbar.TableOptions, texts ...string) (*tollbar.Table, *shared.Table) {
+func one(t *testing.T, options tollbar.TableOptions, texts ...string) (*tollbar.Table, *shared.Table, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "table")
 	c, err := tollbar.OpenTable(path, options, texts...)
@@ -309,7 +323,7 @@ func one(t *testing.T, options tollbar.TableOptions, texts ...string) (*tollbar.
 		t.Fatalf("%+v", wrong)
 	}
 	t.Cleanup(g.Free)
-	return c, g
+	return c, g, path
 }
 
 // hammer takes permits of all keys in C and in Go at the same time, with a clock that stands still, and returns the number of permits of each key. It
@@ -377,7 +391,7 @@ func hammer(t *testing.T, c *tollbar.Table, g *shared.Table, keys, requests int,
 // C and Go take permits of the same keys in one table at the same time: each key gets exactly its burst.
 func TestCAndGoShareKeysExactly(t *testing.T) {
 	for _, policy := range []string{"100/day burst 50", "50/day algo fixed-window", "50/day algo weighted-window", "50/forever"} {
-		c, g := one(t, tollbar.TableOptions{Capacity: 1000}, policy)
+		c, g, _ := one(t, tollbar.TableOptions{Capacity: 1000}, policy)
 		const keys = 40
 		for key, permits := range hammer(t, c, g, keys, 30_000, nil) {
 			if permits != 50 {
@@ -403,7 +417,7 @@ func TestCChangesPoliciesWhileGoDecides(t *testing.T) {
 		{"500/day", "300/s"}, {"500/s", "300/day algo fixed-window"}, {"500/h ban 1h after 90", "300/s ban 1s after 90"}, {"500/day", "0/s"},
 		{"500/day algo interval", "300/min algo weighted-window"}, {"500/forever", "300/min"},
 	} {
-		c, g := one(t, tollbar.TableOptions{Capacity: 1000}, policies[0])
+		c, g, _ := one(t, tollbar.TableOptions{Capacity: 1000}, policies[0])
 		const keys = 60
 		permits := hammer(t, c, g, keys, 40_000, func(n int) {
 			if err := c.SetPolicy(0, policies[(n+1)%2]); err != nil {
@@ -431,4 +445,160 @@ func TestCChangesPoliciesWhileGoDecides(t *testing.T) {
 		t.Errorf("%d changes, %d keys left their slots", changes, moves)
 	}
 	t.Logf("%d changes, %d keys left their slots", changes, moves)
+}
+
+// While a thread of any process takes permits of a policy's keys in advance, no charge comes back to them, in Go as in C.
+func TestNothingComesBackBesideCredit(t *testing.T) {
+	_, g, path := one(t, tollbar.TableOptions{Capacity: 1000}, "100000/day", "100000/day")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	hot, err := tollbar.OpenTable(path, tollbar.TableOptions{HotKeys: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hot.Close()
+	for range 100 {
+		if !hot.Allow("hot") {
+			t.Fatal("refused")
+		}
+	}
+	for number, want := range []uint64{0, 5} {
+		place := placeOf(t, g, uint32(number), "ann")
+		now := g.Now()
+		if verdict, code := place.Take(now, 5); code != 0 || verdict != core.Allowed {
+			t.Fatal(verdict, code)
+		}
+		if back, code := place.Return(core.Charge{At: now, Cost: 5}, func() uint64 { return now }); code != 0 || back != want {
+			t.Errorf("policy %d: %d permits came back, not %d (%v)", number, back, want, code)
+		}
+	}
+}
+
+// The times of a table in C and in Go are one, and Go's is not ahead.
+func TestGoReadsTheTimeAsC(t *testing.T) {
+	for _, clock := range []tollbar.Clock{tollbar.ClockCounter, tollbar.ClockMonotonic, tollbar.ClockWall} {
+		c, g, _ := one(t, tollbar.TableOptions{Capacity: 1000, Clock: clock}, "10/s")
+		for range 1000 {
+			before := g.Now()
+			now, err := c.Now()
+			after := g.Now()
+			const most = uint64(time.Millisecond)
+			if err != nil || now+most < before || after+most < now {
+				t.Fatalf("clock %v: %d in C, between %d and %d (%v)", clock, now, before, after, err)
+			}
+		}
+	}
+}
+
+// A file whose policy was changed to the one that the opener names is its table, whatever the change kept.
+func TestAFileWithChangedPolicies(t *testing.T) {
+	for _, keep := range []tollbar.Keep{tollbar.KeepCount, tollbar.KeepTime, tollbar.KeepReset} {
+		w := newTwins(t, tollbar.TableOptions{Capacity: 1000}, "3/day")
+		if err := w.admin.SetPolicyKeeping(0, "5/day", keep); err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range map[string]core.Code{"5/day": 0, "3/day": core.Code(tollbar.ErrOtherPolicies)} {
+			seed := uint64(77)
+			of := shared.Options{Capacity: 1000, Seed: &seed, Overrides: 1024}
+			table, wrong := shared.OpenOrMake(w.files[1], shared.Access{Mode: 0o600}, &of, goPolicies(t, text))
+			if wrong == nil {
+				table.Free()
+				wrong = &shared.Error{}
+			}
+			if wrong.Code != want {
+				t.Errorf("%s: %+v", text, wrong)
+			}
+		}
+	}
+}
+
+// A table with a policy that Go cannot step, or with one that C adds later.
+func TestPoliciesOfCThatGoCannotStep(t *testing.T) {
+	for _, text := range []string{"10/s; 100/h", "6/s algo sliding-window", "10/s algo sliding-log", "100/min curve ln", "100/s reserve low 20", "100/s burst 20 algo warm-up warm 2s"} {
+		path := filepath.Join(t.TempDir(), "table")
+		c, err := tollbar.OpenTable(path, tollbar.TableOptions{Capacity: 1000}, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if _, wrong := shared.Open(path, false); wrong == nil || wrong.Code != core.NeedsLibrary {
+			t.Errorf("%s: %+v", text, wrong)
+		}
+	}
+	c, g, _ := one(t, tollbar.TableOptions{Capacity: 1000}, "10/s")
+	if number, err := c.AddPolicy("10/s; 100/h"); err != nil || number != 1 {
+		t.Fatal(number, err)
+	}
+	for i := range 4000 {
+		if _, err := c.Under(1).Check(fmt.Sprint(i), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, found, code := g.Find(1, "ann"); found || code != core.NeedsLibrary {
+		t.Error(found, code)
+	}
+	before, err := c.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for i := range 100 {
+		place := placeOf(t, g, 0, fmt.Sprint("new ", i))
+		switch verdict, code := place.Take(g.Now(), 1); {
+		case code == core.NeedsLibrary && verdict == core.Denied:
+			refused++
+		case code != 0 || verdict != core.Allowed:
+			t.Error(verdict, code)
+		}
+	}
+	if stats, err := c.Stats(); err != nil || refused < 90 || stats.Inserted != before.Inserted+uint64(100-refused) {
+		t.Errorf("%d refused, %+v (%v)", refused, stats, err)
+	}
+}
+
+// Keys come from each policy to each other one with the words that C gives them, whatever the change keeps, in debt, in the middle of windows, banned, and
+// after permits came back.
+func TestGoConvertsAsC(t *testing.T) {
+	policies := append([]string{
+		"5/s algo fixed-window anchor first", "12/s algo fixed-window", "2/s algo weighted-window", "30/s algo weighted-window", "3/s algo interval", "8/s algo interval anchor first",
+		"40/forever", "3/forever", "0/s", "9/s burst 2 borrow init 1", "5/s burst 4 ban 20s after 3", "1/h burst 7", "50/s burst 2 algo pacer",
+	}, twinPolicies...)
+	w := newTwins(t, tollbar.TableOptions{Capacity: 20_000}, "1/s")
+	random := rand.New(rand.NewPCG(51, 52))
+	now := uint64(1e17)
+	set := func(text string, keep tollbar.Keep) {
+		t.Helper()
+		for _, table := range []*tollbar.Table{w.c, w.admin} {
+			if err := table.SetPolicyKeeping(0, text, keep); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, old := range policies {
+		for j, next := range policies {
+			for keep := range tollbar.Keep(2) {
+				set(old, tollbar.KeepCount)
+				w.charged = nil
+				pair := fmt.Sprint(old, " to ", next, " keeping ", keep)
+				for range 8 {
+					for key := range 4 {
+						w.step(t, random, 0, fmt.Sprint(pair, key), now)
+						if len(w.charged) != 0 && random.IntN(2) == 0 {
+							w.giveBack(t, now)
+						}
+					}
+					now += random.Uint64N(400_000_000)
+				}
+				set(next, keep)
+				w.charged = nil
+				for key := range 4 {
+					w.step(t, random, 0, fmt.Sprint(pair, key), now)
+				}
+				if (i*len(policies)+j)%40 == 0 {
+					w.same(t, pair)
+				}
+			}
+		}
+	}
+	w.same(t, "the end")
 }

@@ -2,6 +2,8 @@ package shared
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,9 +57,9 @@ func TestASlotThatChangesAmidARequest(t *testing.T) {
 	if o, end := request(s, &c, word, now, onFullDeny, step); end != changed || slot.Pair() != other {
 		t.Errorf("%+v (%v), %x", o, end, slot.Pair())
 	}
-	// The key, of a request that is refused by the state of the new one.
+	// The key, of a request that is refused: the state was perhaps another key's.
 	*slot = Slot{word, full}
-	step, _ = amid(algorithm, 1, func() { *slot = Slot{other.Key, other.State} })
+	step, _ = amid(algorithm, 1, func() { *slot = Slot{other.Key, full} })
 	if o, end := request(s, &c, word, now, onFullDeny, step); end != changed {
 		t.Errorf("%+v (%v)", o, end)
 	}
@@ -258,5 +260,52 @@ func TestAVersionThatIsGone(t *testing.T) {
 	}
 	if held != 1 {
 		t.Errorf("the key has %d slots: %s", held, fmt.Sprint(c))
+	}
+}
+
+// While a key moves, its former slot has a mark with the key's tag: another goroutine sees it sooner or later.
+func TestAMoveLeavesAMark(t *testing.T) {
+	table := tableOf(t, onFullDeny, "3/day", "3/s")
+	place, c, former, s := keyOf(t, table, "ann")
+	state := place.version.algorithm.Step(0, now, 2).Next
+	until := s.expiresAt(Pair{former, state})
+	r := &table.records()[9]
+	policy, _ := table.PolicyOf(1)
+	r.publish(&policy, 100<<16|9)
+	table.header.current[0].Store(100<<16 | 9)
+	_, c, word, s := keyOf(t, table, "ann")
+	slot, mark := c.slot(6), Pair{word & tagMask, until}
+	var marks, end atomic.Bool
+	var reader sync.WaitGroup
+	reader.Add(1)
+	go func() {
+		defer reader.Done()
+		for !end.Load() {
+			switch pair := slot.Pair(); {
+			case pair == mark:
+				marks.Store(true)
+			case pair != Pair{former, state} && pair != Pair{0, until} && pair != Pair{}:
+				t.Errorf("the slot had %x", pair)
+				return
+			}
+		}
+	}()
+	for from := time.Now(); !marks.Load() && time.Since(from) < 20*time.Second; {
+		for range 100 {
+			slot.swap(slot.Pair(), Pair{former, state})
+			if _, e := firstToExpire(s, &c, word, now); e != changed {
+				t.Fatal(e)
+			}
+			moved := c.find(word)
+			if moved == nil || moved == slot || slot.Pair() != (Pair{0, until}) {
+				t.Fatalf("%x", slot.Pair())
+			}
+			moved.swap(moved.Pair(), Pair{})
+		}
+	}
+	end.Store(true)
+	reader.Wait()
+	if !marks.Load() {
+		t.Error("no mark was seen")
 	}
 }

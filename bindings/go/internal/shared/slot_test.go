@@ -18,7 +18,10 @@ func TestASlotChangesAtOnce(t *testing.T) {
 	if !supported() {
 		t.Fatal("no swap of 16 bytes")
 	}
-	const workers, each = 4, 20_000
+	// Long enough that the goroutines meet: each waits for the others to begin.
+	const workers, each = 4, 200_000
+	var begin sync.WaitGroup
+	begin.Add(workers)
 	slot := &slotsOf(3)[1]
 	pairOf := func(n uint64) Pair { return Pair{n, mix(n)} }
 	check := func(pair Pair) {
@@ -31,6 +34,8 @@ func TestASlotChangesAtOnce(t *testing.T) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
+			begin.Done()
+			begin.Wait()
 			for range each {
 				for {
 					before := slot.Pair()
