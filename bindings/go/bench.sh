@@ -12,21 +12,25 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 go test -c -o "$work/core" .
 go test -c -o "$work/rate" ./rate
+CGO_ENABLED=0 go test -c -o "$work/alone" .
 # Round by round, so that each has its share of the moments in which the machine is busy with something else.
 round=0
 while [ $round -lt "${1:-40}" ]; do
     round=$((round + 1))
-    for program in core rate; do
+    for program in core rate alone; do
+        echo "program: $program"
         "$work/$program" -test.run '^$' -test.bench . -test.benchtime 10ms
     done
 done >"$work/figures"
 awk '
+    /^program:/ { program = $2 }
     /^pkg:/ { package = $2 }
     /^Benchmark/ {
         name = $1
         sub(/^Benchmark/, "", name)
         sub(/-[0-9]+$/, "", name)
         if (package ~ /\/rate$/) name = "rate." name
+        if (program == "alone") name = "alone." name
         cost = $3
         for (i = 4; i < NF; i++) if ($(i + 1) == "ns/key") cost = $i
         if (!(name in least)) order[++n] = name
@@ -37,6 +41,10 @@ awk '
         printf "%-46s %7.1f %8.2f  %s\n", what, least[name], least[name] / empty, goal
     }
     function own(name, what, goal) { printf "%-46s %7s %8.2f  %s\n", what, "", least[name] / least["TableManyInC64"], goal }
+    function with(name, what) {
+        if (!(name in least) || !("alone." name in least)) { print "no figure for " name > "/dev/stderr"; bad = 1; return }
+        printf "%-46s %7.1f %8.2f\n", what, least["alone." name], least["alone." name] / least[name]
+    }
     END {
         empty = least["EmptyCall"]
         if (!empty) exit 1
@@ -62,5 +70,8 @@ awk '
         line("CellDeniedAt", "cell.Cell.Allow, refused", "6")
         line("CellNow", "cell.Cell.Allow, by cell.Now", "")
         line("rate.Allow", "rate.Limiter.Allow", "")
+        with("KeysAllow", "Keys.Allow without cgo, times that with cgo")
+        with("KeysAllowDenied", "  refused")
+        with("KeysCheckAt", "  Keys.CheckAt")
         exit bad
     }' "$work/figures"

@@ -35,6 +35,7 @@ func goTable(t testing.TB, capacity uint64, texts ...string) *shared.Table {
 	if wrong != nil {
 		t.Fatalf("%+v", wrong)
 	}
+	t.Cleanup(table.Free)
 	return table
 }
 

@@ -4,8 +4,20 @@ import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
 // The calls for one key, as in crates/tollbar/src/table/decide: calls.rs, charge.rs, booking.rs and give_back.rs.
 
-// take takes cost permits, or none.
+// take takes cost permits, or none. The usual case is one try in the key's slot (Table::step_slow). If another call has changed the slot, nothing has been
+// charged, and the protocol makes the request again.
 func (p *Place) take(now, cost uint64) (*version, outcome, core.Code) {
+	t, v := p.table, p.version
+	c := t.candidates(p.hash)
+	key := v.key | c.tag
+	if slot := c.find(key); slot != nil {
+		state := slot.State()
+		step := v.algorithm.Step(state, now, cost)
+		if slot.commit(key, state, step.Next) {
+			t.noteTime(now)
+			return v, outcome{verdict: step.Verdict, state: step.Next}, 0
+		}
+	}
 	return p.request(now, func(a core.Algorithm, state uint64) core.Step { return a.Step(state, now, cost) })
 }
 

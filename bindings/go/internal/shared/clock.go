@@ -1,7 +1,7 @@
 package shared
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,11 +28,22 @@ func read(source uint64) uint64 {
 	return monotonic()
 }
 
-// utcOffset is this process's distance from CLOCK_MONOTONIC to UTC (offset, offset_at); 0 if the system's clock is not set.
-var utcOffset = sync.OnceValue(func() uint64 {
-	now, since := monotonic(), wall()-timeZero
-	if since < plausible {
+// utcOffset is this process's distance from CLOCK_MONOTONIC to UTC (offset); 0 if the system's clock is not set.
+func utcOffset() uint64 {
+	if known := distance.Load(); known != 0 {
+		return known
+	}
+	distance.CompareAndSwap(0, offsetAt(monotonic(), wall()))
+	return distance.Load()
+}
+
+// distance is the first one that this process has found. 0: not known yet.
+var distance atomic.Uint64
+
+// offsetAt is the distance if CLOCK_MONOTONIC says now while the system's clock says wall (offset_at).
+func offsetAt(now, wall uint64) uint64 {
+	if since := wall - timeZero; since < plausible {
 		return since - now
 	}
 	return 0
-})
+}

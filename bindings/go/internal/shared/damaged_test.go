@@ -25,6 +25,7 @@ func tableOf(t *testing.T, onFull uint32, texts ...string) *Table {
 	if wrong != nil {
 		t.Fatalf("%+v", wrong)
 	}
+	t.Cleanup(table.Free)
 	return table
 }
 

@@ -33,7 +33,6 @@ const (
 
 	atFDCWD         = -100
 	atSymlinkFollow = 0x400
-	madvHugepage    = 14
 
 	strangers = 0o022
 	others    = 0o002
@@ -413,11 +412,6 @@ func mapped(fd int, bytes uint64, p *place, status *syscall.Stat_t) (region, *Er
 		named: &named{filepath.Join(p.absolute, p.name), status.Dev, status.Ino},
 		free:  func() { syscall.Munmap(data) },
 	}, nil
-}
-
-// adviseHuge asks the system for huge pages.
-func adviseHuge(r *region) {
-	syscall.Madvise(unsafe.Slice((*byte)(r.base), int(r.len)), madvHugepage)
 }
 
 // named is the name and the identity of a region's file (Named).

@@ -18,6 +18,4 @@ func openOrCreate(string, uint64, Access, func([]byte) (uint64, core.Code), func
 	return region{}, errNoFiles
 }
 
-func adviseHuge(*region) {}
-
 func bootID() ([2]uint64, bool) { return [2]uint64{}, false }

@@ -24,7 +24,7 @@ type Options struct {
 	// Seed of the hash; nil for a random one.
 	Seed      *uint64
 	Overrides uint32
-	// HugePages: asks the system for huge pages for a file.
+	// HugePages: asks the system for huge pages.
 	HugePages bool
 }
 
@@ -49,11 +49,19 @@ func New(options *Options, of []Policy) (*Table, *Error) {
 	if wrong != nil {
 		return nil, wrong
 	}
-	r := private(f.bytes)
-	if wrong := begin(&r, &f, of); wrong != nil {
+	r, wrong := private(f.bytes, options.HugePages)
+	if wrong != nil {
 		return nil, wrong
 	}
-	return over(r)
+	if wrong = begin(&r, &f, of); wrong != nil {
+		r.free()
+		return nil, wrong
+	}
+	t, wrong := over(r)
+	if wrong != nil {
+		r.free()
+	}
+	return t, wrong
 }
 
 // OpenOrMake opens the table in the file at path, or makes the file if there is none (Table::file_at). If the file has another table, the call fails

@@ -47,6 +47,16 @@ func (s *Slot) swap(old, next Pair) (seen Pair, swapped bool) {
 	return seen, swapped
 }
 
+// commit commits one step of a key whose key and then state the caller read here (Slot::commit). A step that keeps the state writes nothing: the slot must
+// have held both words at one instant. False: nothing has been charged, because another call has changed the slot.
+func (s *Slot) commit(key, state, next uint64) bool {
+	if next == state {
+		return s.Pair() == Pair{key, state}
+	}
+	_, swapped := s.swap(Pair{key, state}, Pair{key, next})
+	return swapped
+}
+
 // findIn is the slot of a bucket that holds the key word key (find_in), or nil.
 func (b *Bucket) findIn(key uint64) *Slot {
 	for i := range b {

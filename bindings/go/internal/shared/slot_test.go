@@ -8,7 +8,10 @@ import (
 
 // slots are n slots, aligned as in a table.
 func slotsOf(n int) []Slot {
-	r := private(uint64(n) * slotBytes)
+	r, wrong := private(uint64(n)*slotBytes, false)
+	if wrong != nil {
+		panic(wrong.Code)
+	}
 	return unsafe.Slice((*Slot)(r.base), n)
 }
 
