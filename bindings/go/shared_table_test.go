@@ -138,6 +138,12 @@ func (w *twins) step(t *testing.T, random *rand.Rand, number uint32, key string,
 	var c, g any
 	var err error
 	switch random.IntN(10) {
+	default:
+		name = "Check"
+		var d core.Answer
+		d, code = place.TakeFull(now, n)
+		g = decision(d)
+		c, err = keys.CheckAt(key, now, n)
 	case 7:
 		if name = "Take"; n > 9 {
 			// C has no receipts of so much.
@@ -151,12 +157,6 @@ func (w *twins) step(t *testing.T, random *rand.Rand, number uint32, key string,
 		if d.Verdict == core.Allowed && n != 0 {
 			w.charged = append(w.charged, charged{number, key, now, n, receipt})
 		}
-	default:
-		name = "Check"
-		var d core.Answer
-		d, code = place.TakeFull(now, n)
-		g = decision(d)
-		c, err = keys.CheckAt(key, now, n)
 	case 5:
 		name = "Peek"
 		var d core.Answer

@@ -1,8 +1,5 @@
 package shared
 
-// Native: [Slot.Pair] and [Slot.swap] are one access of 16 bytes, so processes may share slots.
-const native = true
-
 // load128 reads both words of the slot at one instant.
 //
 //go:noescape

@@ -5,9 +5,6 @@ import (
 	"os"
 )
 
-// Native: [Slot.Pair] and [Slot.swap] are one access of 16 bytes, so processes may share slots.
-const native = true
-
 //go:noescape
 func casLSE(slot *Slot, oldKey, oldState, newKey, newState uint64) (key, state uint64, swapped bool)
 

@@ -8,10 +8,7 @@ import (
 	"unsafe"
 )
 
-// Not native: locks of this process make both words of a slot change at once, so only this process may use the slots.
-const native = false
-
-// locks are for slots by their addresses.
+// locks, for slots by their addresses, make both words of a slot change at once. So only this process may use the slots.
 var locks [64]struct {
 	sync.Mutex
 	_ [56]byte
