@@ -12,7 +12,7 @@ rm -rf "$out"
 mkdir -p "$module" "$out/$path/@v"
 
 # A test needs what is outside the module; a module below it is its own.
-git ls-files bindings/go 2>/dev/null | grep '\.\(go\|h\|md\|mod\)$' | grep -v '_test\.go$\|/differential/\|/tollgin/\|/tollecho/\|/tollchi/\|/tollgrpc/\|/tollzero/\|link_repository' |
+git ls-files bindings/go 2>/dev/null | grep '\.\(go\|s\|h\|md\|mod\)$' | grep -v '_test\.go$\|/differential/\|/tollgin/\|/tollecho/\|/tollchi/\|/tollgrpc/\|/tollzero/\|link_repository' |
     sed 's|^bindings/go/||' | tar -cf - -C bindings/go -T - | tar -xf - -C "$module"
 cp LICENSE-APACHE LICENSE-MIT "$module"
 cp include/tollbar.h "$module"

@@ -69,6 +69,11 @@ func main() {
 	for range 3 {
 		fmt.Print(table.Allow("ann"), " ")
 	}
+	shared, err := tollbar.OpenTable("/tmp/pure-table", tollbar.TableOptions{Capacity: 100}, "1/day")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(shared.Allow("ann"), " ", shared.Allow("ann"), " ")
 	fmt.Println(cell.Allowed)
 }
 EOF
@@ -89,5 +94,5 @@ func TestRefusal(t *testing.T) {
 EOF
 export CGO_ENABLED=0 CC=/nonexistent
 go test ./...
-[ "$(go run . | cut -d ' ' -f 1-8)" = "true true true false false true true false" ]
+[ "$(go run . | cut -d ' ' -f 1-10)" = "true true true false false true true false true false" ]
 report "from go get to the first refusal"
