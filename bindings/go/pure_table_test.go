@@ -206,6 +206,43 @@ func TestABookingInTheMiddleGivesNothingBack(t *testing.T) {
 	}
 }
 
+// Close frees the memory: a call under way then would crash.
+func TestCloseKeysAmidCalls(t *testing.T) {
+	for range 50 {
+		table := memory(t, tollbar.TableOptions{Capacity: 10}, "1000000000/s burst 1000000000")
+		var calls, refused atomic.Int64
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				keys, key := table.Under(0), fmt.Sprint(i)
+				for refused.Load() < 4 {
+					calls.Add(1)
+					if !keys.Allow(key) {
+						refused.Add(1)
+					}
+					_, _ = tollbar.TakeMany(keys.Limit(key, 1))
+					_, _ = keys.Peek(key, 1)
+					_, _ = keys.TakeUpTo(key, 1)
+					_, _ = keys.Charge(key, 1)
+					booked, _ := keys.Reserve(key, 1, 0)
+					_, _ = keys.Cancel(key, booked)
+					_, _ = keys.Reset(key)
+					_, _ = keys.MoreAfter(key, 1, tollbar.Decision{})
+				}
+			}()
+		}
+		for calls.Load() < 20 {
+			time.Sleep(10 * time.Microsecond)
+		}
+		if err := table.Close(); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+	}
+}
+
 // Wrong tables and closed tables have errors.
 func TestTablesThatCannotBe(t *testing.T) {
 	for want, make := range map[error]func() (*tollbar.Table, error){
