@@ -156,6 +156,10 @@ func debt(a Algorithm, word, now uint64) uint64 {
 		return a.debt(word, now)
 	case *Pacer:
 		return subTo0(subTo0(word, a.clock(now)), 1) / a.grid.PerPermit
+	case *Interval:
+		return subTo0(word, addUpTo(a.clock(now), a.burst))
+	case *Ban:
+		return a.debt(word, now)
 	}
 	return 0
 }
@@ -182,6 +186,11 @@ func charged(a Algorithm, permits, now uint64) uint64 {
 	case *SlotBucket:
 		next, _ := a.Charge(0, now, permits)
 		return next
+	case *Interval:
+		next, _ := a.Charge(0, now, permits)
+		return next
+	case *Ban:
+		return a.charged(permits, now)
 	}
 	// At least 1: a bucket that starts empty refuses this request, and stores the time at which it began to fill.
 	return a.Step(0, now, max(min(permits, a.Available(0, now)), 1)).Next
@@ -239,6 +248,25 @@ func (b *Ban) adopt(old *Ban, word uint64) (uint64, bool) {
 	}
 	owed, _ := b.unpack(b.Owing(old.ExpiresAt(word)))
 	return b.pack(max(b.banned(old.end(tat)), owed), b.after), true
+}
+
+// debt is the number of permits, rounded up, that the limit must refill before the first one can be taken; 0 for a banned key (Ban::debt).
+func (b *Ban) debt(word, now uint64) uint64 {
+	clock := b.bucket.Grid.Units(now)
+	tat, _, ok := b.here(word, clock)
+	if !ok {
+		return 0
+	}
+	return divCeil(subTo0(tat, addUpTo(clock, b.bucket.Tolerance)), b.bucket.Grid.PerPermit)
+}
+
+// charged is the word of a key without refusals that lacks permits of its burst, or owes up to another burst (Ban::charged).
+func (b *Ban) charged(permits, now uint64) uint64 {
+	if now > b.bucket.Last {
+		return 0
+	}
+	units := min(mulUpTo(permits, b.bucket.Grid.PerPermit), mulUpTo(b.bucket.Tolerance, 2))
+	return b.pack(addUpTo(b.bucket.Grid.UnitsInTime(now), units), 0)
 }
 
 func (q *Quota) used(permits uint64) uint64 { return min(permits, q.limit) + 1 }

@@ -60,8 +60,8 @@ func (s *states) noSooner(pair, other Pair) bool {
 
 // relation says how found, a key word with the same tag as key, is related to key (Policies::relation).
 func (s *states) relation(found, key uint64) relation {
-	// A request may have slept until its version's record was freed. It must not insert its key beside the existing one, so relationSame makes it try
-	// again. If the version is current and cannot be read, its record is damaged, and trying again would not end.
+	// A request may have slept until its version's record was freed, or was taken by another policy. It must not insert its key beside the existing
+	// one, so relationSame makes it try again. If the version is current and cannot be read, its record is damaged, and trying again would not end.
 	asked := s.policies.named(key)
 	if asked == nil {
 		for number := range s.policies.header.current {
@@ -69,6 +69,9 @@ func (s *states) relation(found, key uint64) relation {
 				return relationOther
 			}
 		}
+		return relationSame
+	}
+	if asked.number != s.version.number {
 		return relationSame
 	}
 	of := s.policies.named(found)
