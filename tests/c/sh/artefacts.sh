@@ -65,6 +65,18 @@ is_small() {
     [ "$size" -le "$size_limit" ]
 }
 
+# MOST [FLAGS]: the bytes of tests/c/small.c, stripped, that links what it calls of libtollbar.a.
+takes_what_it_calls() {
+    most=$1
+    shift
+    # shellcheck disable=SC2086
+    gcc -std=c99 $strict -Os -I"$root/include" "$@" -o "$work/small" "$here/small.c" "$build/libtollbar.a" -Wl,--gc-sections -Wl,-z,noseparate-code &&
+        "$work/small" && strip "$work/small" || return 1
+    size=$(wc -c < "$work/small")
+    echo "$size bytes, may have $most"
+    [ "$size" -le "$most" ]
+}
+
 # LIBRARY: every symbol of the archive but ours is local, so that it can be linked beside anything.
 archive_defines_ours_only() {
     nm -g --defined-only "$build/lib$1.a" | awk 'NF == 3 { print $3 }' | sort > "$work/defined" || return 1
@@ -122,6 +134,8 @@ artefacts() {
     check "libtollbar.so has no network" has_no_sockets
     check "libtollbar-redis.so does not call the system's resolver" asks_no_resolver
     measure "the headers are what the sources say" in_root cargo xtask header --check
+    measure "a program with a limiter takes what it calls of libtollbar.a" takes_what_it_calls 94208
+    measure "a program with a table takes what it calls of libtollbar.a" takes_what_it_calls 126976 -DTABLE
     check "links statically with musl" links_static_with_musl
     check "build: a Rust library with std" neighbour
     check "links before a Rust library with std" links_beside_rust "$build/libtollbar.a" "$work/libneighbour.a"
