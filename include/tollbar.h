@@ -787,8 +787,8 @@ int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
                                   tollbar_limiter_state *out);
 
 /* Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what the limiter keeps of its
- * state. Between windows of one length, quotas, and intervals of one limit and period, TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage, up to the
- * new limit.
+ * state. Between windows of one length, quotas, and intervals of one limit and period, TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the
+ * usage, up to the new limit.
  *
  * Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any interval the limiter admits
  * at most the sum of the bounds of all policies that were in force in that interval. Reserved permits keep their departures.
@@ -2858,9 +2858,9 @@ int32_t tollbar_http_problem(const tollbar_http_limit *limits,
  *
  * Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since
  * 1970; dates and epochs are counted from it. The call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
- * newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts. X-RateLimit-Reset has no
- * standard: a number
- * from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as seconds from now. */
+ * newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts. X-RateLimit-Reset
+ * has no standard: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as
+ * seconds from now. */
 int32_t tollbar_http_read(const char *text,
                           size_t length,
                           uint64_t utc_ns,
@@ -2870,7 +2870,8 @@ int32_t tollbar_http_read(const char *text,
  * refusal, that is at most its `retry_after_ns`. TOLLBAR_NO_TIME: no permit is missing, none will come back, or the policy lends (`borrow`, pacer,
  * warm-up) and has permits left.
  *
- * `cost` is the cost of the request that was decided, with its reserve after tollbar_table_check_leaving. Returns 0 or an error. The call peeks at the key at most once, and charges nothing. */
+ * `cost` is the cost of the request that was decided, with its reserve after tollbar_table_check_leaving. Returns 0 or an error. The call peeks
+ * at the key at most once, and charges nothing. */
 int32_t tollbar_table_more_after(const tollbar_table *table,
                                  uint32_t policy,
                                  const void *key,

@@ -241,8 +241,8 @@ pub unsafe extern "C" fn tollbar_limiter_get_state(
 }
 
 /// Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what the limiter keeps of its
-/// state. Between windows of one length, quotas, and intervals of one limit and period, TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage, up to the
-/// new limit.
+/// state. Between windows of one length, quotas, and intervals of one limit and period, TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the
+/// usage, up to the new limit.
 ///
 /// Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any interval the limiter admits
 /// at most the sum of the bounds of all policies that were in force in that interval. Reserved permits keep their departures.

@@ -135,9 +135,9 @@ pub unsafe extern "C" fn tollbar_http_problem(
 ///
 /// Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since
 /// 1970; dates and epochs are counted from it. The call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
-/// newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts. X-RateLimit-Reset has no
-/// standard: a number
-/// from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as seconds from now.
+/// newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts. X-RateLimit-Reset
+/// has no standard: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as
+/// seconds from now.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -172,7 +172,8 @@ pub unsafe extern "C" fn tollbar_http_read(
 /// refusal, that is at most its `retry_after_ns`. TOLLBAR_NO_TIME: no permit is missing, none will come back, or the policy lends (`borrow`, pacer,
 /// warm-up) and has permits left.
 ///
-/// `cost` is the cost of the request that was decided, with its reserve after tollbar_table_check_leaving. Returns 0 or an error. The call peeks at the key at most once, and charges nothing.
+/// `cost` is the cost of the request that was decided, with its reserve after tollbar_table_check_leaving. Returns 0 or an error. The call peeks
+/// at the key at most once, and charges nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

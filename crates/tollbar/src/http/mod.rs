@@ -159,8 +159,8 @@ impl<'a> Limit<'a> {
 /// Nanoseconds until more permits than `decision.remaining` are left. [`NEVER`] if no permit is missing, if none will come back, or if the policy lends
 /// and has permits left: such a policy admits a request that costs more than is left, so a peek does not show when permits come back.
 ///
-/// `cost` is the cost of the request that was decided, with its reserve if the caller gave one (`check_leaving`). `peek` peeks for the given number of permits of the same key, at the time of the decision or
-/// just after it.
+/// `cost` is the cost of the request that was decided, with its reserve if the caller gave one (`check_leaving`). `peek` peeks for the given number of
+/// permits of the same key, at the time of the decision or just after it.
 pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl FnOnce(u64) -> Decision) -> u64 {
     let refused = decision.verdict != Verdict::Allowed;
     // The wait of a class's refusal is for its reserve, too.

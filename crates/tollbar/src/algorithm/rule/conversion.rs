@@ -189,8 +189,8 @@ impl Rule {
         self.charged(old.owed(state, there), here)
     }
 
-    /// A state that falls short of a fresh one at `now` by `permits`, the burst at most (gcra with or without bans, and interval: with a debt of another burst); 0 for no
-    /// permits.
+    /// A state that falls short of a fresh one at `now` by `permits`, at most by the burst. Under gcra, with or without bans, and interval the debt may
+    /// be another burst. 0 for no permits.
     pub fn charged(&self, permits: u64, now: u64) -> u64 {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
