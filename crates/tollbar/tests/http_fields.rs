@@ -242,6 +242,9 @@ fn what_other_servers_send() {
     assert_eq!((seen.limit, seen.window), (Some(7), Some(60 * SECOND)));
     // RFC 9110's example of a date, and a date in the past.
     assert_eq!(read("Retry-After: Sun, 06 Nov 1994 08:49:40 GMT\r\n").retry_after, Some(3 * SECOND));
+    // 1,941 days after.
+    let leap_day = Seen::read(b"Retry-After: Tue, 29 Feb 2000 08:49:37 GMT", 784_111_777 * SECOND).retry_after;
+    assert_eq!(leap_day, Some(1941 * 86_400 * SECOND));
     assert_eq!(read("retry-after:  Thu, 01 Jan 1970 00:00:00 GMT  ").retry_after, Some(0));
     assert_eq!(read("RETRY-AFTER: 120\n").retry_after, Some(120 * SECOND));
     assert_eq!(read("X-Rate-Limit-Reset: 784111779").more_after, Some(784_111_779 * SECOND));
@@ -267,6 +270,9 @@ fn malformed_fields_are_ignored() {
         "Retry-After: 99999999999999999999",
         "Retry-After: Sun, 06 Nov 1994 08:49:40 UTC",
         "Retry-After: Sun, 31 Foo 1994 08:49:40 GMT",
+        "Retry-After: Wed, 30 Feb 2000 08:49:40 GMT",
+        "Retry-After: Thu, 29 Feb 2100 08:49:40 GMT",
+        "Retry-After: Thu, 31 Nov 2000 08:49:40 GMT",
         "RateLimit: ;;;",
         "RateLimit: \"a",
         "RateLimit: \"a\\",

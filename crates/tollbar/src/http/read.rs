@@ -235,7 +235,7 @@ fn wait(at: u64, utc: u64) -> Option<u64> {
     Some(at.saturating_sub(utc))
 }
 
-/// An IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT`, in nanoseconds since 1970.
+/// An IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT`, in nanoseconds since 1970. The two obsolete forms of a date are not read.
 fn date(text: &[u8]) -> Option<u64> {
     const MONTHS: [&[u8; 3]; 12] =
         [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
@@ -246,7 +246,13 @@ fn date(text: &[u8]) -> Option<u64> {
     let (day, year) = (number(5, 7)?, number(12, 16)?);
     let month = MONTHS.iter().position(|name| text.get(8..11) == Some(name.as_slice()))? as u64 + 1;
     let (hour, minute, second) = (number(17, 19)?, number(20, 22)?, number(23, 25)?);
-    if !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 || year < 1970 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let longest = match month {
+        2 => 28 + u64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    if !(1..=longest).contains(&day) || hour > 23 || minute > 59 || second > 60 || year < 1970 {
         return None;
     }
     // Days since 1970 in the Gregorian calendar. A year begins in March here, so the leap day is its last.
