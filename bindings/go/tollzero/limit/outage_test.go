@@ -276,8 +276,11 @@ func TestBreaker(t *testing.T) {
 			refused++
 		}
 	}
-	if tokens.AllowN(time.Now(), 5) {
-		t.Error("more than a burst passes")
+	// Now and then the breaker lets a request through whose settlement it has refused.
+	for start := time.Now(); time.Since(start) < 2*time.Second; {
+		if tokens.AllowN(time.Now(), 5) {
+			t.Fatal("more than a burst passes")
+		}
 	}
 	if tokens.server.down.Load() != nil || refused == 0 {
 		t.Errorf("of %d refusals of the breaker one counts as a failure of Redis", refused)

@@ -82,10 +82,12 @@ func (l *TokenLimiter) AllowNCtx(ctx context.Context, _ time.Time, n int) bool {
 	case l.server == nil:
 		return l.local.AllowN(uint64(cost))
 	}
-	if l.owed.Load() > 0 {
-		l.settle(ctx)
+	var reply []int64
+	// While Redis does not know what the process has given, it would give too much.
+	err := l.settle(ctx)
+	if err == nil {
+		reply, err = l.run(ctx, whole, cost)
 	}
-	reply, err := l.run(ctx, whole, cost)
 	switch {
 	case err == nil && reply[0] == 0:
 		l.local.AllowN(uint64(cost))
@@ -108,18 +110,21 @@ func (l *TokenLimiter) run(ctx context.Context, mode int, cost int64) ([]int64, 
 	return l.server.run(ctx, bucketScript, l.key, mode, cost, 1, l.rate, tokenUnits, l.burst*tokenUnits, 0)
 }
 
-// settle charges Redis what local has given without it, as far as the tokens have not come back since.
-func (l *TokenLimiter) settle(ctx context.Context) {
-	if l.server.down.Load() != nil {
-		return
+// settle charges Redis what local has given without it, as far as the tokens have not come back since. An error means that Redis does not know it yet.
+func (l *TokenLimiter) settle(ctx context.Context) error {
+	// Without Redis the caller's own request gets the error.
+	if l.owed.Load() == 0 || l.server.down.Load() != nil {
+		return nil
 	}
 	owed := l.owed.Swap(0)
 	state, err := l.local.Peek(0)
 	cost := min(owed, l.localBurst-int64(state.Remaining))
 	if err != nil || cost <= 0 {
-		return
+		return nil
 	}
 	if _, err := l.run(ctx, upTo, cost); err != nil {
 		l.owed.Add(owed)
+		return err
 	}
+	return nil
 }
