@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""parts.py FILE.crate: what a crate's package consists of, as the bytes by which the package shrinks without each part. The parts share some of their
-words, so their sum is not the whole."""
+"""parts.py FILE.crate: prints, for each part of a crate's package, by how many bytes the package shrinks without that part. Compression shares words
+among the parts, so the figures do not add up to the whole."""
 
 import io
 import re

@@ -7,7 +7,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// These benchmarks are of both builds, with cgo and without: bench.sh compares them.
+// bench.sh runs these benchmarks in both builds, with cgo and without, and compares their times.
 
 func benchmarkKeys(b *testing.B, policy string, ask func(keys tollbar.Keys, key string)) {
 	table := memory(b, tollbar.TableOptions{Capacity: 10_000}, policy)

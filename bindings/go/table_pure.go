@@ -20,7 +20,7 @@ type tableHandle = *shared.Table
 // overridesDefault is the number of keys that may have a policy of their own, if the options do not say it.
 const overridesDefault = 1024
 
-// openTable makes a table in memory or opens one in a file. What only the library has is ErrNeedsLibrary.
+// openTable makes a table in memory or opens one in a file. It returns ErrNeedsLibrary for options and policies that only the C library has.
 func openTable(path string, options *TableOptions, policies []string) (tableHandle, error) {
 	if options.HotKeys != 0 {
 		return nil, fmt.Errorf("tollbar: a table with hot keys: %w", ErrNeedsLibrary)

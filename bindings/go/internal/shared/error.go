@@ -41,7 +41,7 @@ type Error struct {
 	Code core.Code
 	// Errno is the system's error, or 0.
 	Errno syscall.Errno
-	// Needs, with the code [core.NeedsLibrary]: what only the C library can do.
+	// Needs names the feature that only the C library has, if the code is [core.NeedsLibrary].
 	Needs string
 }
 

@@ -1,4 +1,4 @@
-//! The program, started as a reader would start it, and asked over TCP.
+//! Starts the program as a reader would, and sends it requests over TCP.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
