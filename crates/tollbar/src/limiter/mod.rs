@@ -176,9 +176,11 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
                 false => self.admit_with_credit(cost),
             };
         };
+        // Before the clock: the processor finds the line while it waits for the counter.
+        let Some(line) = self.tally.own_line() else { return self.admit_late(cost) };
         let Some(now) = self.clock.at_once() else { return self.admit_late(cost) };
         match quick.admit_at(now, cost) {
-            Some(verdict) => self.counted(verdict),
+            Some(verdict) => line.counted(verdict),
             None => self.admit_slow_at(now, cost),
         }
     }
@@ -233,8 +235,9 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
                 false => self.admit_with_credit_at(now, cost),
             };
         };
+        let Some(line) = self.tally.own_line() else { return self.admit_slow_at(now, cost) };
         match quick.admit_at(now, cost) {
-            Some(verdict) => self.counted(verdict),
+            Some(verdict) => line.counted(verdict),
             None => self.admit_slow_at(now, cost),
         }
     }
@@ -245,24 +248,11 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
             return self.admit_any_at(now, cost);
         }
         match self.shared.admit_pair_at(now) {
-            Some(verdict) => self.counted(verdict),
+            // A known verdict's count has a fixed place in its line, which takes fewer instructions.
+            Some(Verdict::Allowed) => self.tally.count(Verdict::Allowed),
+            Some(_) => self.tally.count(Verdict::Denied),
             None => self.admit_any_at(now, 1),
         }
-    }
-
-    /// Counts a decision of a quick way, which allows or denies, and returns it.
-    #[inline(always)]
-    fn counted(&self, verdict: Verdict) -> Verdict {
-        match verdict {
-            // A known verdict's count has a fixed place in its line, which takes fewer instructions.
-            Verdict::Allowed => self.tally.count(Verdict::Allowed),
-            _ => self.count_denied(),
-        }
-    }
-
-    #[inline(never)]
-    fn count_denied(&self) -> Verdict {
-        self.tally.count(Verdict::Denied)
     }
 
     #[inline(never)]
