@@ -35,9 +35,9 @@ TOLLBAR = "ngx_http_tollbar_module.so"
 KNOWN = 2_000
 
 
-def words(prefix, key, limits):
+def words(prefix, key, limits, size):
     """The two directives, so many times: a rate that nobody reaches, so that every request is admitted at once."""
-    zones = "".join(f"{prefix}_zone {key} zone=z{n}:32m rate=1000r/s;" for n in range(limits))
+    zones = "".join(f"{prefix}_zone {key} zone=z{n}:{size} rate=1000r/s;" for n in range(limits))
     return zones, "".join(f"{prefix} zone=z{n} burst=30000 nodelay;" for n in range(limits))
 
 
@@ -47,13 +47,15 @@ FLAVOURS = {
     "drop-in": ([places.DROPIN], "limit_req"),
     "tollbar": ([TOLLBAR], "tollbar"),
 }
+# The zones' key, their number, the key's number in the n-th request, and a size of zones that has room for all keys: callgrind takes a second
+# for 32 MB of a table.
 CASES = {
-    "one address": ("$binary_remote_addr", 1, lambda n: 0),
-    "one address, three limits": ("$binary_remote_addr", 3, lambda n: 0),
-    f"{KNOWN:,} known keys": ("$arg_k", 1, lambda n: n * 7919 % KNOWN),
-    f"{KNOWN:,} known, three limits": ("$arg_k", 3, lambda n: n * 7919 % KNOWN),
-    "fresh keys": ("$arg_k", 1, lambda n: n),
-    "fresh keys, three limits": ("$arg_k", 3, lambda n: n),
+    "one address": ("$binary_remote_addr", 1, lambda n: 0, "1m"),
+    "one address, three limits": ("$binary_remote_addr", 3, lambda n: 0, "1m"),
+    f"{KNOWN:,} known keys": ("$arg_k", 1, lambda n: n * 7919 % KNOWN, "32m"),
+    f"{KNOWN:,} known, three limits": ("$arg_k", 3, lambda n: n * 7919 % KNOWN, "32m"),
+    "fresh keys": ("$arg_k", 1, lambda n: n, "32m"),
+    "fresh keys, three limits": ("$arg_k", 3, lambda n: n, "32m"),
 }
 
 
@@ -70,9 +72,9 @@ def end(nginx):
 
 
 def instructions(home, flavour, case, requests):
-    key, limits, path_of = CASES[case]
+    key, limits, path_of, size = CASES[case]
     modules, directive = FLAVOURS[flavour]
-    zone, limit = words(directive, key, limits) if directive else ("", "")
+    zone, limit = words(directive, key, limits, size) if directive else ("", "")
     # The variable is made whether or not there is a limit.
     limit = f'set $seen "$arg_k$binary_remote_addr"; {limit}'
     if directive == "tollbar":

@@ -16,7 +16,7 @@ REQUESTS = 100
 def limits(monkeypatch, tmp_path, count, *flavours):
     """What so many limits on one address add to a request."""
     case = f"one address, {count} limits"
-    monkeypatch.setitem(cost.CASES, case, ("$binary_remote_addr", count, lambda n: 0))
+    monkeypatch.setitem(cost.CASES, case, ("$binary_remote_addr", count, lambda n: 0, "1m"))
     found = [cost.per_request(tmp_path / str(count), flavour, case, REQUESTS) for flavour in ("none", *flavours)]
     return [one - found[0] for one in found[1:]]
 
