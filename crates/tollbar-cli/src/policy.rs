@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tollbar::algorithm::calendar::Calendar;
 use tollbar::limiter::Shared;
 use tollbar::policy::text::parse_checked;
-use tollbar::policy::{Span, SyntaxError, Zone};
+use tollbar::policy::{Opt, Span, SyntaxError, Zone};
 use tollbar::{Kind, Policy, State, Unit};
 
 /// Explains and checks policies
@@ -155,7 +155,7 @@ fn sentences(policy: &Policy) -> Vec<String> {
             )
         }
     }];
-    if matches!(policy.kind, Kind::Gcra | Kind::Interval) {
+    if policy.kind.takes(Opt::Burst) && !policy.kind.lends() {
         if policy.init < policy.burst {
             all.push(format!("A new key starts with {}.", of(policy.init)));
         } else {
@@ -211,10 +211,10 @@ fn ordinal(n: u32) -> String {
 fn worst(policy: &Policy) -> String {
     let most = tollbar_rules::worst_case(policy);
     let most = format!("at most {}", permits(policy, most));
-    match (policy.borrow, policy.kind) {
+    match (policy.borrow, policy.kind.lends()) {
         (true, _) => format!("{most} and the largest request besides"),
-        (_, Kind::Pacer | Kind::WarmUp) => format!("{most}, if every request costs 1"),
-        _ => most,
+        (false, true) => format!("{most}, if every request costs 1"),
+        (false, false) => most,
     }
 }
 
@@ -295,16 +295,14 @@ fn chart(policy: &Policy) -> Result<String> {
 fn picture(policy: &Policy) -> Result<Option<String>> {
     let state = State::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
     let begin = policy.period.saturating_mul(4);
-    let (title, length) = match policy.kind {
-        Kind::Curve => {
-            (format!("The permits that have come in a slice of {}:", span(policy.period)), policy.period - 1)
-        }
-        Kind::LevelRefill => {
-            state.take_up_to_at(begin, u64::MAX);
-            let full = state.peek_at(begin, 0).reset_after;
-            (format!("An empty bucket fills in {}:", span(full)), full)
-        }
-        _ => return Ok(None),
+    let (title, length) = if policy.kind.takes(Opt::Curve) {
+        (format!("The permits that have come in a slice of {}:", span(policy.period)), policy.period - 1)
+    } else if policy.kind.takes(Opt::Refill) {
+        state.take_up_to_at(begin, u64::MAX);
+        let full = state.peek_at(begin, 0).reset_after;
+        (format!("An empty bucket fills in {}:", span(full)), full)
+    } else {
+        return Ok(None);
     };
     let mut out = format!("  {title}\n");
     for part in 0..=PARTS {

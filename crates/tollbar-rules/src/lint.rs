@@ -301,12 +301,11 @@ fn is_stricter(one: &Policy, other: &Policy) -> bool {
 
 /// The greatest cost that the policy can pay.
 fn most_at_once(policy: &Policy) -> u64 {
-    match policy.kind {
-        _ if policy.borrow || policy.kind.lends() => u64::MAX,
-        Kind::Gcra => policy.second.map_or(policy.burst, |second| second.burst.min(policy.burst)),
-        Kind::Interval | Kind::LevelRefill => policy.burst,
-        _ => policy.limit,
+    if policy.borrow || policy.kind.lends() {
+        return u64::MAX;
     }
+    // The burst of an algorithm without that option is its limit.
+    policy.second.map_or(policy.burst, |second| second.burst.min(policy.burst))
 }
 
 /// The worst case of a calendar. A sliding window, which has one length, cannot take its place.

@@ -78,9 +78,9 @@ fn each_option_is_read_by_its_name() {
     }
 }
 
-/// An algorithm that lends can have a debt: it admits more permits at one time than it has.
+/// An algorithm that lends can have a debt: it admits more permits at one time than it has. One that books ahead can owe permits of a later time.
 #[test]
-fn the_algorithms_that_lend_are_those_that_the_table_names() {
+fn the_algorithms_that_lend_or_book_ahead_are_those_that_the_table_names() {
     use tollbar::algorithm::{Algorithm, Rule};
     for kind in Kind::ALL.into_iter().filter(|kind| Rule::new(&Policy::new(0, DAY).with_kind(*kind)).is_ok()) {
         let warm_up = if kind.takes(Opt::Warm) { SEC } else { 0 };
@@ -88,6 +88,21 @@ fn the_algorithms_that_lend_are_those_that_the_table_names() {
         let left = rule.available(0, 100 * DAY);
         let lends = rule.step(0, 100 * DAY, left + 1).next.is_some();
         assert_eq!(lends, kind.row().lends, "{kind:?} has {left} permits");
+        assert_eq!(rule.books_ahead(), kind.row().books_ahead(), "{kind:?}");
+    }
+}
+
+/// The documents that no list writes: how to choose an algorithm, and whether other programs may step its word.
+#[test]
+fn each_algorithm_is_in_the_documents() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_else(|why| panic!("{path}: {why}"));
+    let choosing = read("docs/algorithms.md");
+    let (_, choosing) = choosing.split_once("[lists: end]").expect("the list of algorithms");
+    let words = read("docs/state-word.md");
+    for name in Kind::ALL.map(Kind::name) {
+        assert!(choosing.contains(name), "docs/algorithms.md does not describe {name}");
+        assert!(words.contains(name), "docs/state-word.md does not say whether the word of {name} is promised");
     }
 }
 
@@ -95,8 +110,8 @@ fn the_algorithms_that_lend_are_those_that_the_table_names() {
 #[test]
 fn no_match_over_algorithms_has_a_catch_all() {
     let mut files = Vec::new();
-    for part in ["tollbar", "tollbar-redis", "tollbar-c", "tollbar-redis-c"] {
-        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name(part).join("src"), &mut files);
+    for part in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("")).expect("the crates") {
+        sources(&part.expect("a crate").path().join("src"), &mut files);
     }
     let mut seen = 0;
     let mut wrong = Vec::new();

@@ -483,35 +483,37 @@ fn bears(text: &[u8]) {
 #[test]
 fn every_option_belongs_to_its_algorithms() {
     type Change = fn(&mut Policy);
-    use Kind::*;
-    let options: [(&str, Change, &[Kind]); 12] = [
-        ("borrow", |p| p.borrow = true, &[Gcra]),
-        ("init", |p| p.init = 1, &[Gcra]),
-        ("burst", |p| (p.burst, p.init) = (5, 5), &[Gcra, Interval, Pacer, WarmUp, LevelRefill]),
-        ("knots", |p| p.knots = Knots::of(&[[0, 100]]), &[Curve, LevelRefill]),
-        ("anchor", |p| p.anchor = Anchor::First, &[Interval, FixedWindow, SlidingWindow]),
-        ("segments", |p| p.segments = 4, &[SlidingWindow]),
-        ("mode", |p| p.mode = Mode::Strict, &[SlidingWindow]),
-        ("slack", |p| p.slack = 1, &[Pacer]),
-        ("count rejected", |p| p.count_rejected = true, &[FixedWindow, SlidingLog]),
-        ("cold", |p| p.cold = 7, &[WarmUp]),
-        ("from", |p| (p.from, p.period) = (4, Span::Week.nanos()), &[Calendar]),
-        ("zone", |p| p.zone = "1/day zone JST-9".parse::<Policy>().expect("a policy").zone, &[Calendar]),
+    let options: [(Opt, Change); 11] = [
+        (Opt::Borrow, |p| p.borrow = true),
+        (Opt::Init, |p| p.init = 1),
+        (Opt::Burst, |p| (p.burst, p.init) = (5, 5)),
+        (Opt::Anchor, |p| p.anchor = Anchor::First),
+        (Opt::Segments, |p| p.segments = 4),
+        (Opt::Mode, |p| p.mode = Mode::Strict),
+        (Opt::Slack, |p| p.slack = 1),
+        (Opt::Count, |p| p.count_rejected = true),
+        (Opt::Cold, |p| p.cold = 7),
+        (Opt::From, |p| (p.from, p.period) = (4, Span::Week.nanos())),
+        (Opt::Zone, |p| p.zone = "1/day zone JST-9".parse::<Policy>().expect("a policy").zone),
     ];
     for kind in Kind::ALL {
         let mut plain = Policy::new(9, DAY).with_kind(kind);
-        assert_eq!(plain.segments, if kind == SlidingWindow { 10 } else { 0 });
-        assert_eq!(plain.cold, if kind == WarmUp { 3 } else { 0 });
-        for (name, change, takers) in options {
-            plain.warm_up = if kind == WarmUp { SEC } else { 0 };
+        assert_eq!(plain.segments, if kind == Kind::SlidingWindow { 10 } else { 0 });
+        assert_eq!(plain.cold, if kind == Kind::WarmUp { 3 } else { 0 });
+        for (option, change) in options {
+            plain.warm_up = if kind == Kind::WarmUp { SEC } else { 0 };
             assert_eq!(plain.validate(), Ok(()), "{kind:?}");
             let mut policy = plain;
             change(&mut policy);
-            let want = if takers.contains(&kind) { Ok(()) } else { Err(PolicyError::OptionMismatch) };
-            assert_eq!(policy.validate(), want, "{kind:?} with {name}");
+            let want = if kind.takes(option) { Ok(()) } else { Err(PolicyError::OptionMismatch) };
+            assert_eq!(policy.validate(), want, "{kind:?} with {option:?}");
         }
+        let knots = Policy { knots: Knots::of(&[[0, 100]]), ..plain };
+        let takes = kind.takes(Opt::Curve) || kind.takes(Opt::Refill);
+        let want = if takes { Ok(()) } else { Err(PolicyError::OptionMismatch) };
+        assert_eq!(knots.validate(), want, "{kind:?} with knots");
         plain.warm_up = SEC;
-        let want = if kind == WarmUp { Ok(()) } else { Err(PolicyError::OptionMismatch) };
+        let want = if kind == Kind::WarmUp { Ok(()) } else { Err(PolicyError::OptionMismatch) };
         assert_eq!(plain.validate(), want, "{kind:?} with a warm-up time");
     }
 }

@@ -3,7 +3,7 @@
 use super::engine::{unknown_class, Ask, Engine};
 use crate::problem::{Problem, Result};
 use std::io;
-use tollbar::policy::{Kind, PolicyError};
+use tollbar::policy::{PolicyError, Words};
 use tollbar::table::{Missing, OnFull, Options, PolicyId, Table, TableError, POLICIES_MOST};
 use tollbar::{Decision, Policy};
 
@@ -63,7 +63,7 @@ pub struct Tables {
 
 /// A sliding window or log has a table for itself.
 fn is_alone(policy: &Policy) -> bool {
-    matches!(policy.kind, Kind::SlidingWindow | Kind::SlidingLog)
+    policy.kind.words() != Words::One
 }
 
 /// Which policies share a table, by their numbers.

@@ -10,6 +10,7 @@ use crate::replay::fullest::Fullest;
 use crate::replay::run::Run;
 use crate::replay::tables::Tables;
 use crate::replay::Replay;
+use tollbar::policy::Opt;
 use tollbar::{Kind, Policy, Verdict};
 
 /// The bursts that are tried beside the policy's own.
@@ -56,8 +57,7 @@ impl Collector {
         {
             let plain = Policy::new(first.limit, first.period).with_kind(kind);
             // Windows have no burst: their limit is all that they admit at once.
-            let has_burst = matches!(kind, Kind::Gcra | Kind::Interval);
-            push(&mut algorithms, if has_burst { plain.with_burst(first.burst) } else { plain });
+            push(&mut algorithms, if kind.takes(Opt::Burst) { plain.with_burst(first.burst) } else { plain });
         }
         let mut bursts = Vec::new();
         for burst in BURSTS {

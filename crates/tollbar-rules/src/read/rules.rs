@@ -379,7 +379,7 @@ fn policies_of_key(node: &Node, field: &str, rule: &Rule, problems: &mut Problem
 
 /// A sliding window or log has a table for itself, and its keys have no policies of their own.
 pub fn is_alone(policy: &tollbar::Policy) -> bool {
-    policy.limit != 0 && matches!(policy.kind, tollbar::Kind::SlidingWindow | tollbar::Kind::SlidingLog)
+    policy.limit != 0 && policy.kind.words() != tollbar::policy::Words::One
 }
 
 /// A calendar has a table for itself, whose clock is the wall clock.

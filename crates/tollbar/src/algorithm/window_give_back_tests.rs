@@ -66,30 +66,18 @@ fn compiled(text: &str) -> Subject {
 impl Subject {
     /// The number of a word's window, its start in nanoseconds, and the permits that the word counts in the window before it and in it.
     fn read(&self, word: u64) -> (u64, u64, u64, u64) {
-        match &self.rule {
-            Rule::FixedWindow(window) => {
-                let (start, from, used) = window.parts(word);
-                (start, from, 0, used)
-            }
-            Rule::Curve(curve) => {
-                let (start, from, used) = curve.window().parts(word);
-                (start, from, 0, used)
-            }
-            Rule::WeightedWindow(window) => {
-                let (window, previous, current) = window.parts(word);
-                (window, window * PERIOD, previous, current)
-            }
-            Rule::Closed
-            | Rule::Gcra(_)
-            | Rule::Ban(_)
-            | Rule::Pair(_)
-            | Rule::Interval(_)
-            | Rule::Pacer(_)
-            | Rule::WarmUp(_)
-            | Rule::LevelRefill(_)
-            | Rule::Calendar(_)
-            | Rule::Quota(_) => panic!("no window"),
+        if let Rule::WeightedWindow(window) = &self.rule {
+            let (window, previous, current) = window.parts(word);
+            return (window, window * PERIOD, previous, current);
         }
+        let (start, from, used) = if let Rule::FixedWindow(window) = &self.rule {
+            window.parts(word)
+        } else if let Rule::Curve(curve) = &self.rule {
+            curve.window().parts(word)
+        } else {
+            panic!("{:?} has no window", self.rule)
+        };
+        (start, from, 0, used)
     }
 }
 

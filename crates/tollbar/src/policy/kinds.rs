@@ -30,6 +30,13 @@ pub struct Row {
     pub forms: &'static [Form],
 }
 
+impl Row {
+    /// Whether permits can be booked ahead, by a policy without options.
+    pub fn books_ahead(&self) -> bool {
+        self.forms.first().is_some_and(|plain| plain.books_ahead.starts_with("yes"))
+    }
+}
+
 /// What the state of an algorithm is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
