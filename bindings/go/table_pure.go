@@ -211,7 +211,7 @@ func moreAfter(policy *core.Policy, d *Decision, n uint64, peek func(n uint64) c
 	switch {
 	case refused && more == n && more != 0:
 		return waitOf(d.RetryAfter)
-	case d.ResetAfter == 0 || d.Remaining != 0 && (policy.Borrow || Algorithm(policy.Kind) == Pacer) || more == 0:
+	case d.ResetAfter == 0 || d.Remaining != 0 && (policy.Borrow || lending>>policy.Kind&1 != 0) || more == 0:
 		return math.MaxUint64
 	}
 	after := uint64(1)

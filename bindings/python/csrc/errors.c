@@ -78,10 +78,17 @@ PyObject *core_parse(PyObject *module, PyObject *text) {
                          spec.unit, spec.flags, (unsigned long long)last);
 }
 
+/* The algorithms that can book ahead, each as the bit of its number. */
+/* [lists: booking] written by cargo xtask lists */
+#define BOOKING (1u << TOLLBAR_ALGORITHM_GCRA \
+                 | 1u << TOLLBAR_ALGORITHM_INTERVAL \
+                 | 1u << TOLLBAR_ALGORITHM_PACER \
+                 | 1u << TOLLBAR_ALGORITHM_WARM_UP)
+/* [lists: end] */
+
 int core_books_ahead(const tollbar_policy_spec *spec) {
-    return spec->algorithm == TOLLBAR_ALGORITHM_GCRA || spec->algorithm == TOLLBAR_ALGORITHM_PACER
-           || spec->algorithm == TOLLBAR_ALGORITHM_WARM_UP
-           || (spec->algorithm == TOLLBAR_ALGORITHM_INTERVAL && spec->anchor == TOLLBAR_ANCHOR_EPOCH);
+    /* An interval that begins with the first request cannot. */
+    return (BOOKING >> spec->algorithm & 1u) != 0 && spec->anchor == TOLLBAR_ANCHOR_EPOCH;
 }
 
 PyObject *core_booked(core_state *state, int32_t code, const tollbar_reservation *booked) {

@@ -108,6 +108,42 @@ pub fn go() -> String {
     out
 }
 
+/// The numbers, options and names in Go's own core, which reads and checks policies without the library.
+pub fn go_core() -> String {
+    let count = "algorithmsCount";
+    let kind = |row| format!("kind{}", go_name(row));
+    // gofmt aligns the columns.
+    let longest = rows().map(|row| kind(row).len()).max().unwrap_or(0);
+    let width = longest.max(count.len());
+    let mut out = "\n// The algorithms, with their numbers in tollbar.h.\nconst (\n".to_owned();
+    for row in rows() {
+        let _ = writeln!(out, "\t{:<width$} = {}", kind(row), row.kind as u32);
+    }
+    let _ = writeln!(out, "\t{count:<width$} = {}\n)\n", Kind::ALL.len());
+    out.push_str("// The algorithms' names, each with its other names after it.\nvar algorithms = []named{\n");
+    for row in rows() {
+        for name in [row.name].iter().chain(row.aliases) {
+            let _ = writeln!(out, "\t{{\"{name}\", {}}},", kind(row));
+        }
+    }
+    out.push_str("}\n\n// taken has the options of each algorithm, without algo and unit, which all of them have.\n");
+    out.push_str("var taken = [algorithmsCount]uint32{\n");
+    for row in rows() {
+        let options: Vec<String> = row.options.iter().map(|option| format!("opt{option:?}")).collect();
+        let name = kind(row) + ":";
+        let _ = writeln!(out, "\t{name:<0$} {1},", longest + 1, options.join(" | "));
+    }
+    out.push_str("}\n\n");
+    out
+}
+
+/// For Python's C code: the algorithms that book ahead.
+pub fn python_booking() -> String {
+    let booking = rows().filter(|row| row.books_ahead());
+    let bits: Vec<String> = booking.map(|row| format!("1u << {}", c_name(row))).collect();
+    format!("#define BOOKING ({})\n", bits.join(" \\\n                 | "))
+}
+
 /// The table that compares the algorithms, for docs/algorithms.md.
 pub fn comparison() -> String {
     let mut out =

@@ -12,15 +12,16 @@ pub type List = (&'static str, fn() -> String);
 /// A file, and the lists in it.
 type File = (&'static str, &'static [List]);
 
-const FILES: [File; 12] = [
+const FILES: [File; 13] = [
     ("README.md", &[("algorithms", algorithms::readme)]),
     ("include/tollbar/policy.hpp", &[("algorithms", algorithms::cpp)]),
     ("include/tollbar/error.hpp", &[("errors", errors::cpp), ("system errors", errors::cpp_system)]),
     ("bindings/lua/tollbar/core.lua", &[("system errors", errors::lua_system)]),
-    ("bindings/python/csrc/errors.c", &[("system errors", errors::c_system)]),
+    ("bindings/python/csrc/errors.c", &[("system errors", errors::c_system), ("booking", algorithms::python_booking)]),
     ("bindings/python/src/tollbar/_errors.py", &[("errors", errors::python)]),
     ("bindings/go/errors.go", &[("errors", errors::go)]),
     ("bindings/go/internal/core/codes.go", &[("error texts", errors::go_texts)]),
+    ("bindings/go/internal/core/kinds.go", &[("algorithms", algorithms::go_core)]),
     ("bindings/python/src/tollbar/policy.py", &[("algorithms", algorithms::python)]),
     ("bindings/go/policy.go", &[("algorithms", algorithms::go)]),
     ("docs/algorithms.md", &[("algorithms", algorithms::comparison)]),

@@ -7,39 +7,22 @@ type Code int32
 
 // The errors of policies.
 const (
-	NoSyntax        Code = -10
-	Overflow        Code = -11
-	NoAlgorithm     Code = -12
-	Duplicate       Code = -13
-	PeriodZero      Code = -20
-	BurstZero       Code = -21
-	RateTooHigh     Code = -22
-	BurstTooLarge   Code = -23
-	InitAboveBurst  Code = -24
-	OptionMismatch  Code = -25
-	BadSegments     Code = -26
-	BadWarmUp       Code = -27
-	LogTooLarge     Code = -28
-	BadBan          Code = -30
-	BadQuota        Code = -32
-	NeedsLibrary    Code = math.MinInt32
-	algorithmsCount      = 12
-)
-
-// The algorithms, with their numbers in tollbar.h.
-const (
-	kindGCRA           = 0
-	kindInterval       = 1
-	kindFixedWindow    = 2
-	kindWeightedWindow = 3
-	kindSlidingWindow  = 4
-	kindSlidingLog     = 5
-	kindPacer          = 6
-	kindWarmUp         = 7
-	kindQuota          = 8
-	kindCurve          = 9
-	kindLevelRefill    = 10
-	kindCalendar       = 11
+	NoSyntax       Code = -10
+	Overflow       Code = -11
+	NoAlgorithm    Code = -12
+	Duplicate      Code = -13
+	PeriodZero     Code = -20
+	BurstZero      Code = -21
+	RateTooHigh    Code = -22
+	BurstTooLarge  Code = -23
+	InitAboveBurst Code = -24
+	OptionMismatch Code = -25
+	BadSegments    Code = -26
+	BadWarmUp      Code = -27
+	LogTooLarge    Code = -28
+	BadBan         Code = -30
+	BadQuota       Code = -32
+	NeedsLibrary   Code = math.MinInt32
 )
 
 // Forever is a quota's period.
@@ -84,22 +67,6 @@ const (
 	optUnit
 	optReserve
 )
-
-// taken has the options of each algorithm, without algo and unit, which all of them have.
-var taken = [algorithmsCount]uint32{
-	kindGCRA:           optBurst | optInit | optBorrow | optBan | optAfter | optReserve,
-	kindInterval:       optBurst | optAnchor | optReserve,
-	kindFixedWindow:    optAnchor | optCount | optReserve,
-	kindWeightedWindow: optReserve,
-	kindSlidingWindow:  optAnchor | optSegments | optMode,
-	kindSlidingLog:     optCount,
-	kindPacer:          optBurst | optSlack,
-	kindWarmUp:         optBurst | optWarm | optCold,
-	kindQuota:          optReserve,
-	kindCurve:          optCurve,
-	kindLevelRefill:    optBurst | optRefill,
-	kindCalendar:       optFrom | optZone,
-}
 
 // takes returns the options that an algorithm has.
 func takes(kind uint32) uint32 { return taken[kind] | optAlgo | optUnit }
@@ -157,7 +124,8 @@ func Compile(p *Policy) (Algorithm, Code) {
 		return nil, code
 	}
 	switch p.Kind {
-	case kindSlidingWindow, kindSlidingLog, kindWarmUp, kindCurve, kindLevelRefill, kindCalendar:
+	case kindGCRA, kindInterval, kindFixedWindow, kindWeightedWindow, kindPacer, kindQuota:
+	default:
 		return nil, NeedsLibrary
 	}
 	if p.Limit == 0 {
@@ -180,8 +148,10 @@ func Compile(p *Policy) (Algorithm, Code) {
 		return compiled(NewWeightedWindow(p))
 	case p.Kind == kindQuota:
 		return compiled(NewQuota(p))
+	case p.Kind == kindGCRA:
+		return compiled(NewBucket(p))
 	}
-	return compiled(NewBucket(p))
+	return nil, NeedsLibrary
 }
 
 func compiled[A Algorithm](a A, code Code) (Algorithm, Code) {

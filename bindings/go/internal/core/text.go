@@ -25,13 +25,6 @@ type named struct {
 	value uint64
 }
 
-// The algorithms, each with its other names after it.
-var algorithms = []named{
-	{"gcra", kindGCRA}, {"token-bucket", kindGCRA}, {"leaky-bucket", kindGCRA}, {"interval", kindInterval}, {"fixed-window", kindFixedWindow},
-	{"weighted-window", kindWeightedWindow}, {"sliding-window", kindSlidingWindow}, {"sliding-log", kindSlidingLog}, {"pacer", kindPacer},
-	{"warm-up", kindWarmUp}, {"quota", kindQuota}, {"curve", kindCurve}, {"level-refill", kindLevelRefill}, {"calendar", kindCalendar},
-}
-
 const (
 	second = 1_000_000_000
 	day    = 24 * 60 * 60 * second
