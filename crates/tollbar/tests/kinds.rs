@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{policy, DAY, SEC};
+use common::{period, policy, DAY, SEC};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,15 +36,6 @@ fn each_name_is_one_algorithms() {
     let why = text::parse(b"9/s algo nobody").expect_err("no algorithm");
     for name in names {
         assert!(why.expected().contains(&format!("`{name}`")), "{name} is not in {:?}", why.expected());
-    }
-}
-
-/// The period of an algorithm's texts.
-fn period(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Calendar => "month",
-        _ if kind.is_forever() => "forever",
-        _ => "s",
     }
 }
 

@@ -58,8 +58,7 @@ fn a_key_books_as_a_limiter_does() {
         "0/s",
     ];
     // `calendar` needs the wall clock (tests/calendar.rs).
-    has_each(tollbar::Kind::ALL.into_iter().filter(|kind| *kind != tollbar::Kind::Calendar), &texts);
-    for text in texts {
+    for text in &with_each(tollbar::Kind::ALL.into_iter().filter(|kind| *kind != tollbar::Kind::Calendar), &texts) {
         let (table, limiter) = (table(text), state(text));
         let mut rng = Rng(21);
         let mut now = 0;

@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{policy, Rng, Shape, DAY, MS, SEC};
+use common::{one_word, policy, with_each, Rng, Shape, DAY, MS, SEC};
 use std::collections::HashMap;
 use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
-use tollbar::{Decision, Policy, Reason, Shared, State, Verdict};
+use tollbar::{Decision, Kind, Policy, Reason, Shared, State, Verdict};
 
-/// Every one-word algorithm with every option it takes, at rates from one a year to 10^10 a second.
-const POLICIES: [&str; 35] = [
+/// Every one-word algorithm but the calendar, which needs the wall clock, with the options that it takes, at rates from one a year to 10^10 a second.
+const POLICIES: [&str; 39] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
     "10/s burst 7 init 0",
@@ -30,7 +30,11 @@ const POLICIES: [&str; 35] = [
     "10/s burst 4 algo pacer slack 6",
     "10/s burst 4 algo warm-up warm 2s",
     "3/s burst 9 algo warm-up warm 1min cold 10",
+    "7/forever",
+    "10/s curve ln",
+    "10/s burst 7 refill 0:50% 50%:100%",
     "7/s",
+    "10/s burst 7; 100/min",
     "700000000/s burst 100",
     "10000000000/s burst 1000",
     "999983/s burst 9 init 3",
@@ -47,7 +51,8 @@ const POLICIES: [&str; 35] = [
 ];
 
 fn policies() -> Vec<Policy> {
-    POLICIES.iter().map(|text| policy(text)).collect()
+    let each = one_word().filter(|kind| *kind != Kind::Calendar);
+    with_each(each, &POLICIES).iter().map(|text| policy(text)).collect()
 }
 
 /// A key of the table, the state that it is compared with, and the shape of its requests.
@@ -104,7 +109,7 @@ impl Pair {
 const CLOSED: Decision =
     Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0, bound: 0 };
 
-/// Three keys under each of the 35 policies, in one table, their calls mixed. Each key has its own clock, which also goes back. No key's
+/// Three keys under each of the policies, in one table, their calls mixed. Each key has its own clock, which also goes back. No key's
 /// calls may affect another key. The table is never full, so `on_full` must not matter.
 #[test]
 fn every_key_is_a_limiter_of_its_own() {
@@ -119,7 +124,7 @@ fn every_key_is_a_limiter_of_its_own() {
             .collect();
         for call in 0..3_000 {
             let n = rng.below(pairs.len() as u64) as usize;
-            let context = format!("round {round}, call {call}, {}", POLICIES[n % POLICIES.len()]);
+            let context = format!("round {round}, call {call}, {}", policies[n % policies.len()]);
             let wait = pairs[n].call(&table, &mut rng, &context);
             pairs[n].shape.advance(&mut rng, wait);
         }

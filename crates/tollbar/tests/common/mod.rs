@@ -11,7 +11,7 @@ pub use bound::{assert_near, excess};
 pub use random::Rng;
 
 use std::ops::Range;
-use tollbar::policy::Words;
+use tollbar::policy::{Opt, Words};
 use tollbar::{Kind, Policy, Shared, State, NEVER};
 
 pub const US: u64 = 1_000;
@@ -51,6 +51,32 @@ pub fn has_each(algorithms: impl IntoIterator<Item = Kind>, texts: &[&str]) {
             texts.iter().any(|text| policy(text).kind == kind),
             "{name} has no policy in this test: add one or two"
         );
+    }
+}
+
+/// The texts, and a short one for each of the algorithms that they do not have. For tests in which every policy gets the same requests.
+pub fn with_each(algorithms: impl IntoIterator<Item = Kind>, texts: &[&str]) -> Vec<String> {
+    let mut all: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+    for kind in algorithms {
+        if !texts.iter().any(|text| policy(text).kind == kind) {
+            all.push(short(kind));
+        }
+    }
+    all
+}
+
+/// A short text of the algorithm.
+pub fn short(kind: Kind) -> String {
+    let warm = if kind.takes(Opt::Warm) { " warm 1s" } else { "" };
+    format!("9/{} algo {}{warm}", period(kind), kind.name())
+}
+
+/// The period of an algorithm's texts.
+pub fn period(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Calendar => "month",
+        _ if kind.is_forever() => "forever",
+        _ => "s",
     }
 }
 
