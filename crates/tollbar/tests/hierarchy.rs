@@ -166,7 +166,7 @@ fn every_answer_is_that_of_the_model() {
         }
     }
     println!("{admitted} admitted, {refused} refused");
-    assert!(admitted > 10_000 && refused > 10_000);
+    assert!(admitted > rounds(10_000) && refused > rounds(10_000));
 }
 
 /// `remaining` is the number of requests that pass at this instant, as long as their interval does not grow.

@@ -185,7 +185,9 @@ fn a_thousand_tenants_get_max_min_fair_shares() {
 #[test]
 fn tenants_on_one_tick_are_near_their_fair_shares() {
     let (worst, all) = worst_of(SEC, Arrivals::Ticks, 5 * SEC);
-    assert!(worst < 0.025, "a tenant is {:.2} % from its fair share", worst * 100.0);
+    // `make check` simulates half the time, so the permits of one tick weigh twice as much.
+    let most = if is_quick() { 0.05 } else { 0.025 };
+    assert!(worst < most, "a tenant is {:.2} % from its fair share", worst * 100.0);
     assert!(all < 0.005, "{:.2} %", all * 100.0);
 }
 
