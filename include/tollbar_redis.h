@@ -45,11 +45,15 @@ uint32_t tollbar_redis_version(void);
  *         error = tollbar_lease_client_new(lease, url, strlen(url), NULL, &client);
  *
  *     (one thread)
- *     tollbar_lease_client_run(client);
+ *     tollbar_lease_client_run(client);          (until a thread calls tollbar_lease_client_stop)
  *
  *     (all others)
  *     if (tollbar_lease_check(lease, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
+ *
+ *     (at the end, when that thread has returned)
+ *     tollbar_lease_client_close(client, 1000);  (for at most 1,000 ms)
+ *     tollbar_lease_close(lease);
  *
  * While the store answers, all machines together admit at most burst + rate * t in every window of length t.
  * docs/distributed.md has the proof, its assumptions, and the behaviour when the store or the network fails.
