@@ -53,8 +53,9 @@
  *        - the column of tollbar_lease_client_new,
  *        - the length of a text, on TOLLBAR_E_BUFFER_TOO_SMALL,
  *        - the health from tollbar_table_validate and tollbar_table_repair, on TOLLBAR_E_SLOTS_INVALID.
- * [C3] Times are nanoseconds of one clock, counted from that clock's zero. Only names that end in _ms are milliseconds. A call that ends in _at uses the caller's time, and the
- *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before.
+ * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's time, and the
+ *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before. Durations are
+ *      nanoseconds too, except those whose names end in _ms.
  *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
  *      (tollbar_policy_spec_last_time). At later times, UINT64_MAX among them, every call refuses every cost above 0.
  *      All bounds hold in the times that the calls use. If these lag behind true time by up to s

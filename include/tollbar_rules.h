@@ -9,10 +9,13 @@
  *     char error[4096];
  *     tollbar_rules *rules;
  *     if (tollbar_rules_open("site.toml", NULL, &rules, error, sizeof error) < 0)
- *         fprintf(stderr, "%s\n", error);
+ *         return fprintf(stderr, "%s\n", error), 1;
  *     tollbar_rules_field request[] = {{":path", 5, path, strlen(path)}, {":address", 8, address, strlen(address)}};
  *     tollbar_rules_answer answer = TOLLBAR_RULES_ANSWER_INIT;
- *     if (tollbar_rules_check(rules, request, 2, &answer) > 0)
+ *     int32_t verdict = tollbar_rules_check(rules, request, 2, &answer);
+ *     if (verdict < 0)
+ *         refuse(503, "", "");                              (an error: the rules have not decided)
+ *     else if (verdict != TOLLBAR_ALLOWED)
  *         refuse(answer.status, answer.body, answer.rule);
  */
 
