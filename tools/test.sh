@@ -36,7 +36,7 @@ step_rust() {
     cargo test --package tollbar --package tollbar-rules --package tollbar-tower --no-fail-fast --doc && [ $one -eq 0 ]
 }
 # The C library with overflow checks, and the C tests against it: arithmetic that wraps ends the test. (The Rust tests are built
-# with these checks anyway: `overflow_is_checked` in tests/end_of_time.rs.)
+# with these checks anyway: `overflow_is_checked` in tests/algorithm/end_of_time.rs.)
 step_overflow() {
     CARGO_PROFILE_CAPI_OVERFLOW_CHECKS=true make --silent lib B=build/overflow || return 1
     # All overflows end in one function: the linker merges them, since the library's panic handler tells no message.

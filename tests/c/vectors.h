@@ -1,4 +1,4 @@
-/* A reader, for C and C++, of tests/vectors/decisions.json, which tests/vectors.rs writes and describes. */
+/* A reader, for C and C++, of tests/vectors/decisions.json, which tests/algorithm/vectors.rs writes and describes. */
 #ifndef TOLLBAR_VECTORS_H
 #define TOLLBAR_VECTORS_H
 

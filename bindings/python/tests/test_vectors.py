@@ -1,4 +1,4 @@
-"""The golden vectors: limiters and tables give the decisions of the oracle (crates/tollbar/tests/vectors.rs describes the file)."""
+"""The golden vectors: limiters and tables give the decisions of the oracle (crates/tollbar/tests/algorithm/vectors.rs describes the file)."""
 
 import json
 from pathlib import Path

@@ -1,0 +1,25 @@
+//! Limiters of one state, of hierarchies, of requests in flight and of queues, and what callers do with their answers.
+
+mod client_pacing;
+mod client_pacing_simulation;
+#[path = "../common/mod.rs"]
+mod common;
+mod give_back;
+mod hierarchy;
+mod hierarchy_fair;
+mod in_flight;
+mod in_flight_adaptive;
+mod in_flight_simulation;
+mod limiter_change;
+mod limiter_counts;
+mod meter;
+mod metrics;
+#[path = "../overload/mod.rs"]
+mod overload;
+mod pictures;
+mod queue;
+mod receipts;
+mod stress;
+mod striped;
+mod take_many;
+mod take_many_in_flight;

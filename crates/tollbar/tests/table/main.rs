@@ -1,0 +1,20 @@
+//! Tables: decisions for many keys, and what happens to their slots and policies.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod table;
+mod table_booking;
+mod table_change;
+mod table_full;
+mod table_fuzz;
+mod table_hot_keys;
+mod table_inherit;
+mod table_overrides;
+mod table_overrides_oracle;
+mod table_policies;
+mod table_refusals;
+mod table_single;
+mod table_statistics;
+mod table_stress;
+mod table_transfer;
+mod table_versions;
