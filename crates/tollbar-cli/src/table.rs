@@ -1,4 +1,4 @@
-//! `tollbar table`: looks into shared tables in files, and mends and resizes them.
+//! `tollbar table`: looks into shared tables in files, changes their policies, and mends and resizes them.
 
 use crate::problem::{Problem, Result};
 use crate::text::{grouped, span};
@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 use tollbar::metrics::{Format, Source};
+use tollbar::policy::Keep;
 use tollbar::table::{Entry, Health, PolicyId, Table};
 use tollbar::units::NEVER;
 use tollbar::Policy;
@@ -47,6 +48,19 @@ pub enum TableCommand {
         #[arg(long)]
         watch: bool,
     },
+    /// Changes a policy for all processes, also while servers use the table
+    SetPolicy {
+        /// The table's file
+        file: String,
+        /// The new policy
+        policy: String,
+        /// The number of the policy to change, as `tollbar table stat` prints it
+        #[arg(long, default_value_t = 0)]
+        number: u32,
+        /// What keys keep
+        #[arg(long, value_enum, default_value_t)]
+        keep: Kept,
+    },
     /// Copies all debts into a new file of another size, also while servers use the table
     Copy {
         /// The table's file
@@ -67,6 +81,18 @@ pub enum TableCommand {
     },
 }
 
+/// What a key keeps when its policy is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kept {
+    /// The permits that it has left, up to the new burst
+    #[default]
+    Count,
+    /// The time until its debt is paid
+    Time,
+    /// Nothing: it begins anew
+    Reset,
+}
+
 /// Runs the command.
 pub fn run(command: TableCommand) -> Result<()> {
     match command {
@@ -77,6 +103,7 @@ pub fn run(command: TableCommand) -> Result<()> {
         TableCommand::Metrics { files, openmetrics } => metrics(&files, openmetrics),
         TableCommand::Dump { file, owing } => dump(&open(&file)?, owing),
         TableCommand::Top { file, count, watch } => top(&open(&file)?, count, watch),
+        TableCommand::SetPolicy { file, policy, number, keep } => set_policy(&file, &policy, number, keep),
         TableCommand::Copy { file, to, keys } => copy(&file, &to, keys),
         TableCommand::Repair { file, unused } => repair(&file, unused),
     }
@@ -229,6 +256,23 @@ fn top_once(table: &Table, count: usize) -> String {
         let _ = writeln!(out, "{reset:>14} {:>12} {hash:016x}  {text}", grouped(remaining));
     }
     out
+}
+
+fn set_policy(file: &str, text: &str, number: u32, keep: Kept) -> Result<()> {
+    let policy = crate::policy::parse(text)?;
+    let table = open(file)?;
+    let id = PolicyId::new(number);
+    let former = table.policy(id).map_err(|_| {
+        let last = table.policies().saturating_sub(1);
+        Problem::usage(format!("{file}: --number {number}: the table has no such policy, expected 0 to {last}"))
+    })?;
+    let keep = match keep {
+        Kept::Count => Keep::Count,
+        Kept::Time => Keep::Time,
+        Kept::Reset => Keep::Reset,
+    };
+    table.set_policy_keeping(id, &policy, keep).and_then(|()| table.sync()).map_err(|error| wrong(file, error))?;
+    crate::print(format!("policy {number}: {policy}, before {former}\n").as_bytes())
 }
 
 fn copy(file: &str, to: &str, keys: u64) -> Result<()> {

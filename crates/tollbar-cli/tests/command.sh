@@ -90,6 +90,16 @@ has 'top: how many' '3 keys with a debt' "$("$tollbar" table top --count 2 "$wor
 check 'copy' 'copied 3, lost 0' "$("$tollbar" table copy "$work/table" "$work/larger" --keys 20000)"
 check 'copy: the same debts' "$("$tollbar" table dump --owing "$work/table" | cut -d' ' -f1-3 | sort)" \
     "$("$tollbar" table dump --owing "$work/larger" | cut -d' ' -f1-3 | sort)"
+# The copy's policy changes, and no key gains a permit by that.
+check 'set-policy' 'policy 0: 5/h, before 3/h' "$("$tollbar" table set-policy "$work/larger" 5/h)"
+check 'set-policy: keys keep the permits that they have left' '0 1 2 ' "$(owing "$work/larger")"
+check 'set-policy: keys begin anew' 'policy 0: 3/h, before 5/h|' "$("$tollbar" table set-policy --keep reset "$work/larger" 3/h)|$(owing "$work/larger")"
+"$tollbar" table set-policy --number 1 "$work/larger" 5/h 2>"$work/errors"
+check 'set-policy: no such number' '2|--number 1: the table has no such policy, expected 0 to 0' "$?|$(grep -o -- '--number 1.*' "$work/errors")"
+"$tollbar" table set-policy "$work/larger" 5/q 2>"$work/errors"
+check 'set-policy: no policy' '2|3/h' "$?|$("$tollbar" table stat "$work/larger" | grep -o '3/h')"
+"$tollbar" table set-policy "$work/none" 5/h 2>/dev/null
+check 'set-policy: no table, and none is made' '1|' "$?|$(ls "$work/none" 2>/dev/null)"
 has 'metrics: decisions' 'tollbar_decisions_total{limit="table",policy="0",verdict="allowed"} ' "$("$tollbar" table metrics "$work/table")"
 has 'metrics: OpenMetrics' '# EOF' "$("$tollbar" table metrics --openmetrics "$work/table")"
 has 'metrics: names' 'expected: files of different names' "$("$tollbar" table metrics "$work/table" "$work/table" 2>&1)"
