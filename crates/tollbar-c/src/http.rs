@@ -259,7 +259,7 @@ unsafe fn more_of_key(
     // SAFETY: by the caller's promise.
     let decision = unsafe { decision_of(decision) }?;
     let id = PolicyId::new(policy);
-    let policy = table.policy(id).map_err(table_code)?;
+    let policy = table.policy_of(id, key).map_err(table_code)?;
     let more = more_after(&policy, &decision, cost, |n| match now {
         Some(now) => table.peek_at(id, key, now, n),
         None => table.peek(id, key, n),

@@ -8,6 +8,7 @@ use http::{Response, StatusCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use tollbar::http::{Fields, Reset};
+use tollbar::policy::Keep;
 use tollbar::table::{Missing, Options, PolicyId, Table};
 use tollbar_tower::{address, header, LimitLayer, Refusal};
 use tower::ServiceExt;
@@ -42,6 +43,16 @@ fn field<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
 
 async fn text(response: Response<Body>) -> String {
     String::from_utf8(to_bytes(response.into_body(), 10_000).await.unwrap().to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_key_reads_the_policy_that_it_has_of_its_own() {
+    let table = table(&["3/day"]);
+    table.set_override(PolicyId::FIRST, b"ann", &"5/day".parse().unwrap(), Keep::Count).unwrap();
+    let app = counted().0.layer(LimitLayer::new(table, |request: &Request| header(request, "x-api-key")));
+    for (key, policy) in [("ann", "\"default\";q=5;w=86400"), ("bob", "\"default\";q=3;w=86400")] {
+        assert_eq!(field(&ask(&app, Some(key)).await, "ratelimit-policy"), Some(policy));
+    }
 }
 
 #[tokio::test]

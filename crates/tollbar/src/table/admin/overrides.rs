@@ -69,6 +69,17 @@ impl Table {
         Ok(had)
     }
 
+    /// The policy that decides requests for `key`: its own, or else the table's of that number.
+    ///
+    /// # Errors
+    /// Those of [`Table::override_of`] and [`Table::policy`].
+    pub fn policy_of(&self, policy: PolicyId, key: &[u8]) -> Result<Policy, TableError> {
+        match key.is_empty() {
+            true => self.policy(policy),
+            false => self.override_of(policy, key)?.map_or_else(|| self.policy(policy), Ok),
+        }
+    }
+
     /// The policy that `key` has of its own.
     ///
     /// # Errors
