@@ -126,7 +126,7 @@ unsafe fn check(
     out: *mut tollbar_decision,
 ) -> Result<i32, i32> {
     if !out.is_null() {
-        // A tail call with the arguments as they came, before all else: so a call without `out` saves no registers for a full decision.
+        // Full decisions are out of line, and get the arguments unchanged. So the compiler saves no registers for them in a call without `out`.
         // SAFETY: by the caller's promise.
         return Ok(unsafe {
             match now {
@@ -172,7 +172,8 @@ unsafe fn check_in_full(
     code(unsafe { write_in_full(Asked::new(table, policy, key, length, None, cost), out) })
 }
 
-/// Compiled once for both kinds of time, because the arithmetic of a full decision costs more than a call.
+/// Decides, writes the full decision to `out`, and returns its verdict. There is one copy for both kinds of time, because the arithmetic of a full
+/// decision takes longer than a call.
 ///
 /// # Safety
 /// As the public calls.
@@ -182,7 +183,7 @@ unsafe fn write_in_full(asked: Result<Asked<'_>, i32>, out: *mut tollbar_decisio
     // SAFETY: by the caller's promise.
     let size = unsafe { usual_size_at(out) }?;
     match table.decide::<Result<Decision, TableError>>(policy, key, now, cost) {
-        // SAFETY: size_at has inspected it; writable by the caller's promise.
+        // SAFETY: usual_size_at has checked the size that `out` says; writable by the caller's promise.
         Ok(decision) => unsafe { put(out, size, &decision) },
         Err(error) => Err(table_code(error)),
     }
@@ -237,8 +238,8 @@ impl Answer for Code {
     }
 }
 
-/// Decides, writes the decision to `out` and returns its verdict. It checks `out` before it decides. It is out of line, so that
-/// calls without `out` save no registers.
+/// Decides, writes the decision to `out` unless that is NULL, and returns the verdict. A wrong `out` is an error before anything is charged. The
+/// function is out of line, so that its callers save no registers for it.
 #[inline(never)]
 pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
     if out.is_null() {
@@ -268,10 +269,10 @@ pub unsafe fn answer_to(out: *mut tollbar_decision, decide: impl FnOnce() -> Dec
     answer(out, decide)
 }
 
-/// Writes a decision and returns its verdict.
+/// Writes a decision and returns its verdict, or an error if a struct of `size` bytes cannot hold it.
 ///
 /// # Safety
-/// `out` points to a writable struct of `size` bytes, which [`size_at`] has returned for it.
+/// `out` points to a writable struct of `size` bytes, which [`size_at`] or [`usual_size_at`] has returned for it.
 #[inline(always)]
 pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
     let value = tollbar_decision {

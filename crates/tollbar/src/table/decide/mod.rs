@@ -181,8 +181,8 @@ impl Table {
         self.step(&lookup, now, cost, Some(line), |verdict| line.count(verdict))
     }
 
-    /// Finds a key in its first two buckets, steps its state, and calls `count` with the verdict. If it passes the request on instead, the
-    /// function that decides counts the decision, on the thread's own `line` if the caller has it.
+    /// Finds a key in its first two buckets, steps its state, and calls `count` with the verdict. In a rare case another function decides, and
+    /// that function counts the decision, on the thread's own `line` if the caller has it.
     #[inline(always)]
     fn step<A: Answer>(
         &self,
@@ -440,7 +440,7 @@ impl Table {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
     }
 
-    /// [`Table::hash_bytes`] out of line, for a long key and for rare callers.
+    /// [`Table::hash_bytes`] by a call of [`hash_long`], for long keys and for rare callers.
     #[inline(always)]
     pub(super) fn hash_out_of_line(&self, key: &[u8]) -> u64 {
         hash_long(key, &self.secrets)
