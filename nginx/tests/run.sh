@@ -1,6 +1,6 @@
 #!/bin/sh
 # All tests of the nginx modules in their short forms, by two processes at once: half of the time a test waits, and tests have ports and
-# directories of their own. Arguments go to pytest, of which one process runs then: `run.sh -k stock`. The last line is
+# directories of their own. Arguments go to pytest, of which one process runs then: `run.sh -k stock`, `run.sh test_docs.py`. The last line is
 # `N passed, N failed`. PYTHON chooses the interpreter, TOLLBAR_NGINX the server.
 # (nginx itself reads NGINX, and takes it for sockets that it inherits.)
 set -u
@@ -29,7 +29,7 @@ for module in ngx_http_tollbar_limit_req_module.so ngx_http_tollbar_module.so ng
     fi
 done
 
-tests() { PYTHONDONTWRITEBYTECODE=1 exec env --default-signal=INT "$python" -m pytest -q -p no:cacheprovider "$@" .; }
+tests() { PYTHONDONTWRITEBYTECODE=1 exec env --default-signal=INT "$python" -m pytest -q -p no:cacheprovider "$@"; }
 [ $# -eq 0 ] || tests "$@"
 
 # The second begins with the last test, and they meet somewhere.
