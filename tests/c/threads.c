@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { THREADS = 8, TRIES = 4000, PERMITS = 1000 };
 
@@ -24,6 +25,8 @@ struct shared {
     tollbar_limiter *credited;
     tollbar_limiter *several[LIMITS / 2];
     tollbar_queue *queue;
+    /* Atomic. */
+    uint64_t producers_ended;
     struct worker *workers;
     /* The permits that were taken of each of the LIMITS. */
     uint64_t admitted[LIMITS];
@@ -274,7 +277,8 @@ static void *take_several(void *argument) {
     return NULL;
 }
 
-/* Half of the threads offer numbers in order, and the others take them until none is left. Time advances and brings permits. */
+/* Half of the threads offer numbers in order, and the last of them to end closes the queue. The others take until it is closed and empty, so that no
+ * taker gives up on a machine that stands still for a while. Time advances and brings permits. */
 static void *offer_or_take(void *argument) {
     struct worker *worker = argument;
     struct shared *shared = worker->shared;
@@ -293,11 +297,13 @@ static void *offer_or_take(void *argument) {
                 tollbar_queue_offer_within(shared->queue, item, HOUR, NULL) != TOLLBAR_ALLOWED)
                 abort();
         }
+        if (__atomic_add_fetch(&shared->producers_ended, 1, __ATOMIC_ACQ_REL) == THREADS / 2 && tollbar_queue_close(shared->queue) != 0)
+            abort();
         return NULL;
     }
     for (;;) {
-        const int32_t got = tollbar_queue_take_within(shared->queue, SEC / 2, &item);
-        if (got == TOLLBAR_DENIED)
+        const int32_t got = tollbar_queue_take_within(shared->queue, HOUR, &item);
+        if (got == TOLLBAR_E_CLOSED)
             return NULL;
         if (got != TOLLBAR_ALLOWED)
             abort();
@@ -464,6 +470,8 @@ static void of_a_limiter_with_credit(const char *text) {
 }
 
 int main(void) {
+    /* A thread that sleeps for ever must fail the test, and not keep it running. */
+    alarm(600);
     size_t i;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
         exactly(&rows[i], 0);
