@@ -117,7 +117,7 @@ fn names_are_in_the_files_that_the_page_names() {
 fn the_usual_case_is_in_six_files() {
     let page = page();
     let (_, usual) = page.split_once("## The usual case").expect("a section");
-    let (steps, _) = usual.split_once("These helpers").expect("the helpers after the steps");
+    let (steps, _) = usual.split_once("### Helpers").expect("the helpers after the steps");
     let files: BTreeSet<&str> = spans(steps).into_iter().filter(|span| is_file(span)).collect();
     assert!(files.len() <= FILES_MOST && files.len() > 1, "{files:?}");
 }
