@@ -1,4 +1,4 @@
-//! Rules from the configuration of other programs.
+//! Tests of the importers, which write a rules file from another program's configuration.
 
 #[path = "../common/mod.rs"]
 mod common;

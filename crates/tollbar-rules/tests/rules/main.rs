@@ -1,4 +1,4 @@
-//! Rules from a file: what they match, count and answer, and what a reload keeps.
+//! Tests of rules files: which requests a rule matches, which answer a refused request gets, and which states a reload keeps.
 
 mod calendars;
 mod classes;

@@ -176,7 +176,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
                 false => self.admit_with_credit(cost),
             };
         };
-        // Before the clock: the processor finds the line while it waits for the counter.
+        // This comes before the reading of the clock: the processor loads the line of counts while it waits for the time-stamp counter.
         let Some(line) = self.tally.own_line() else { return self.admit_late(cost) };
         let Some(now) = self.clock.at_once() else { return self.admit_late(cost) };
         match quick.admit_at(now, cost) {

@@ -1,4 +1,4 @@
-//! The algorithms: each against its definition, its bounds, its state word and the times at which it answers.
+//! Tests of the algorithms: they decide as their definitions say, keep their bounds, and store the state words that docs/state-word.md promises.
 
 mod ban;
 mod buckets;

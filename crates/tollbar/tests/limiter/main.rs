@@ -1,4 +1,4 @@
-//! Limiters of one state, of hierarchies, of requests in flight and of queues, and what callers do with their answers.
+//! Tests of limiters, hierarchies, in-flight limits, queues and client pacing, and of the metrics and pictures that are made from their decisions.
 
 mod client_pacing;
 mod client_pacing_simulation;

@@ -1,4 +1,4 @@
-//! Texts of policies, the names and reasons that callers see, and the order of the sources.
+//! Tests of policies' texts and of the names and reasons that callers see. Some tests read the sources: their layers, their words, and docs/one-request.md.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Shared memory of several processes. These tests fork, so they run apart from those that hold much memory.
+//! Tests of tables that several processes share. They fork, and a fork copies the memory of all tests in the program, so they have a program of their own.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Tables: decisions for many keys, and what happens to their slots and policies.
+//! Tests of tables: a table decides for each key as a limiter would, and a change of policy, a full table or a damaged slot keeps its bound.
 
 #[path = "../common/mod.rs"]
 mod common;

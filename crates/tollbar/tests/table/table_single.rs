@@ -107,8 +107,8 @@ impl Pair {
 const CLOSED: Decision =
     Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0, bound: 0 };
 
-/// Three keys under each of the policies, in one table, their calls mixed. Each key has its own clock, which also goes back. No key's
-/// calls may affect another key. The table is never full, so `on_full` must not matter.
+/// Each key of a table gets the answers of a limiter of its own, although the calls of all keys are mixed. The table has three keys under each policy. Each key
+/// has a clock of its own, which also goes back. The table is never full, so its option `on_full` must change no answer.
 #[test]
 fn every_key_is_a_limiter_of_its_own() {
     let policies = policies();
