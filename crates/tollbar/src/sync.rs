@@ -1,13 +1,55 @@
 //! The choice between real atomics and loom's model of them, and helpers that differ with it.
 
+mod two_words;
+
 #[cfg(not(loom))]
 pub use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 #[cfg(loom)]
 pub use loom::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 pub use crossbeam_utils::CachePadded;
+pub(crate) use two_words::TwoWords;
 
 use alloc::boxed::Box;
+
+/// A state word: an atomic, or in loom's models the first of two.
+#[doc(hidden)]
+pub trait Word {
+    /// Loads the word.
+    fn load(&self, order: Ordering) -> u64;
+
+    /// Swaps `new` in if the word is `old`. `Err` has the word that was there.
+    ///
+    /// # Errors
+    /// The word that was there, if it was not `old`.
+    fn exchange(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64>;
+
+    /// [`Word::exchange`] for a loop: it may fail although the word is `old`.
+    ///
+    /// # Errors
+    /// The word that was there.
+    #[inline(always)]
+    fn exchange_weak(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
+        self.exchange(old, new, success, failure)
+    }
+}
+
+impl Word for AtomicU64 {
+    #[inline(always)]
+    fn load(&self, order: Ordering) -> u64 {
+        AtomicU64::load(self, order)
+    }
+
+    #[inline(always)]
+    fn exchange(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
+        self.compare_exchange(old, new, success, failure)
+    }
+
+    #[inline(always)]
+    fn exchange_weak(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
+        self.compare_exchange_weak(old, new, success, failure)
+    }
+}
 
 /// Tells the compiler that the block which calls this is rare, so that the common case takes no branch there. A processor predicts from the
 /// branches that it has taken last: the fewer branches a call takes, the more calls it remembers.

@@ -14,7 +14,7 @@ use crate::algorithm::{
 };
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Classes, PolicyError};
-use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering};
+use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering, TwoWords, Word};
 
 /// Decides on a request and stores the next state. Returns the verdict and the state after it. A refusal that
 /// keeps the state only loads it.
@@ -32,7 +32,7 @@ pub fn admit(word: &AtomicU64, rule: &Rule, now: u64, cost: u64) -> Verdict {
         let state = word.load(Ordering::Relaxed);
         match plain.step(state, now, cost) {
             Some(None) => return Verdict::Denied,
-            Some(Some(next)) if word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() => {
+            Some(Some(next)) if word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() => {
                 return Verdict::Allowed
             }
             Some(Some(_)) | None => {}
@@ -50,12 +50,12 @@ pub fn step_out_of_line<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64,
 
 /// Applies `step` to the word. Calls `changed` with the verdict if that changed the word.
 #[inline(always)]
-fn apply(word: &AtomicU64, step: impl Fn(u64) -> Step, changed: impl FnOnce(Verdict)) -> (Verdict, u64) {
+fn apply(word: &impl Word, step: impl Fn(u64) -> Step, changed: impl FnOnce(Verdict)) -> (Verdict, u64) {
     let mut state = word.load(Ordering::Relaxed);
     loop {
         let Step { verdict, next } = step(state);
         let Some(next) = next else { return (verdict, state) };
-        match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
+        match word.exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {
                 changed(verdict);
                 return (verdict, next);
@@ -81,7 +81,7 @@ pub fn check<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64)
 
 /// [`Shared::peek_at`] on a bare word.
 #[inline]
-pub fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> Decision {
+pub fn peek<A: Algorithm>(word: &impl Word, algorithm: &A, now: u64, cost: u64) -> Decision {
     let state = word.load(Ordering::Relaxed);
     let step = step_small(algorithm, state, now, cost);
     describe_small(algorithm, step.verdict, algorithm.described(step, state), now, cost)
@@ -89,7 +89,7 @@ pub fn peek<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) 
 
 /// [`Shared::take_up_to_at`] on a bare word.
 #[inline]
-pub fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most: u64) -> u64 {
+pub fn take_up_to<A: Algorithm>(word: &impl Word, algorithm: &A, now: u64, most: u64) -> u64 {
     let mut state = word.load(Ordering::Relaxed);
     loop {
         let take = match algorithm.available(state, now).min(most) {
@@ -101,7 +101,7 @@ pub fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most:
         let Step { verdict, next: Some(next) } = step_small(algorithm, state, now, take) else {
             return 0;
         };
-        match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
+        match word.exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) if verdict == Verdict::Allowed => return take,
             Ok(_) => return 0,
             Err(seen) => state = seen,
@@ -112,7 +112,7 @@ pub fn take_up_to<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, most:
 /// [`Shared::reserve_at`] on a bare word. Calls `ahead` before it books permits for a later time than `now`.
 #[inline]
 pub(super) fn reserve<A: Algorithm>(
-    word: &AtomicU64,
+    word: &impl Word,
     algorithm: &A,
     now: u64,
     cost: u64,
@@ -124,7 +124,7 @@ pub(super) fn reserve<A: Algorithm>(
         let Some(booked) = algorithm.reserve(state, now, cost).filter(|booked| booked.at <= until) else {
             if let Some(next) = begun(algorithm, state, now, cost) {
                 // If the swap fails, another call has begun the bucket.
-                let _ = word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed);
+                let _ = word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed);
             }
             return None;
         };
@@ -135,7 +135,7 @@ pub(super) fn reserve<A: Algorithm>(
             ahead();
         }
         // Release: a thread that reads this word, or a word that later swaps made of it, with Acquire also sees what `ahead` wrote.
-        match word.compare_exchange_weak(state, booked.next, Ordering::Release, Ordering::Relaxed) {
+        match word.exchange_weak(state, booked.next, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return Some(booked.at),
             Err(seen) => state = seen,
         }
@@ -144,12 +144,12 @@ pub(super) fn reserve<A: Algorithm>(
 
 /// [`Shared::charge_at`] on a bare word.
 #[inline]
-pub(crate) fn charge<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> u64 {
+pub(crate) fn charge<A: Algorithm>(word: &impl Word, algorithm: &A, now: u64, cost: u64) -> u64 {
     let mut state = word.load(Ordering::Relaxed);
     loop {
         let Charged { next, rest } = algorithm.charge(state, now, cost);
         let Some(next) = next else { return rest };
-        match word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
+        match word.exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => return rest,
             Err(seen) => state = seen,
         }
@@ -167,7 +167,8 @@ pub struct Cell<A> {
 
 #[derive(Debug, Default)]
 struct Line {
-    word: AtomicU64,
+    /// The state word, and the number of times that it was lowered: see [`Cell::lower`].
+    words: TwoWords,
     watch: Watch,
     /// 1 once permits were booked for a later time than that of their call. It never becomes 0 again.
     booked: AtomicU32,
@@ -189,7 +190,8 @@ impl Quick<'_> {
     /// [`Shared::admit_at`].
     #[inline(always)]
     pub(super) fn admit_at(&self, now: u64, cost: u64) -> Option<Verdict> {
-        let Line { word, watch, quick_end, .. } = self.line;
+        let Line { words, watch, quick_end, .. } = self.line;
+        let word = words.first();
         if watch.is_newer_than(now) {
             rarely();
             return None;
@@ -198,7 +200,7 @@ impl Quick<'_> {
         // Relaxed: a call that reads the old value decides on this state, as a call does that began before the change.
         let end = quick_end.load(Ordering::Relaxed);
         let Some(next) = self.plain.step_before(end, state, now, cost)? else { return Some(Verdict::Denied) };
-        word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         watch.admitted(now);
         Some(Verdict::Allowed)
     }
@@ -218,12 +220,39 @@ impl<A: Algorithm> Cell<A> {
     /// The state word, for export; [`Cell::set_word`] puts it back.
     pub fn word(&self) -> u64 {
         // Acquire: for `has_booked`.
-        self.line.word.load(Ordering::Acquire)
+        self.line.words.first().load(Ordering::Acquire)
     }
 
     /// Sets the state word to one that [`Cell::word`] returned for the same policy and clock.
     pub fn set_word(&self, word: u64) {
-        self.line.word.store(word, Ordering::Relaxed);
+        if self.lower(|_| Some((word, ()))).is_none() {
+            // Without the swap no permits go back, so no call depends on the number.
+            apply(self.line.words.first(), |_| Step::allow(word), |_| ());
+        }
+    }
+
+    /// Stores the word that `lower` makes of the current one, and returns what `lower` returns beside it. `None`, and nothing changes: `lower` refuses, or
+    /// the processor has no swap of two words.
+    ///
+    /// The new word may hold fewer charges, so the word may come back to a value that it had. A swap that compared the word alone would not notice that
+    /// another call had lowered the word, and requests at a later time had raised it to the same value: what `lower` computed would be out of date. The
+    /// swap also compares the number of lowered words. All calls but this one only add charges. So if the number and the word are the same, no request
+    /// has been admitted since `lower` began.
+    fn lower<T>(&self, lower: impl Fn(u64) -> Option<(u64, T)>) -> Option<T> {
+        if !TwoWords::swaps() {
+            return None;
+        }
+        let words = &self.line.words;
+        loop {
+            // Acquire: the word is read after the number, so a call in between changes the number.
+            let count = words.load_second(Ordering::Acquire);
+            // Acquire: for `has_booked` and `highest`.
+            let word = words.first().load(Ordering::Acquire);
+            let (next, result) = lower(word)?;
+            if words.swap((word, count), (next, count.wrapping_add(1))).is_ok() {
+                return Some(result);
+            }
+        }
     }
 
     /// Whether permits have ever been booked for a later time than that of their call. A caller that has called [`Cell::word`] before sees
@@ -244,7 +273,7 @@ impl<A: Algorithm> Cell<A> {
     #[inline(always)]
     fn watched(&self, now: u64, step: impl Fn(u64) -> Step) -> (Verdict, u64) {
         self.line.watch.note(now);
-        apply(&self.line.word, step, |verdict| {
+        apply(self.line.words.first(), step, |verdict| {
             if verdict == Verdict::Allowed {
                 self.line.watch.admitted(now);
             }
@@ -268,14 +297,15 @@ impl Cell<Rule> {
     /// [`Shared::admit_at`].
     #[inline(always)]
     pub(super) fn admit_pair_at(&self, pair: &Pair, now: u64) -> Option<Verdict> {
-        let Line { word, watch, quick_end, .. } = &*self.line;
+        let Line { words, watch, quick_end, .. } = &*self.line;
+        let word = words.first();
         // Relaxed: as in `Quick::admit_at`.
         if watch.is_newer_than(now) || now >= quick_end.load(Ordering::Relaxed) {
             return None;
         }
         let state = word.load(Ordering::Relaxed);
         let Some(next) = pair.step_one(state, now) else { return Some(Verdict::Denied) };
-        word.compare_exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         watch.admitted_newest(now);
         Some(Verdict::Allowed)
     }
@@ -295,7 +325,7 @@ impl Cell<Rule> {
     /// [`Shared::peek_class_at`].
     pub(super) fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
         let reserve = self.classes.reserve(class).ok_or(PolicyError::NoSuchClass)?;
-        let state = self.line.word.load(Ordering::Relaxed);
+        let state = self.line.words.first().load(Ordering::Relaxed);
         let step = step_leaving(&self.algorithm, state, now, cost, reserve);
         let described = self.algorithm.described(step, state);
         Ok(describe_leaving(&self.algorithm, step.verdict, described, now, cost, reserve))
@@ -321,13 +351,13 @@ impl<A: Algorithm> Shared for Cell<A> {
 
     #[inline]
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        peek(&self.line.word, &self.algorithm, now, cost)
+        peek(self.line.words.first(), &self.algorithm, now, cost)
     }
 
     #[inline]
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
         self.line.watch.note(now);
-        let taken = take_up_to(&self.line.word, &self.algorithm, now, most);
+        let taken = take_up_to(self.line.words.first(), &self.algorithm, now, most);
         if taken != 0 {
             self.line.watch.admitted(now);
         }
@@ -335,12 +365,14 @@ impl<A: Algorithm> Shared for Cell<A> {
     }
 
     fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64> {
-        reserve(&self.line.word, &self.algorithm, now, cost, until, || self.line.booked.store(1, Ordering::Relaxed))
+        reserve(self.line.words.first(), &self.algorithm, now, cost, until, || {
+            self.line.booked.store(1, Ordering::Relaxed)
+        })
     }
 
     fn charge_at(&self, now: u64, cost: u64) -> u64 {
         self.line.watch.note(now);
-        charge(&self.line.word, &self.algorithm, now, cost)
+        charge(self.line.words.first(), &self.algorithm, now, cost)
     }
 
     fn books_ahead(&self) -> bool {
@@ -352,20 +384,17 @@ impl<A: Algorithm> Shared for Cell<A> {
     }
 
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
-        let Line { word, highest, .. } = &*self.line;
+        let highest = &self.line.highest;
         // The time and the flags are read after each word: see `GiveBack`.
-        let mut state = self.word();
-        loop {
-            // Relaxed: the thread that lowered this word had raised `highest` before, and its Release publishes both.
+        self.lower(|state| {
+            // Relaxed: the thread that lowered this word had raised `highest` before, and its swap publishes both.
             let seen = highest.load(Ordering::Relaxed);
             let back = GiveBack { charge, permits, booked: self.has_booked(), highest: seen, keeps_slot: false };
-            let Some(returned) = self.algorithm.give_back(state, now(), &back) else { return 0 };
+            let returned = self.algorithm.give_back(state, now(), &back)?;
             highest.fetch_max(state, Ordering::Relaxed);
-            match word.compare_exchange_weak(state, returned.next, Ordering::Release, Ordering::Acquire) {
-                Ok(_) => return returned.permits,
-                Err(now) => state = now,
-            }
-        }
+            Some((returned.next, returned.permits))
+        })
+        .unwrap_or(0)
     }
 
     fn counts_refusals(&self) -> bool {
@@ -373,7 +402,7 @@ impl<A: Algorithm> Shared for Cell<A> {
     }
 
     fn reset(&self) {
-        self.line.word.store(0, Ordering::Relaxed);
+        self.set_word(0);
     }
 
     fn watch(&self) -> &Watch {

@@ -316,6 +316,52 @@ fn cell_gives_back_too_much_by_an_older_time() {
     gives_back("cell give back, clock first", "1/10ns burst 2", true);
 }
 
+/// E10: a thread reads the word to give permits back, and sleeps. Another thread gives permits back and books until the word has the same value. Without
+/// the number of returns beside the word, four permits depart at one instant. The second policy of the list is that of the limiter.
+#[test]
+fn a_word_that_came_back_gives_nothing_twice() {
+    for policy in ["1/10ns burst 3", "1/10ns burst 4; 1/10ns burst 3"] {
+        // The fault needs two preemptions, so `make check`, which allows one, would not see it.
+        explore_within(&format!("return beside returns, {policy}"), 2, move || {
+            let state = state(policy);
+            let book = |state: &State, cost| state.reserve_at(5, cost, 10_000).map(|at| Charge { at, cost });
+            let back = |state: &State, charge: Charge| Kept {
+                charge,
+                permits: charge.cost - state.give_back(charge, charge.cost, || 5),
+            };
+            let (first, second) = (book(&state, 3).unwrap(), book(&state, 2).unwrap());
+            let (one, others) = beside(
+                &state,
+                move |state| back(state, first),
+                move |state| {
+                    let second = back(state, second);
+                    let third = book(state, 3).unwrap();
+                    let fourth = book(state, 1).unwrap();
+                    [second, back(state, third), Kept { charge: fourth, permits: 1 }]
+                },
+            );
+            let last = book(&state, 3).unwrap();
+            let kept = [&[one][..], &others, &[Kept { charge: last, permits: 3 }]].concat();
+            // In each interval that begins and ends with a departure: the burst, and what the limit refills.
+            for (from, to) in kept.iter().flat_map(|from| kept.iter().map(move |to| (from.charge.at, to.charge.at))) {
+                let inside = kept.iter().filter(|kept| (from..=to).contains(&kept.charge.at));
+                let permits: u64 = inside.map(|kept| kept.permits).sum();
+                assert!(
+                    from > to || permits <= 3 + (to - from) / 10,
+                    "{permits} permits from {from} to {to} ns: {kept:?}"
+                );
+            }
+        });
+    }
+}
+
+/// A charge, and the permits of it that did not go back.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    charge: Charge,
+    permits: u64,
+}
+
 #[test]
 fn cell_takes_up_to_what_is_left() {
     explore("cell take_up_to", 9, || {

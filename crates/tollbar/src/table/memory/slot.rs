@@ -21,9 +21,10 @@
 #[cfg(loom)]
 mod model;
 
+#[cfg(loom)]
 use crate::sync::AtomicU64;
 #[cfg(not(loom))]
-use crate::sync::Ordering;
+use crate::sync::{Ordering, TwoWords};
 #[cfg(not(loom))]
 use core::num::NonZeroU64;
 #[cfg(all(loom, test))]
@@ -74,10 +75,9 @@ impl Pair {
 #[derive(Debug)]
 #[cfg_attr(not(loom), derive(Default))]
 pub struct Slot {
+    /// The key word and the state word.
     #[cfg(not(loom))]
-    key: AtomicU64,
-    #[cfg(not(loom))]
-    state: AtomicU64,
+    words: TwoWords,
     #[cfg(loom)]
     both: AtomicU64,
     #[cfg(loom)]
@@ -110,124 +110,34 @@ impl Slot {
     /// Loads the key word. Acquire: the version that it names was published before, and callers load the state afterwards.
     #[inline(always)]
     pub fn key(&self) -> u64 {
-        self.key.load(Ordering::Acquire)
+        self.words.first().load(Ordering::Acquire)
     }
 
     /// Loads the state word. Acquire: the caller sees the ring's or log's words that were written before it.
     #[inline(always)]
     pub fn state(&self) -> u64 {
-        self.state.load(Ordering::Acquire)
+        self.words.load_second(Ordering::Acquire)
     }
 }
 
-#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[cfg(not(loom))]
 impl Slot {
-    /// Both words at one instant.
+    /// Both words at one instant. `Memory::over` refuses a processor that is not [`Slot::supported`].
     #[inline(always)]
     pub fn pair(&self) -> Pair {
-        let (key, state): (u64, u64);
-        // SAFETY: 16 readable bytes, aligned to 16, which only `swap` writes. Processors with AVX promise that such a load is one
-        // access (Intel SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2), and `Memory::over` refuses a processor that is not `supported`.
-        unsafe {
-            core::arch::asm!(
-                "movdqa {both}, xmmword ptr [{at}]",
-                "movq {key}, {both}",
-                "punpckhqdq {both}, {both}",
-                "movq {state}, {both}",
-                at = in(reg) core::ptr::from_ref(self),
-                both = out(xmm_reg) _,
-                key = lateout(reg) key,
-                state = lateout(reg) state,
-                options(nostack, preserves_flags, readonly),
-            );
-        }
+        let (key, state) = self.words.both();
         Pair { key, state }
     }
 
     /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
     #[inline(always)]
     pub fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
-        let (key, state): (u64, u64);
-        let swapped: u8;
-        // SAFETY: 16 writable bytes, aligned to 16, shared only through atomics; `Memory::over` refuses a processor without the
-        // instruction. The compiler reserves RBX: the code saves it in R11 and restores both registers. Named registers keep the
-        // compiler from putting the address into RBX; callers rarely have other values in these.
-        unsafe {
-            core::arch::asm!(
-                "xchg r11, rbx",
-                "lock cmpxchg16b xmmword ptr [r10]",
-                "xchg r11, rbx",
-                "sete {swapped}",
-                in("r10") core::ptr::from_ref(self),
-                in("r11") new.key,
-                in("rcx") new.state,
-                inout("rax") old.key => key,
-                inout("rdx") old.state => state,
-                swapped = lateout(reg_byte) swapped,
-                options(nostack),
-            );
-        }
-        // A failed swap leaves the slot's words in RAX and RDX.
-        if swapped != 0 {
-            Ok(())
-        } else {
-            Err(Pair { key, state })
-        }
+        self.words.swap((old.key, old.state), (new.key, new.state)).map_err(|(key, state)| Pair { key, state })
     }
 
-    /// Whether this processor has CMPXCHG16B, and AVX, which makes aligned 16-byte loads atomic.
+    /// Whether this processor swaps 16 bytes without a lock, and loads them at one instant.
     pub fn supported() -> bool {
-        // SAFETY: every x86-64 processor has CPUID, and leaf 1.
-        #[allow(unused_unsafe)]
-        let features = unsafe { core::arch::x86_64::__cpuid(1) }.ecx;
-        features & (1 << 13) != 0 && features & (1 << 28) != 0
-    }
-}
-
-#[cfg(all(not(target_arch = "x86_64"), not(loom)))]
-impl Slot {
-    fn both(&self) -> &portable_atomic::AtomicU128 {
-        // SAFETY: 16 bytes, aligned to 16, of interior-mutable memory that lives as long as `self`.
-        unsafe { &*core::ptr::from_ref(self).cast() }
-    }
-
-    /// Both words at one instant.
-    #[inline]
-    pub fn pair(&self) -> Pair {
-        Pair::from_u128(self.both().load(Ordering::Acquire))
-    }
-
-    /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
-    #[inline]
-    pub fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
-        // SeqCst, like the locked instruction of x86-64, which the proof assumes.
-        let swapped = self.both().compare_exchange(old.to_u128(), new.to_u128(), Ordering::SeqCst, Ordering::SeqCst);
-        swapped.map(|_| ()).map_err(Pair::from_u128)
-    }
-
-    /// Whether this processor swaps 16 bytes without a lock.
-    pub fn supported() -> bool {
-        portable_atomic::AtomicU128::is_lock_free()
-    }
-}
-
-#[cfg(all(not(target_arch = "x86_64"), not(loom)))]
-impl Pair {
-    fn to_u128(self) -> u128 {
-        // The key is first in memory, in either byte order.
-        let mut bytes = [0; 16];
-        let (key, state) = bytes.split_at_mut(8);
-        key.copy_from_slice(&self.key.to_ne_bytes());
-        state.copy_from_slice(&self.state.to_ne_bytes());
-        u128::from_ne_bytes(bytes)
-    }
-
-    fn from_u128(both: u128) -> Pair {
-        let (high, low) = ((both >> 64) as u64, both as u64);
-        match cfg!(target_endian = "little") {
-            true => Pair { key: low, state: high },
-            false => Pair { key: high, state: low },
-        }
+        TwoWords::swaps() && TwoWords::loads()
     }
 }
 
