@@ -12,7 +12,7 @@
 
 mod floor;
 
-use super::{describe, until, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
+use super::{describe, until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
@@ -109,7 +109,7 @@ impl Gcra {
         };
         let plain = Plain { end: 0, burst: policy.burst, units, permit, tolerance };
         let floors = match grid.units(last).saturating_add(tolerance.saturating_mul(2)) {
-            most @ 0..=TAT_MOST => Floors::new(tolerance, most),
+            0..=TAT_MOST => Floors::new(tolerance, grid.units(last)),
             _ => Floors::NONE,
         };
         Ok(Gcra { grid, plain, burst: policy.burst, tolerance, lacking, last, floors }.ending_at(last))
@@ -123,9 +123,30 @@ impl Gcra {
     }
 
     /// The same bucket for words of slots, whose TAT may have been lowered. [`Algorithm::step`] checks each word for that.
-    pub(crate) const fn in_slots(mut self) -> Gcra {
+    pub(crate) fn in_slots(mut self) -> Gcra {
         self.plain.end = 0;
         self
+    }
+
+    /// The plain word of the same TAT, if `old` is the same bucket with perhaps another quantum of floors.
+    pub(crate) fn same_tat(&self, old: &Gcra, state: u64) -> Option<u64> {
+        (Gcra { floors: old.floors, ..*self } == *old).then(|| old.floors.tat(state).max(1))
+    }
+
+    /// Whether the slot of `state` stays taken for longer than the bucket needs to be full.
+    pub(crate) fn is_held(&self, state: u64) -> bool {
+        self.floors.is_lowered(state)
+    }
+
+    /// `state` in a slot that stays taken until `until`, at the time `now`: [`Rule::hold`](crate::algorithm::Rule).
+    pub(crate) fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {
+        if !self.floors.exist() || until > self.last || now > self.last {
+            return None;
+        }
+        let tat = self.base(state, self.grid.units_in_time(now));
+        let floor = self.grid.units_up(until).checked_add(self.lacking)?;
+        let word = self.floors.held(tat, floor, exact)?;
+        (until..NEVER).contains(&self.expires_at(word)).then_some(word)
     }
 
     /// The units of the state word.
@@ -219,6 +240,12 @@ impl Gcra {
         let units = self.floors.tat(state).saturating_sub(line);
         let permit = self.grid.per_permit();
         units / permit + u64::from(units % permit != 0)
+    }
+
+    /// Whether no other booking departs in the nanosecond in which a booking for `due` does: it would depart a permit later or earlier, and that is a
+    /// nanosecond or more, or `due` is the nanosecond's last unit.
+    fn tells_apart(&self, due: u64) -> bool {
+        self.grid.nanos(self.grid.per_permit().get()) > 1 || self.grid.whole().is_some_and(|units| due % units == 0)
     }
 
     /// The clock, in units, at which a bucket with the TAT `base` admits `charge` units more.
@@ -422,8 +449,10 @@ impl Algorithm for Gcra {
             false => clock,
         };
         let mut passed = newest.saturating_sub(self.grid.units(back.charge.at));
-        // The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit.
-        if back.booked && passed != 0 && self.grid.whole() != Some(1) {
+        // The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. The last booking departs at `newest` itself.
+        if back.booked && self.tells_apart(newest) && newest > clock && self.grid.nanos(newest) == back.charge.at {
+            passed = 0;
+        } else if back.booked && passed != 0 && self.grid.whole() != Some(1) {
             passed = newest.saturating_sub(self.grid.units(back.charge.at.saturating_sub(1)));
         }
         let kept = back.charge.cost.saturating_mul(permit.get()).saturating_sub(passed);
@@ -435,6 +464,16 @@ impl Algorithm for Gcra {
         };
         let lowered = tat.wrapping_sub(self.floors.tat(next));
         (next != state).then(|| Returned { next, permits: lowered / permit })
+    }
+
+    fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
+        let tat = self.floors.tat(state);
+        let due = tat.checked_sub(self.tolerance)?;
+        let units = charge.cost.checked_mul(self.grid.per_permit().get())?;
+        if !self.tells_apart(due) {
+            return None;
+        }
+        Some(Reservation { at: self.grid.nanos(due), next: tat.checked_sub(units)?.max(1) })
     }
 
     /// Up to two bursts beyond the clock, for which [`Gcra::new`] has seen that the word has room.

@@ -9,7 +9,7 @@
 //! `2 · burst` aligned to the first request.
 
 use super::fixed_window::FixedWindow;
-use super::{until, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
+use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
 use crate::units::{Divisor, HORIZON, LAST, NEVER};
 use core::num::NonZeroU64;
@@ -147,6 +147,12 @@ impl Stepped {
         }
     }
 
+    /// All permits of one interval are alike: of the bookings that depart at the last boundary, each may stand for the last one.
+    fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
+        let next = state.checked_sub(charge.cost)?.max(1);
+        Some(Reservation { at: self.nanos(state.saturating_sub(self.burst)), next })
+    }
+
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         if now > self.last {
             return Charged::none(cost);
@@ -240,6 +246,13 @@ impl Algorithm for Interval {
         match &self.0 {
             Shape::Stepped(_) => None,
             Shape::Anchored(w) => w.refill(),
+        }
+    }
+
+    fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
+        match &self.0 {
+            Shape::Stepped(s) => s.last_booking(state, charge),
+            Shape::Anchored(_) => None,
         }
     }
 

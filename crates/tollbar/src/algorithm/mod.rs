@@ -110,6 +110,10 @@ pub struct Charge {
 /// To return all of `c` is not safe. Under `1/s burst 10` take 5 at 0 s and 7 at 2 s. If all 5 went back at 2 s, a request for 5 could pass
 /// beside the 7: 12 permits at one instant, where the burst is 10.
 ///
+/// **The last booking, returned whole, was never made** ([`Algorithm::last_booking`]): that is safe if no charge came after it. Every charge that still counts
+/// left a state of at most the present state or `highest`. If a charge came after the booking, and the state is that which the booking left, then a return
+/// has lowered the state in between, and has raised `highest` above it. So a state that is not below `highest` shows that there was none.
+///
 /// The caller must read the present after the state, and again before each new attempt. With an older present too many permits go back:
 /// those that the limit has refilled meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +215,14 @@ pub trait Algorithm: Copy + Send + Sync {
         None
     }
 
+    /// The last charge of `state`, on the assumption that it was a booking ahead of the cost of `charge`: the instant at which it departs, and the state before
+    /// it. If several states could have been before it, it is the one that admits least, and the instant is that of `charge`. `None` if no such booking can
+    /// have led to `state`, or if another booking could depart in the same nanosecond.
+    fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
+        let _ = (state, charge);
+        None
+    }
+
     /// Charges `cost` permits whether or not they are there, after the work, when its cost or its failure is known. The state goes into debt as far as
     /// the algorithm can hold one. The call returns the rest and does not charge it.
     ///
@@ -306,6 +318,31 @@ pub fn describe_leaving(
     match verdict != Verdict::Allowed && algorithm.step(state, now, cost).verdict == Verdict::Allowed {
         true => decision.because(Reason::Reserve),
         false => decision,
+    }
+}
+
+/// Whether a booking is the last charge of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is, and this is the state before it.
+    Last(u64),
+    /// Other charges came after it.
+    Before,
+    /// The state does not tell, or the booking is not in it.
+    Unknown,
+}
+
+/// The place of the booking `back.charge` in `state`, which is in no slot. A booking whose departure has come, or of which a part goes back, has none.
+pub(crate) fn place(algorithm: &impl Algorithm, state: u64, now: u64, back: &GiveBack) -> Place {
+    let Charge { at, cost } = back.charge;
+    if !back.booked || at <= now || cost == 0 || back.permits < cost {
+        return Place::Unknown;
+    }
+    match algorithm.last_booking(state, back.charge) {
+        // A state below the highest one was lowered since, perhaps to that of this booking, although other charges came after it.
+        Some(last) if last.at == at && state >= back.highest => Place::Last(last.next),
+        Some(last) if last.at > at => Place::Before,
+        _ => Place::Unknown,
     }
 }
 

@@ -11,7 +11,7 @@
 //! `slack + (largest cost) + limit/period · t`.
 
 use super::gcra::grid;
-use super::{until, Algorithm, Charged, Reservation, Step};
+use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{Grid, LAST, NEVER};
 
@@ -179,6 +179,17 @@ impl Algorithm for Pacer {
             NEVER => None,
             at => Some(Reservation { next, at }),
         }
+    }
+
+    /// A booking ahead departs at the time of the word before it.
+    fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
+        let permit = self.grid.per_permit().get();
+        let departure = state.checked_sub(charge.cost.checked_mul(permit)?)?;
+        // A later booking departs a permit later. If that takes less than a nanosecond, both may depart in the same one.
+        if departure == 0 || self.grid.nanos(permit) <= 1 {
+            return None;
+        }
+        Some(Reservation { at: self.grid.nanos(departure.saturating_sub(self.initial)), next: departure })
     }
 
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {

@@ -24,7 +24,7 @@ mod give_back;
 mod one;
 mod steps;
 
-use super::{until, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
+use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
 use crate::units::{bits, gcd, UnitLength, LAST, NEVER};
@@ -346,6 +346,10 @@ impl Algorithm for Pair {
         let next = self.charged_at(tats, self.steps.clock(at).up, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
         fits.then(|| Reservation { next: self.pack(next), at })
+    }
+
+    fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
+        self.booked_last(state, charge)
     }
 
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {

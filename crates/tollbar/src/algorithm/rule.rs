@@ -14,7 +14,7 @@ use super::pair::Pair;
 use super::quota::Quota;
 use super::warm_up::WarmUp;
 use super::weighted_window::WeightedWindow;
-use super::{describe, until, Algorithm, Charged, GiveBack, Reservation, Returned, Step};
+use super::{describe, until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Words};
 use crate::units::{LAST, NEVER};
@@ -115,6 +115,26 @@ impl Rule {
     pub(crate) fn plain(&self) -> Option<&Plain> {
         let Rule::Gcra(gcra) = self else { return None };
         Some(gcra.plain())
+    }
+
+    /// `state` in a slot that stays taken until `until`, at the time `now`. With `exact` the debt is kept to the unit, and otherwise the time to a
+    /// 64th. `None` if no word of the rule says so.
+    pub(crate) fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {
+        match self {
+            Rule::Gcra(gcra) => gcra.hold(state, until, now, exact),
+            Rule::Closed
+            | Rule::Ban(_)
+            | Rule::Pair(_)
+            | Rule::Interval(_)
+            | Rule::FixedWindow(_)
+            | Rule::WeightedWindow(_)
+            | Rule::Pacer(_)
+            | Rule::WarmUp(_)
+            | Rule::Curve(_)
+            | Rule::LevelRefill(_)
+            | Rule::Calendar(_)
+            | Rule::Quota(_) => None,
+        }
     }
 
     /// The same rule for words of slots, whose TAT may have been lowered.
@@ -312,6 +332,10 @@ impl Algorithm for Rule {
     #[inline]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         each!(self, a => a.give_back(state, now, back), None)
+    }
+
+    fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
+        each!(self, a => a.last_booking(state, charge), None)
     }
 
     fn counts_refusals(&self) -> bool {

@@ -26,7 +26,7 @@
 //! here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
 use super::gcra::grid;
-use super::{until, Algorithm, Charged, Reservation, Step};
+use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{bits, div_up, gcd, Grid, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
@@ -294,6 +294,26 @@ impl Algorithm for WarmUp {
             NEVER => None,
             at => Some(Reservation { next: word, at }),
         }
+    }
+
+    /// A booking ahead departs at the free time of the word before it. If it has emptied the store, it is not known how much was stored. The more was
+    /// stored, the more the booking cost, and the earlier it departed: so the state before it is the coldest whose booking departed no earlier than `charge`.
+    fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
+        let (next, level) = self.unpack(state);
+        let before = |drawn: u64| {
+            let free = next.checked_sub(self.wait(level + drawn, charge.cost)?)?;
+            Some(Reservation { at: self.grid.nanos(free), next: (free << self.level_bits) | (level + drawn) })
+        };
+        let mut most = charge.cost.checked_mul(1 << self.fine)?.min(self.full.saturating_sub(level));
+        let mut least = if level == 0 { 0 } else { most };
+        while least < most {
+            let middle = least + (most - least).div_ceil(2);
+            match before(middle).is_some_and(|last| last.at >= charge.at) {
+                true => least = middle,
+                false => most = middle - 1,
+            }
+        }
+        before(least).filter(|last| last.next != 0 && self.grid.nanos(self.grid.per_permit().get()) > 1)
     }
 
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {

@@ -6,12 +6,13 @@
 //! Exactness needs no more. Bookings and give-backs use Release, and a give-back reads with Acquire: it must see the flag of bookings and
 //! the highest word that were written before the word that it reads.
 
+mod returns;
+
+use super::gaps::Gaps;
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::pair::Pair;
-use crate::algorithm::{
-    begun, describe_leaving, describe_small, step_leaving, Algorithm, Charge, Charged, GiveBack, Rule, Step,
-};
+use crate::algorithm::{begun, describe_leaving, describe_small, step_leaving, Algorithm, Charge, Charged, Rule, Step};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Classes, PolicyError};
 use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering, TwoWords, Word};
@@ -163,6 +164,7 @@ pub struct Cell<A> {
     algorithm: A,
     /// The classes of a limiter's policy.
     classes: Classes,
+    gaps: Gaps,
 }
 
 #[derive(Debug, Default)]
@@ -209,7 +211,7 @@ impl Quick<'_> {
 impl<A: Algorithm> Cell<A> {
     /// A fresh state.
     pub fn new(algorithm: A) -> Cell<A> {
-        Cell { line: CachePadded::new(Line::default()), algorithm, classes: Classes::NONE }
+        Cell { line: CachePadded::new(Line::default()), algorithm, classes: Classes::NONE, gaps: Gaps::default() }
     }
 
     /// The algorithm.
@@ -225,33 +227,10 @@ impl<A: Algorithm> Cell<A> {
 
     /// Sets the state word to one that [`Cell::word`] returned for the same policy and clock.
     pub fn set_word(&self, word: u64) {
+        self.gaps.forget();
         if self.lower(|_| Some((word, ()))).is_none() {
             // Without the swap no permits go back, so no call depends on the number.
             apply(self.line.words.first(), |_| Step::allow(word), |_| ());
-        }
-    }
-
-    /// Stores the word that `lower` makes of the current one, and returns what `lower` returns beside it. `None`, and nothing changes: `lower` refuses, or
-    /// the processor has no swap of two words.
-    ///
-    /// The new word may hold fewer charges, so the word may come back to a value that it had. A swap that compared the word alone would not notice that
-    /// another call had lowered the word, and requests at a later time had raised it to the same value: what `lower` computed would be out of date. The
-    /// swap also compares the number of lowered words. All calls but this one only add charges. So if the number and the word are the same, no request
-    /// has been admitted since `lower` began.
-    fn lower<T>(&self, lower: impl Fn(u64) -> Option<(u64, T)>) -> Option<T> {
-        if !TwoWords::swaps() {
-            return None;
-        }
-        let words = &self.line.words;
-        loop {
-            // Acquire: the word is read after the number, so a call in between changes the number.
-            let count = words.load_second(Ordering::Acquire);
-            // Acquire: for `has_booked` and `highest`.
-            let word = words.first().load(Ordering::Acquire);
-            let (next, result) = lower(word)?;
-            if words.swap((word, count), (next, count.wrapping_add(1))).is_ok() {
-                return Some(result);
-            }
         }
     }
 
@@ -365,9 +344,15 @@ impl<A: Algorithm> Shared for Cell<A> {
     }
 
     fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Option<u64> {
-        reserve(self.line.words.first(), &self.algorithm, now, cost, until, || {
-            self.line.booked.store(1, Ordering::Relaxed)
-        })
+        let word = self.line.words.first();
+        if self.gaps.exist() {
+            // The instant that the state would give.
+            let other = self.algorithm.reserve(self.word(), now, cost).map_or(u64::MAX, |booked| booked.at);
+            if let Some(at) = self.gaps.take_earliest(now, cost, other.min(until.saturating_add(1))) {
+                return Some(at);
+            }
+        }
+        reserve(word, &self.algorithm, now, cost, until, || self.line.booked.store(1, Ordering::Relaxed))
     }
 
     fn charge_at(&self, now: u64, cost: u64) -> u64 {
@@ -384,17 +369,7 @@ impl<A: Algorithm> Shared for Cell<A> {
     }
 
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
-        let highest = &self.line.highest;
-        // The time and the flags are read after each word: see `GiveBack`.
-        self.lower(|state| {
-            // Relaxed: the thread that lowered this word had raised `highest` before, and its swap publishes both.
-            let seen = highest.load(Ordering::Relaxed);
-            let back = GiveBack { charge, permits, booked: self.has_booked(), highest: seen, keeps_slot: false };
-            let returned = self.algorithm.give_back(state, now(), &back)?;
-            highest.fetch_max(state, Ordering::Relaxed);
-            Some((returned.next, returned.permits))
-        })
-        .unwrap_or(0)
+        self.return_permits(charge, permits, &now)
     }
 
     fn counts_refusals(&self) -> bool {

@@ -84,8 +84,10 @@ pub(super) struct Changes<S> {
 struct Changed<S> {
     state: S,
     policy: Policy,
-    /// 1 while the state is the current one, or a change prepares it.
+    /// 1 while the state is the current one, or is that before a limit of 0, or a change prepares it.
     taken: AtomicU32,
+    /// Of a limit of 0: the state before it. Null: the limiter's first.
+    before: AtomicPtr<Changed<S>>,
     next: *mut Changed<S>,
 }
 
@@ -155,13 +157,23 @@ impl Changes<State> {
         loop {
             // SAFETY: null, or a node of the list.
             let former = unsafe { current.as_ref() };
-            carry(former.map_or(first, |former| &former.state), &node.state, keep, now);
+            // Under a limit of 0 nothing is charged, so the state before it goes on.
+            let source = match former.filter(|former| is_closed(&former.state)) {
+                Some(closed) => closed.before.load(Ordering::Acquire),
+                None => current,
+            };
+            // SAFETY: null, or a node of the list.
+            let charged = unsafe { source.as_ref() };
+            carry(charged.map_or(first, |charged| &charged.state), &node.state, keep, now);
+            let keeps_source = is_closed(&node.state) && keep != Keep::Reset;
+            node.before.store(if keeps_source { source } else { ptr::null_mut() }, Ordering::Relaxed);
             // Release: publishes the new state. Acquire: sees the state of a change that came first.
             match self.current.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     first.retire();
-                    if let Some(former) = former {
-                        former.taken.store(0, Ordering::Release);
+                    for former in [former, charged].into_iter().flatten() {
+                        let is_kept = keeps_source && ptr::eq(former, source);
+                        former.taken.store(u32::from(is_kept), Ordering::Release);
                     }
                     return Ok(());
                 }
@@ -183,7 +195,9 @@ impl Changes<State> {
             return Err(PolicyError::Changes);
         }
         let made = State::new(policy).and_then(|state| {
-            let node = Changed { state, policy: *policy, taken: AtomicU32::new(1), next: ptr::null_mut() };
+            let none = || AtomicPtr::new(ptr::null_mut());
+            let node =
+                Changed { state, policy: *policy, taken: AtomicU32::new(1), before: none(), next: ptr::null_mut() };
             boxed(node).ok_or(PolicyError::NoMemory)
         });
         let new = match made {
@@ -220,15 +234,16 @@ impl<S> Drop for Changes<S> {
 /// Charges `new` with the debt of `old`. Other calls may use both meanwhile. They use `new` if they began when it was the current state before.
 fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
     if let (State::Cell(old), State::Cell(new)) = (old, new) {
-        let word = old.word();
+        let (word, highest) = (old.word(), old.highest());
         let (rule, former, now) = (new.algorithm(), old.algorithm(), now());
-        return new.set_word(match keep {
+        let carried = |word| match keep {
             Keep::Reset => 0,
             _ if rule == former => word,
             _ if former.expires_at(word) <= now => 0,
             Keep::Count => rule.convert(former, word, now),
             Keep::Time => rule.adopt_at(former, word, now),
-        });
+        };
+        return new.go_on(carried(word), old.has_booked(), carried(highest));
     }
     new.reset();
     let now = now();
@@ -254,6 +269,10 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
             _ => {}
         },
     }
+}
+
+fn is_closed(state: &State) -> bool {
+    matches!(state, State::Cell(cell) if matches!(cell.algorithm(), Rule::Closed))
 }
 
 fn is_quota(state: &State) -> bool {

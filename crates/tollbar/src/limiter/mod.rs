@@ -7,6 +7,7 @@
 
 pub mod cell;
 mod change;
+mod gaps;
 pub(crate) mod head;
 mod leaving;
 pub(crate) mod log;
@@ -405,7 +406,9 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Makes the state fresh, which ends a ban, too. Admissions of other threads in the same instant may survive it.
     pub fn reset(&self) {
-        self.shared().reset();
+        // A limit of 0 goes on with the state before it. All other states are not in use, or a change of policy is about to charge them.
+        self.shared.reset();
+        self.changes.states().for_each(Shared::reset);
     }
 
     /// The state for people and metrics. The call takes no permits.

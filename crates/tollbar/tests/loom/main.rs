@@ -316,50 +316,58 @@ fn cell_gives_back_too_much_by_an_older_time() {
     gives_back("cell give back, clock first", "1/10ns burst 2", true);
 }
 
-/// E10: a thread reads the word to give permits back, and sleeps. Another thread gives permits back and books until the word has the same value. Without
-/// the number of returns beside the word, four permits depart at one instant. The second policy of the list is that of the limiter.
+/// E10: a thread reads the word and the time to give permits back, and sleeps. Another thread gives permits back, and takes permits at a later time, until
+/// the word has the same value. If the swap compared the word alone, four permits would pass at one instant. The second policy of the list is that of the
+/// limiter.
 #[test]
 fn a_word_that_came_back_gives_nothing_twice() {
     for policy in ["1/10ns burst 3", "1/10ns burst 4; 1/10ns burst 3"] {
         // The fault needs two preemptions, so `make check`, which allows one, would not see it.
-        explore_within(&format!("return beside returns, {policy}"), 2, move || {
+        explore_within(&format!("return beside returns, {policy}"), 3, move || {
             let state = state(policy);
-            let book = |state: &State, cost| state.reserve_at(5, cost, 10_000).map(|at| Charge { at, cost });
-            let back = |state: &State, charge: Charge| Kept {
-                charge,
-                permits: charge.cost - state.give_back(charge, charge.cost, || 5),
-            };
-            let (first, second) = (book(&state, 3).unwrap(), book(&state, 2).unwrap());
-            let (one, others) = beside(
+            let clock = Arc::new(Mutex::new(0));
+            assert_eq!(admit(&state, 0, 2) + admit(&state, 0, 1), 3);
+            let (time, later) = (clock.clone(), clock.clone());
+            let (back, taken) = beside(
                 &state,
-                move |state| back(state, first),
+                move |state| state.give_back(Charge { at: 0, cost: 2 }, 2, || *time.lock().unwrap()),
                 move |state| {
-                    let second = back(state, second);
-                    let third = book(state, 3).unwrap();
-                    let fourth = book(state, 1).unwrap();
-                    [second, back(state, third), Kept { charge: fourth, permits: 1 }]
+                    state.give_back(Charge { at: 0, cost: 1 }, 1, || 0);
+                    *later.lock().unwrap() = 10;
+                    admit(state, 10, 1)
                 },
             );
-            let last = book(&state, 3).unwrap();
-            let kept = [&[one][..], &others, &[Kept { charge: last, permits: 3 }]].concat();
-            // In each interval that begins and ends with a departure: the burst, and what the limit refills.
-            for (from, to) in kept.iter().flat_map(|from| kept.iter().map(move |to| (from.charge.at, to.charge.at))) {
-                let inside = kept.iter().filter(|kept| (from..=to).contains(&kept.charge.at));
-                let permits: u64 = inside.map(|kept| kept.permits).sum();
-                assert!(
-                    from > to || permits <= 3 + (to - from) / 10,
-                    "{permits} permits from {from} to {to} ns: {kept:?}"
-                );
-            }
+            let more = drain(&state, 10);
+            assert!(taken + more <= 3, "{back} came back, and {taken} and {more} were taken at one instant");
         });
     }
 }
 
-/// A charge, and the permits of it that did not go back.
-#[derive(Clone, Copy, Debug)]
-struct Kept {
-    charge: Charge,
-    permits: u64,
+/// A booking in the middle leaves, and that after it: the last to leave gives both back, and nothing is given back twice.
+#[test]
+fn a_gap_is_closed_by_the_last_to_leave() {
+    explore_within("gap", 2, || {
+        let state = state("1/10ns");
+        let book = |state: &State| state.reserve_at(5, 1, 10_000).map(|at| Charge { at, cost: 1 }).unwrap();
+        let (_, first, second) = (book(&state), book(&state), book(&state));
+        let leave = |charge: Charge| move |state: &State| state.give_back(charge, 1, || 5);
+        beside(&state, leave(first), leave(second));
+        // No gap is left: one would hide what is lost, since the next booking takes it.
+        assert_eq!(state.peek_at(5, 1).retry_after, 10);
+        assert_eq!(book(&state).at, first.at);
+        assert_eq!(book(&state).at, second.at);
+    });
+    // A caller comes meanwhile: it departs where the two were, or after them, and alone.
+    explore_within("gap taken", 2, || {
+        let state = state("1/10ns");
+        let book = |state: &State| state.reserve_at(5, 1, 10_000).map(|at| Charge { at, cost: 1 }).unwrap();
+        let (_, first, second, last) = (book(&state), book(&state), book(&state), book(&state));
+        let (_, third) =
+            beside(&state, move |state| state.give_back(first, 1, || 5) + state.give_back(second, 1, || 5), book);
+        assert!(third.at != last.at && third.at <= last.at + 10, "{third:?}");
+        let fourth = book(&state);
+        assert!(fourth.at != last.at && fourth.at != third.at && fourth.at <= last.at + 10, "{third:?} {fourth:?}");
+    });
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod table_full;
 mod table_fuzz;
 mod table_hot_keys;
 mod table_inherit;
+mod table_innocents;
 mod table_overrides;
 mod table_overrides_oracle;
 mod table_policies;

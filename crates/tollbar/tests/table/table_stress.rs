@@ -174,14 +174,14 @@ fn a_full_table_that_allows_counts_what_it_does_not_charge() {
     assert_eq!(charged + stats.untracked, counts.sum());
 }
 
-/// A new key has the debt of the evicted key, or of its own permit, so each eviction admits one permit that is in no slot.
+/// A new key is fresh, and the table forgets the evicted key: each eviction forgets one burst at most.
 #[test]
 fn a_full_table_that_evicts_counts_whom_it_forgets() {
     let (_, counts, stats, charged) = frozen(OnFull::EvictNearest, false, 60_000 * rounds());
     assert!(stats.evicted > 0 && stats.refused + stats.inherited + stats.untracked == 0);
-    // Each time a debt passes to a new key it is rounded up by some nanoseconds: less than a permit in all for each slot.
-    assert!(charged + stats.evicted >= counts.sum(), "{charged} + {} < {}", stats.evicted, counts.sum());
-    assert!(charged + stats.evicted <= counts.sum() + stats.keys, "{charged} + {} > {}", stats.evicted, counts.sum());
+    let most = charged + stats.evicted * BURST;
+    assert!(counts.sum() <= most, "{} > {charged} + {} bursts", counts.sum(), stats.evicted);
+    assert!(charged <= counts.sum(), "{charged} > {}", counts.sum());
 }
 
 /// Resets while all threads make requests: a key gets at most its burst, and another one for each reset.
@@ -211,7 +211,9 @@ fn a_reset_gives_one_burst() {
     assert_near("resets", nearest, 100);
     let stats = table.stats();
     assert!(stats.resets > 100 && stats.resets <= resets.sum(), "{stats:?}");
-    assert_eq!((stats.vacated, stats.keys), (stats.resets, found.len() as u64));
+    // A key that found no other slot has kept its own.
+    assert!(stats.vacated > 100 && stats.vacated < stats.resets, "{stats:?}");
+    assert_eq!(stats.keys, found.len() as u64);
 }
 
 /// All threads at one time, which moves between rounds: each key gets exactly its bucket's bound while ever more keys

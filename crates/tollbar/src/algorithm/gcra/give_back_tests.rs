@@ -272,7 +272,7 @@ proptest! {
                 let tat = before.saturating_add(tat >> 40);
                 if tat > TAT_MOST { continue; }
                 word = floors.raise(word, tat);
-                prop_assert!(floors.tat(word) >= tat && floors.tat(word) <= tat + 1, "{word:x}");
+                prop_assert!(floors.tat(word) >= tat && floors.tat(word) <= tat + 4095, "{word:x}");
             } else {
                 let tat = tat.min(before.saturating_sub(1));
                 word = floors.lower(word, tat);
@@ -281,6 +281,41 @@ proptest! {
             prop_assert!(floors.floor(word) >= floor, "{word:x}: {} after {floor}", floors.floor(word));
             prop_assert!(floors.floor(word) >= floors.tat(word), "{word:x}");
             prop_assert!(floors.is_lowered(word) || floors.floor(word) == word);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A held word has the wanted TAT within a microsecond and the wanted floor within a fifteenth, and charges keep the floor.
+    #[test]
+    fn a_held_word_keeps_both_times(
+        tolerance in (0..=60u32, 1..1000u64).prop_map(|(n, more)| (1u64 << n) + more),
+        most in (55..=63u32).prop_map(|n| u64::MAX >> (64 - n)),
+        tat in (20..=60u32, any::<u64>()).prop_map(|(n, more)| more >> (64 - n)),
+        gap in (0..=60u32, any::<u64>()).prop_map(|(n, more)| (more >> 4) >> (60 - n)),
+        exact in any::<bool>(),
+        charges in proptest::collection::vec((0..=50u32, any::<u64>()), 0..5),
+    ) {
+        let floors = Floors::new(tolerance, most);
+        let slack = (1u64 << (10 + 2)) - 1;
+        let floor = tat.saturating_add(gap).min(TAT_MOST - 1);
+        if let Some(mut word) = floors.held(tat, floor, exact) {
+            let (held, until) = (floors.tat(word), floors.floor(word));
+            prop_assert!(held >= tat && held - tat <= if exact { 3 } else { slack }, "{word:x}: {held} for {tat}");
+            prop_assert!(until >= floor, "{word:x}: {until} before {floor}");
+            if !exact {
+                let step = (floor - tat) / 15 + (1 << 12) + tolerance / 16 + 16;
+                prop_assert!(until - floor <= step, "{word:x}: {until} for {floor}, {step}");
+            }
+            let mut tat = held;
+            for (bits, more) in charges {
+                tat = floors.tat(word).max(tat).saturating_add(more >> (63 - bits)).min(TAT_MOST - 1 - (1 << 12));
+                let before = floors.floor(word);
+                word = floors.raise(word, tat);
+                prop_assert!(floors.floor(word) >= before && floors.tat(word) >= tat, "{word:x}");
+            }
         }
     }
 }

@@ -15,7 +15,7 @@
 
 use super::bucket::Bucket;
 use super::{Pair, Tats};
-use crate::algorithm::{GiveBack, Returned};
+use crate::algorithm::{Charge, GiveBack, Reservation, Returned};
 use crate::units::LAST;
 
 impl Pair {
@@ -46,6 +46,23 @@ impl Pair {
         let permits = |bucket: &Bucket, from: u64, to: u64| from.saturating_sub(to) / bucket.permit;
         let returned = permits(&self.fast, tats.fast, after.fast).max(permits(&self.slow, tats.slow, after.slow));
         (next != state).then_some(Returned { next, permits: returned })
+    }
+
+    /// [`Algorithm::last_booking`](crate::algorithm::Algorithm::last_booking). A bucket that did not bind was charged from the departure on, so before the
+    /// booking it was full at the departure or earlier. The state says: at the departure.
+    pub(super) fn booked_last(&self, state: u64, charge: Charge) -> Option<Reservation> {
+        let tats = self.unpack(state);
+        let before = Tats {
+            fast: tats.fast.checked_sub(self.fast.permit.get().checked_mul(charge.cost)?)?,
+            slow: tats.slow.checked_sub(self.slow.permit.get().checked_mul(charge.cost)?)?,
+        };
+        let due = self.due(before, charge.cost);
+        // A bucket whose burst is the cost was charged from the step after the departure. The next booking would depart two steps later or more.
+        let at = match self.steps.nanos(due.saturating_sub(1)) < charge.at {
+            true => charge.at.min(self.steps.nanos(due)),
+            false => self.steps.nanos(due),
+        };
+        Some(Reservation { at, next: self.pack_later(before.fast, before.slow) })
     }
 
     /// The latest instant at which a request of this state departs, or a later one. If a give-back may have lowered the fast TAT, its former value is

@@ -70,8 +70,13 @@ impl Rule {
                 let Rule::Quota(old) = old else { return None };
                 Some((LAST + 1).saturating_add(old.used_of(state)))
             }
+            Rule::Gcra(new) => {
+                // Equal but for the quantum of their floors. A word without a floor is the same word under both.
+                let Rule::Gcra(old) = old else { return None };
+                new.same_tat(old, state).filter(|_| !old.is_held(state))
+            }
             // The callers have handled equal rules before.
-            Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) | Rule::LevelRefill(_) => None,
+            Rule::Pacer(_) | Rule::WarmUp(_) | Rule::LevelRefill(_) => None,
         }
     }
 
@@ -89,7 +94,7 @@ impl Rule {
         if state == 0 || self == old {
             return state;
         }
-        if let Some(banned) = self.keep_ban(old, state, now) {
+        if let Some(banned) = self.keep_ban(old, state, now).or_else(|| self.same_bucket(old, state)) {
             return banned;
         }
         if let (Rule::Pair(pair), Rule::Pair(old)) = (self, old) {
@@ -119,8 +124,23 @@ impl Rule {
         }
         match closed_count(state) {
             Some(used) if is_closed(old) && !is_closed(self) && !is_quota(self) => self.charged(used, now),
-            _ => self.adopt(old, state),
+            _ => match old.full_before_floor(state) {
+                Some(full) if self != old => self.same_bucket(old, state).unwrap_or_else(|| self.owing(full)),
+                _ => self.adopt(old, state),
+            },
         }
+    }
+
+    /// The plain word of `state` if the rules are equal but for the quantum of their floors.
+    fn same_bucket(&self, old: &Rule, state: u64) -> Option<u64> {
+        let (Rule::Gcra(new), Rule::Gcra(old)) = (self, old) else { return None };
+        new.same_tat(old, state)
+    }
+
+    /// The time at which a bucket is full whose slot stays taken for longer.
+    pub(crate) fn full_before_floor(&self, state: u64) -> Option<u64> {
+        let Rule::Gcra(gcra) = self else { return None };
+        gcra.is_held(state).then(|| gcra.fresh_at(state, 0)).filter(|full| *full != NEVER)
     }
 
     /// The state of a key that `old` has banned at `now`: the ban ends at the same time. `None` for other states, and if this rule bans no keys.

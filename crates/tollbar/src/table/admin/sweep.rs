@@ -60,7 +60,10 @@ impl Table {
                     let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
                     // A slot's time must not become earlier.
                     let falls = new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
-                    (new, falls)
+                    match self.policies.hold(new, expires, now, true).filter(|_| falls && expires > now) {
+                        Some(state) => (Pair { state, ..new }, false),
+                        None => (new, falls),
+                    }
                 });
                 match converted {
                     Some((new, false)) => new,

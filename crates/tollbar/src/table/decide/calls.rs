@@ -136,8 +136,8 @@ impl Table {
 
     /// Lets `key` begin again with a fresh state, and returns whether it does. The key gets another slot with its next charge. No key takes its
     /// former slot until its debt would have been paid, because a slot's time must not become earlier. If no other candidate slot is free
-    /// (after some resets within the time of the debt, or in a full table), the call changes nothing and returns false. A key under a quota keeps
-    /// its slot.
+    /// (after some resets within the time of the debt, or in a full table), a key under gcra begins again in its slot. Under other algorithms the call
+    /// then changes nothing and returns false. A key under a quota keeps its slot.
     ///
     /// If the key begins again, the calling thread loses its credit for the key. Other threads keep theirs.
     ///
@@ -149,7 +149,9 @@ impl Table {
             let hash = self.hash(policy, key)?;
             let version = self.policies.current(policy, hash, &mut scratch)?;
             let candidates = self.slots.candidates(hash);
-            let word = version.key | candidates.tag;
+            let own = version.key | candidates.tag;
+            // Under a limit of 0 the key keeps its word under the former version.
+            let word = self.policies.word_before_stop(version, &candidates).unwrap_or(own);
             let Some(slot) = candidates.find(word) else {
                 let states = UnderVersion { policies: &self.policies, version };
                 match first_to_expire(&states, &candidates, word, now) {
@@ -169,15 +171,17 @@ impl Table {
             if expires <= now {
                 return Ok(self.void_credit(version, hash));
             }
-            if let Some(state) = version.rule.unused_in_slot() {
-                // The slot would never come free, so the key keeps it.
+            // If the slot would never come free, or no other one is free, the key keeps it.
+            let has_room = self.has_room(&candidates, pair.key, now);
+            let stays = self.policies.unused_in_slot(pair, expires, now, !has_room);
+            if let Some(state) = stays {
                 if slot.swap(pair, Pair { key: pair.key, state }).is_ok() {
                     self.policies.memory.count(ShardCounter::Resets);
                     return Ok(self.void_credit(version, hash));
                 }
                 continue;
             }
-            if !self.has_room(&candidates, pair.key, now) {
+            if !has_room {
                 return Ok(false);
             }
             if slot.swap(pair, self.policies.vacant(pair, expires)).is_ok() {

@@ -197,6 +197,11 @@ impl Version {
         self.stamp.load(Ordering::Relaxed) ^ changes
     }
 
+    /// Whether the version refuses all requests.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.multi_word.is_none() && matches!(self.rule, Rule::Closed)
+    }
+
     /// A request in the common case of a token bucket in a slot, inlined. `None` in all other cases.
     #[inline(always)]
     pub(crate) fn step_plain(&self, state: u64, now: u64, cost: u64) -> Option<Step> {

@@ -8,8 +8,8 @@ use crate::algorithm::gcra::TAT_MOST;
 use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
-use crate::table::memory::slot::{Pair, TAG, TAG_BITS};
-use crate::table::slots::candidates::hash_of_tag;
+use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
+use crate::table::slots::candidates::{hash_of_tag, Candidates};
 use crate::table::slots::protocol::{Event, Relation, States};
 use crate::units::NEVER;
 
@@ -70,6 +70,30 @@ impl Policies {
         self.named(key, &mut scratch).map_or(NEVER, |version| version.rule.owing(until))
     }
 
+    pub(crate) fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
+        let mut scratch = Scratch::new();
+        self.named(pair.key, &mut scratch)?.rule.hold(pair.state, until, now, exact)
+    }
+
+    /// The key word of a key under a limit of 0, which keeps its word under the former version of its policy.
+    pub(crate) fn word_before_stop(&self, version: &Version, candidates: &Candidates<'_>) -> Option<u64> {
+        let is_its = |pair: &Pair| {
+            let mut scratch = Scratch::new();
+            let is_tagged = !pair.is_vacant() && pair.key & TAG == candidates.tag;
+            is_tagged && self.named(pair.key, &mut scratch).is_some_and(|former| former.number == version.number)
+        };
+        let pairs = candidates.slots().filter(|_| version.is_closed()).map(Slot::pair);
+        pairs.filter(is_its).map(|pair| pair.key).next()
+    }
+
+    /// The state after a reset of a key that stays in its slot, which is taken until `expires`: of a quota, and of a key that finds `no_other` slot.
+    pub(crate) fn unused_in_slot(&self, pair: Pair, expires: u64, now: u64, no_other: bool) -> Option<u64> {
+        let mut scratch = Scratch::new();
+        let rule = &self.named(pair.key, &mut scratch)?.rule;
+        let held = || [true, false].into_iter().find_map(|exact| rule.hold(0, expires, now, exact));
+        rule.unused_in_slot().or_else(|| if no_other { held() } else { None })
+    }
+
     pub(crate) fn vacated(&self) {
         self.memory.count(ShardCounter::Vacated);
     }
@@ -128,6 +152,9 @@ impl Policies {
     pub(crate) fn convert_by<'t>(&'t self, key: u64, pair: Pair, now: u64, scratches: &mut Scratches<'t>) -> u64 {
         if let (Some(new), Some(old)) = (self.named(key, &mut scratches.new), self.named(pair.key, &mut scratches.old))
         {
+            if old.rule.full_before_floor(pair.state).is_some_and(|full| full <= now) {
+                return 0;
+            }
             match new.terms.keep_from(old.terms) {
                 Keep::Count => return new.rule.convert(&old.rule, pair.state, now),
                 // The slot of a key under a quota would never come free, so the key keeps it.
@@ -169,7 +196,11 @@ impl States for UnderVersion<'_> {
     }
 
     fn relation(&self, found: u64, key: u64) -> Relation {
-        self.policies.relation(found, key, self.version.number)
+        match self.policies.relation(found, key, self.version.number) {
+            // A limit of 0 refuses whatever the slot says, so the key keeps its word for the next version.
+            Relation::Former if self.version.is_closed() => Relation::Other,
+            relation => relation,
+        }
     }
 
     fn adopt(&self, key: u64, pair: Pair) -> u64 {
@@ -182,6 +213,10 @@ impl States for UnderVersion<'_> {
 
     fn owing(&self, key: u64, until: u64) -> u64 {
         self.policies.owing(key, until)
+    }
+
+    fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
+        self.policies.hold(pair, until, now, exact)
     }
 
     fn vacated(&self) {

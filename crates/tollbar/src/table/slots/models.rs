@@ -131,6 +131,10 @@ impl States for World {
     fn owing(&self, key: u64, until: u64) -> u64 {
         named(key).1.owing(until)
     }
+
+    fn hold(&self, pair: Pair, until: u64, now: u64, _exact: bool) -> Option<u64> {
+        rules::held(pair, until, now)
+    }
 }
 
 impl World {
@@ -153,6 +157,7 @@ impl World {
             By::Fixed => 4,
             By::Window => 5,
             By::Lent => self.current.load(Ordering::Acquire).max(7),
+            By::Staying => self.current.load(Ordering::Acquire).max(9),
         }
     }
 

@@ -86,6 +86,12 @@ pub(crate) trait States {
     /// A state of `key` that owes at least until `until`.
     fn owing(&self, key: u64, until: u64) -> u64;
 
+    /// `pair.state` at `now` as a state that expires at `until` or later, and otherwise decides as before. `None` if no state does.
+    fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
+        let _ = (pair, until, now, exact);
+        None
+    }
+
     /// The protocol calls it when it has taken a key out of its slot, so that the table can count it.
     fn vacated(&self) {}
 
@@ -230,9 +236,13 @@ pub(crate) fn insert(
             }
         }
     };
-    // No swap may make the slot's time earlier. If the fresh state expires earlier, the key owes until that time.
+    // No swap may make the slot's time earlier. If the fresh state expires earlier, its word keeps that time beside it. If no word does, the key owes
+    // until then.
     let state = match states.expires_at(Pair { key, state }) < first.expires {
-        true => states.owing(key, first.expires),
+        true => {
+            let held = states.hold(Pair { key, state }, first.expires, now, false);
+            held.unwrap_or_else(|| states.owing(key, first.expires))
+        }
         false => state,
     };
     take(first.slot, first.pair, Pair { key, state })?;
@@ -382,32 +392,55 @@ fn migrate<'a>(
     first: Option<Candidate<'a>>,
 ) {
     let Candidate { slot, pair, expires } = former;
-    let vacant = Pair { key: 0, state: expires };
-    // An expired key owes nothing, and a conversion could give it a debt.
-    let state = if expires <= now { 0 } else { states.convert(key, pair, now) };
-    let new = match (state, first) {
-        (0, _) => vacant,
-        _ if states.expires_at(Pair { key, state }) >= expires => Pair { key, state },
-        // The new state would make the slot's time earlier, so the key moves to a slot that has expired. Its old slot is vacant,
-        // and no key takes it before its time. The key leaves the old slot first: otherwise another thread could convert the key
-        // in the old slot meanwhile, and the key would have two slots.
-        (_, Some(first)) if first.expires <= now => {
-            let mark = Pair { key: key & TAG, state: expires };
-            if slot.swap(pair, mark).is_ok() {
-                states.vacated();
-                if reinsert(states, candidates, Pair { key, state }, now, first) {
-                    remove_mark(slot, mark);
-                }
-            }
+    // The key owes nothing any more, and a conversion could give it a debt.
+    if expires <= now {
+        vacate(states, slot, pair, Pair { key: 0, state: expires });
+        return;
+    }
+    let converted = Pair { key, state: states.convert(key, pair, now) };
+    // The key stays in its slot, and the word keeps the slot's time: of itself, or beside the smaller debt.
+    if let Some(state) = stay(states, converted, expires, now, true) {
+        let _ = slot.swap(pair, Pair { key, state });
+        return;
+    }
+    if let Some(first) = first.filter(|first| first.expires <= now) {
+        // The key moves to a slot that has expired. Its old slot is vacant, and no key takes it before its time. The key leaves the old slot first:
+        // otherwise another thread could convert the key in the old slot meanwhile, and the key would have two slots.
+        let mark = Pair { key: if converted.state == 0 { 0 } else { key & TAG }, state: expires };
+        if vacate(states, slot, pair, mark) && mark.key != 0 && reinsert(states, candidates, converted, now, first) {
+            remove_mark(slot, mark);
+        }
+        return;
+    }
+    // No other slot has expired. The key stays, and the word keeps the slot's time to a 64th and the debt to a microsecond.
+    let new = match stay(states, converted, expires, now, false) {
+        Some(state) => Pair { key, state },
+        // No word has both. The key owes as long as under the former version; without a debt it leaves its slot.
+        None if converted.state != 0 => Pair { key, state: states.adopt(key, pair) },
+        None => {
+            vacate(states, slot, pair, Pair { key: 0, state: expires });
             return;
         }
-        // No other slot has expired. The key stays and owes as long as under the former version.
-        _ => Pair { key, state: states.adopt(key, pair) },
     };
     // If the swap fails, another call has changed the slot.
-    if slot.swap(pair, new).is_ok() && new.key == 0 {
+    let _ = slot.swap(pair, new);
+}
+
+/// The state of `pair` in its slot, which may not expire before `expires`; `None` if no word says both.
+fn stay(states: &impl States, pair: Pair, expires: u64, now: u64, exact: bool) -> Option<u64> {
+    match pair.state != 0 && states.expires_at(pair) >= expires {
+        true => Some(pair.state),
+        false => states.hold(pair, expires, now, exact),
+    }
+}
+
+/// Takes the key of `pair` out of its slot. False if another call has changed the slot.
+fn vacate(states: &impl States, slot: &Slot, pair: Pair, vacant: Pair) -> bool {
+    let is_done = slot.swap(pair, vacant).is_ok();
+    if is_done {
         states.vacated();
     }
+    is_done
 }
 
 /// Puts a key that has just left its slot into `first`, or into the slot that expires first by then. Returns whether the key is in a slot: in

@@ -65,8 +65,11 @@ impl Played {
             match self.on_full {
                 OnFull::Inherit => (step(adopted(done.key, old)), Event::Inherited),
                 OnFull::EvictNearest => {
-                    let owing =
-                        |fresh| if rule.expires_at(fresh) < expires(old) { rule.owing(expires(old)) } else { fresh };
+                    let owing = |state| match rule.expires_at(state) < expires(old) {
+                        true => rules::held(Pair { key: done.key, state }, expires(old), now)
+                            .unwrap_or_else(|| rule.owing(expires(old))),
+                        false => state,
+                    };
                     (step(0).map(owing), Event::Evicted)
                 }
                 _ => panic!("a new key took the slot of a key with a debt: {change:?}"),
@@ -194,6 +197,15 @@ impl Change {
         if new.key == key && moves(key) && !related(old.key, key) {
             // The key has moved to another slot, and has not inherited that slot's debt.
             return expires(new) >= expires(old) && (key >> TAG_BITS != 6 || (expires(new) - 100) % FAST == 0);
+        }
+        if !new.is_vacant() && named(new.key).0 == By::Staying && related(old.key, key) {
+            // In place, at one of the times of the scenes.
+            let at = |now| {
+                Some(new.state)
+                    == rules::held(Pair { key: new.key, state: converted(new.key, old, now) }, expires(old), now)
+            };
+            let same = |now| expires(old) <= new.state && new.state == converted(new.key, old, now);
+            return old.key < new.key && [100, 102, 110].into_iter().any(|now| at(now) || same(now));
         }
         let expected = if new.is_vacant() { expires(old) } else { adopted(new.key, old) };
         related(old.key, key)

@@ -37,6 +37,8 @@ pub(super) enum By {
     Window,
     /// Three permits that may go back. Version 8 refills ten times as slowly as version 7.
     Lent,
+    /// As `Lent`, and keys keep their slots when the policy changes. Version 10 refills five times as fast as version 9, version 11 ten times as slowly.
+    Staying,
 }
 
 /// The policy of a version, and its rule.
@@ -50,6 +52,9 @@ pub(super) fn version(number: u64) -> (By, Rule) {
         6 => (By::Changing, Rule::Refill { unit: 1, burst: 2, permit: FAST }),
         7 => (By::Lent, Rule::Lent { burst: 3, permit: PERMIT }),
         8 => (By::Lent, Rule::Lent { burst: 3, permit: SLOW }),
+        9 => (By::Staying, Rule::Lent { burst: 3, permit: PERMIT }),
+        10 => (By::Staying, Rule::Lent { burst: 3, permit: FAST }),
+        11 => (By::Staying, Rule::Lent { burst: 3, permit: SLOW }),
         _ => panic!("a key word of no version: {number}"),
     }
 }
@@ -150,6 +155,14 @@ pub(super) fn converted(key: u64, pair: Pair, now: u64) -> u64 {
         },
         Rule::Refill { permit: FAST, .. } => now + (expires(pair) - now).div_ceil(PERMIT) * FAST,
         _ => adopted(key, pair),
+    }
+}
+
+/// The state of a key that keeps its slot until `until`, though it owes less.
+pub(super) fn held(pair: Pair, until: u64, now: u64) -> Option<u64> {
+    match named(pair.key) {
+        (By::Staying, _) => Some(lent(full_at(pair.state).max(now), until)),
+        _ => None,
     }
 }
 
