@@ -3571,7 +3571,8 @@ const char *tollbar_version_string(void);
 /* The file has a table with other options. */
 #define TOLLBAR_E_OTHER_OPTIONS (-66)
 
-/* The system does not name the present boot, so the times of a file cannot be continued. */
+/* Nothing that this process can read tells whether the file's content is of this boot of the machine: /proc/sys/kernel/random/boot_id cannot be
+ * read, and the file is not in tmpfs (/dev/shm, /run). */
 #define TOLLBAR_E_BOOT_ID (-67)
 
 /* Slots of the table name an unknown version of a policy, or two slots hold one key. */
@@ -3650,8 +3651,15 @@ const char *tollbar_version_string(void);
 /* The in-flight table has 1,024 owners. */
 #define TOLLBAR_E_OWNERS_FULL (-102)
 
-/* The in-flight table is used by processes of another PID namespace. */
+/* Processes of another PID namespace use the in-flight table, or the system does not say in which one this process is. */
 #define TOLLBAR_E_PID_NAMESPACE (-103)
+
+/* The system does not say in which time namespace this process is, or the process that made the table was. */
+#define TOLLBAR_E_TIME_NAMESPACE (-104)
+
+/* The in-flight table's file is in use by processes whose system gives another boot id: in a container that has one of its own, or on another
+ * machine. */
+#define TOLLBAR_E_OTHER_BOOT (-105)
 
 /* The library itself has a fault. It was stopped before it reached the caller. */
 #define TOLLBAR_E_INTERNAL (-90)

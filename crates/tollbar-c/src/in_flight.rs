@@ -380,6 +380,7 @@ pub(crate) fn refusal_code(refusal: Refusal) -> i32 {
         Refusal::Limit => TOLLBAR_DENIED,
         Refusal::Full => TOLLBAR_E_IN_FLIGHT_FULL,
         Refusal::OwnersFull => TOLLBAR_E_OWNERS_FULL,
+        Refusal::Namespace => TOLLBAR_E_PID_NAMESPACE,
     }
 }
 

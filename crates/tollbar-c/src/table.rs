@@ -333,6 +333,8 @@ pub fn table_code(error: TableError) -> i32 {
         TableError::Owner => TOLLBAR_E_OWNER,
         TableError::Unsealed => TOLLBAR_E_UNSEALED,
         TableError::Namespace => TOLLBAR_E_PID_NAMESPACE,
+        TableError::TimeNamespace => TOLLBAR_E_TIME_NAMESPACE,
+        TableError::OtherBoot => TOLLBAR_E_OTHER_BOOT,
         TableError::System(call, errno) => {
             set_errno(errno);
             match call {

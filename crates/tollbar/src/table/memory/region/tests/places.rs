@@ -40,7 +40,7 @@ fn all_space_is_reserved_when_a_file_is_made() {
             word(region, 1).store(region.len() as u64, Ordering::Relaxed);
             Ok(())
         };
-        file::open_or_create(&c(&path), len, owners(0o600), way, &inspect, &untouched).unwrap();
+        file::open_or_create(&c(&path), len, owners(0o600), way, &inspect, &untouched, None).unwrap();
         assert!(allocated(&path) >= len as u64);
         fs::remove_file(&path).unwrap();
     }
@@ -174,7 +174,7 @@ fn a_filesystem_that_cannot_reserve_gets_zeroes_written() {
                     Err(TableError::Room)
                 }
             };
-            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &here);
+            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &here, None);
             same!(made.map(|(_, how)| how), Ok(Opened::Created));
             same!(attach(&path).map(|region| is_whole(&region)), Ok(true));
             fs::remove_file(&path).map_err(|error| error.to_string())?;
