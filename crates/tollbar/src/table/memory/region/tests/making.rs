@@ -204,25 +204,3 @@ fn a_length_that_no_file_can_have_is_refused() {
         assert_eq!(dir.names(), [""; 0]);
     }
 }
-
-/// E9: a process that may not make such a long file gets an error, and no signal.
-#[test]
-fn e9_a_limit_of_the_length_of_files_is_an_error() {
-    let dir = Dir::new();
-    let path = dir.path("t");
-    let child = Child::new(|| {
-        let limit = libc::rlimit { rlim_cur: LEN as libc::rlim_t - 1, rlim_max: LEN as libc::rlim_t - 1 };
-        // SAFETY: `limit` is readable during the call.
-        same!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
-        for way in WAYS {
-            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &fill, None);
-            same!(made.err(), Some(TableError::System(Call::Allocate, libc::EFBIG)));
-        }
-        same!(system::sealed(LEN as u64).err(), Some(TableError::System(Call::Allocate, libc::EFBIG)));
-        // A file that fits.
-        same!(file::open_or_create(&c(&path), LEN / 2, owners(0o600), WAYS[0], &inspect, &fill, None).is_ok(), true);
-        Ok(())
-    });
-    assert_eq!(child.wait(), 0);
-    assert_eq!(dir.names(), ["t"]);
-}
