@@ -17,6 +17,8 @@ struct Answer {
     /// Nanoseconds, modulo 2^64.
     monotonic: AtomicU64,
     boottime: AtomicU64,
+    /// See [`generation`].
+    generation: AtomicU64,
 }
 
 const NOT_ASKED: u64 = 0;
@@ -25,7 +27,12 @@ const UNKNOWN: u64 = 2;
 
 impl Answer {
     const fn none() -> Answer {
-        Answer { state: AtomicU64::new(NOT_ASKED), monotonic: AtomicU64::new(0), boottime: AtomicU64::new(0) }
+        Answer {
+            state: AtomicU64::new(NOT_ASKED),
+            monotonic: AtomicU64::new(0),
+            boottime: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
+        }
     }
 }
 
@@ -52,6 +59,12 @@ pub(crate) fn is_known() -> bool {
     boottime_ahead().is_some()
 }
 
+/// A number that a process and its forked child do not share, though they may have one process number in two PID namespaces. (Before Linux 4.14 and on
+/// other systems they share it.)
+pub(crate) fn generation() -> u64 {
+    answer().generation.load(Ordering::Relaxed)
+}
+
 #[inline]
 fn answer() -> &'static Answer {
     // Acquire: the numbers are stored before the state.
@@ -71,6 +84,11 @@ fn ask() -> &'static Answer {
         LAST.boottime.store(boottime as u64, Ordering::Relaxed);
     }
     let page = page();
+    if page.generation.load(Ordering::Relaxed) == 0 {
+        let next = LAST.generation.load(Ordering::Relaxed) + 1;
+        let _ = page.generation.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed);
+        LAST.generation.store(next, Ordering::Relaxed);
+    }
     // Threads that ask at the same time store the same.
     page.monotonic.store(LAST.monotonic.load(Ordering::Relaxed), Ordering::Relaxed);
     page.boottime.store(LAST.boottime.load(Ordering::Relaxed), Ordering::Relaxed);
