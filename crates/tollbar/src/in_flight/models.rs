@@ -98,7 +98,6 @@ impl Me {
             window: SLOTS,
             joined: &self.world.joined,
             namespace: &self.world.namespace,
-            namespace: &self.world.namespace,
             local: &self.local,
             system: self,
         }
