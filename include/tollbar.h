@@ -69,7 +69,8 @@
  *        - One tollbar_lease_client belongs to one thread at a time. tollbar_lease_client_circuit and _stop are for all threads.
  *        - A tollbar_pacing serves one call at a time.
  *      No call locks. No decision allocates, sleeps or enters the kernel. The exceptions:
- *        - Every call reads the system's clock in a process's first millisecond.
+ *        - Every call reads the system's clock in a process's first millisecond. The first reading of a process, and of a child after a
+ *          fork, asks for its time namespace.
  *        - A process allocates once for each of the first 4,096 policies that it meets in a table.
  *        - A thread's first decision under a policy of a table asks the system which of up to 32 processes live. A child's first
  *          decision after a fork asks for its process number and PID namespace.
@@ -501,7 +502,9 @@ int32_t tollbar_policy_init_in(void *memory,
  * and where the processor does not call its counter invariant or Linux has struck it from its list of clock sources. */
 #define TOLLBAR_CLOCK_TSC 0u
 
-/* CLOCK_MONOTONIC. */
+/* CLOCK_MONOTONIC of the machine's first time namespace. In another time namespace the library subtracts how far the caller's
+ * CLOCK_MONOTONIC is ahead, for this clock, for TOLLBAR_CLOCK_TSC and for TOLLBAR_CLOCK_COARSE. So processes of different time
+ * namespaces can share a table, and times that the caller reads itself with clock_gettime are on another scale there. */
 #define TOLLBAR_CLOCK_MONOTONIC 1u
 
 /* CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms). */
@@ -956,7 +959,11 @@ int32_t tollbar_table_new_shared(const tollbar_policy_spec *const *policies,
  * Give the file a directory of the service's own, such as /run/SERVICE. The call returns TOLLBAR_E_OWNER if the file belongs to
  * another user than the caller or root, if a user may write it whom `mode` does not let write, or if another user may replace
  * it, unless the flags have TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes that you do not trust, use
- * tollbar_table_new_sealed. */
+ * tollbar_table_new_sealed.
+ *
+ * Without /proc/sys (systemd's ProcSubset=pid) the file must be in tmpfs, as /dev/shm and /run are, or the clock must be
+ * TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_BOOT_ID. Without all of /proc, before Linux 6.11, the clock must be TOLLBAR_CLOCK_WALL:
+ * otherwise TOLLBAR_E_TIME_NAMESPACE, from tollbar_table_attach and tollbar_table_open_fd, too. */
 int32_t tollbar_table_open(const char *path,
                            const tollbar_policy_spec *const *policies,
                            size_t count,
@@ -1178,7 +1185,8 @@ int32_t tollbar_table_now(const tollbar_table *table,
  *     and tries again. Nothing sweeps the table, and no request waits.
  *   - A process that is stopped, or whose first thread has ended, still lives, and keeps its permits. So does a process that calls exec:
  *     close the table before.
- *   - A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets.
+ *   - A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets. A child in another PID
+ *     namespace cannot tell whether the other owners live, nor they whether it does: TOLLBAR_E_PID_NAMESPACE.
  *
  * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's memory, as the send window of TCP does. The receiver
  * acknowledges permits one by one (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). Use only one of the two
@@ -1254,8 +1262,11 @@ int32_t tollbar_in_flight_new_shared(const tollbar_in_flight_options *options,
  * others open it. With `options` NULL the call makes no file and opens any table. TOLLBAR_E_OTHER_CAPACITY: the file's table has another
  * capacity, or is for another number of processes.
  *
- * Give the file a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes must be in one PID namespace
- * (TOLLBAR_E_PID_NAMESPACE), because each asks the system whether the others still run. Whom the call trusts: tollbar_table_open. */
+ * Give the file a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes that have the file open at one time must
+ * be in one PID namespace (TOLLBAR_E_PID_NAMESPACE), because each asks the system whether the others still run. A file that no process has
+ * open begins empty, if it is of another boot or of another PID namespace. The call never frees the permits of a file that is in use:
+ * TOLLBAR_E_OTHER_BOOT if its users' system gives another boot id, and TOLLBAR_E_BOOT_ID if this process cannot read the boot id and
+ * the file is not in tmpfs. Whom the call trusts: tollbar_table_open. */
 int32_t tollbar_in_flight_open(const char *path,
                                const tollbar_in_flight_options *options,
                                tollbar_in_flight **out);
@@ -1273,14 +1284,15 @@ int32_t tollbar_in_flight_attach(void *memory,
                                  tollbar_in_flight **out);
 
 /* Makes this process an owner now, so that its first tollbar_in_flight_acquire makes no system calls for it. TOLLBAR_E_OWNERS_FULL: 1,024 owners
- * use the table. */
+ * use the table. TOLLBAR_E_PID_NAMESPACE: this process is a forked child in another PID namespace, or cannot read in which one it is. */
 int32_t tollbar_in_flight_join(const tollbar_in_flight *table);
 
 /* Takes a permit of a key, unless `limit` permits of the key are in flight. Each call may give another limit. With TOLLBAR_ALLOWED the caller
  * gives `*ticket` to tollbar_in_flight_release, once.
  *
  * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error. TOLLBAR_E_IN_FLIGHT_FULL: no slot is free among those that the key may use. Before
- * that, at most once a second, the call frees the slots of killed processes and tries again. TOLLBAR_E_OWNERS_FULL: as tollbar_in_flight_join.
+ * that, at most once a second, the call frees the slots of killed processes and tries again. TOLLBAR_E_OWNERS_FULL and
+ * TOLLBAR_E_PID_NAMESPACE: as tollbar_in_flight_join.
  * A key has at most 2,097,120 permits in flight, whatever its limit. */
 int32_t tollbar_in_flight_acquire(const tollbar_in_flight *table,
                                   const void *key,
@@ -3571,7 +3583,8 @@ const char *tollbar_version_string(void);
 /* The file has a table with other options. */
 #define TOLLBAR_E_OTHER_OPTIONS (-66)
 
-/* The system does not name the present boot, so the times of a file cannot be continued. */
+/* Nothing that this process can read tells whether the file's content is of this boot of the machine: /proc/sys/kernel/random/boot_id cannot be
+ * read, and the file is not in tmpfs (/dev/shm, /run). */
 #define TOLLBAR_E_BOOT_ID (-67)
 
 /* Slots of the table name an unknown version of a policy, or two slots hold one key. */
@@ -3650,8 +3663,15 @@ const char *tollbar_version_string(void);
 /* The in-flight table has 1,024 owners. */
 #define TOLLBAR_E_OWNERS_FULL (-102)
 
-/* The in-flight table is used by processes of another PID namespace. */
+/* Processes of another PID namespace use the in-flight table, or the system does not say in which one this process is. */
 #define TOLLBAR_E_PID_NAMESPACE (-103)
+
+/* The system does not say in which time namespace this process is, or the process that made the table was. */
+#define TOLLBAR_E_TIME_NAMESPACE (-104)
+
+/* The in-flight table's file is in use by processes whose system gives another boot id: in a container that has one of its own, or on another
+ * machine. */
+#define TOLLBAR_E_OTHER_BOOT (-105)
 
 /* The library itself has a fault. It was stopped before it reached the caller. */
 #define TOLLBAR_E_INTERNAL (-90)

@@ -163,7 +163,8 @@ const (
 	ErrOtherPolicies Code = -65
 	// ErrOtherOptions: the file has a table with other options.
 	ErrOtherOptions Code = -66
-	// ErrBootID: the system does not name the present boot, so the times of a file cannot be continued.
+	// ErrBootID: nothing that this process can read tells whether the file's content is of this boot of the machine:
+	// /proc/sys/kernel/random/boot_id cannot be read, and the file is not in tmpfs (/dev/shm, /run).
 	ErrBootID Code = -67
 	// ErrSlotsInvalid: slots of the table name an unknown version of a policy, or two slots hold one key:
 	// [Table.Repair].
@@ -231,8 +232,15 @@ const (
 	ErrInFlightFull Code = -101
 	// ErrOwnersFull: the in-flight table has 1,024 owners.
 	ErrOwnersFull Code = -102
-	// ErrPIDNamespace: the in-flight table is used by processes of another PID namespace.
+	// ErrPIDNamespace: processes of another PID namespace use the in-flight table, or the system does not say in which
+	// one this process is.
 	ErrPIDNamespace Code = -103
+	// ErrTimeNamespace: the system does not say in which time namespace this process is, or the process that made the
+	// table was.
+	ErrTimeNamespace Code = -104
+	// ErrOtherBoot: the in-flight table's file is in use by processes whose system gives another boot id: in a
+	// container that has one of its own, or on another machine.
+	ErrOtherBoot Code = -105
 )
 
 // Errors of the library itself.

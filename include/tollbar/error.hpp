@@ -108,6 +108,8 @@ enum class errc : std::int32_t {
     in_flight_full = TOLLBAR_E_IN_FLIGHT_FULL,
     owners_full = TOLLBAR_E_OWNERS_FULL,
     pid_namespace = TOLLBAR_E_PID_NAMESPACE,
+    time_namespace = TOLLBAR_E_TIME_NAMESPACE,
+    other_boot = TOLLBAR_E_OTHER_BOOT,
     internal = TOLLBAR_E_INTERNAL,
     // [lists: end]
 };

@@ -86,6 +86,8 @@ void ngx_tollbar_conn_zone_join(zone_t *zone, ngx_log_t *log)
     if (rc == TOLLBAR_E_OWNERS_FULL) {
         ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" is used by %d processes, which are the most that can",
                       &zone->shm_zone->shm.name, NGX_TOLLBAR_CONN_OWNERS);
+    } else if (rc != 0) {
+        ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\": %s", &zone->shm_zone->shm.name, tollbar_strerror(rc));
     }
 }
 

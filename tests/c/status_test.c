@@ -97,6 +97,8 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_IN_FLIGHT_FULL, -101),
     CODE(TOLLBAR_E_OWNERS_FULL, -102),
     CODE(TOLLBAR_E_PID_NAMESPACE, -103),
+    CODE(TOLLBAR_E_TIME_NAMESPACE, -104),
+    CODE(TOLLBAR_E_OTHER_BOOT, -105),
 };
 
 static void c7_numbers_of_results_are_as_promised(void **state) {

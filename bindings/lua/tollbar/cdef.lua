@@ -177,6 +177,8 @@ enum {
     TOLLBAR_E_IN_FLIGHT_FULL = (-101),
     TOLLBAR_E_OWNERS_FULL = (-102),
     TOLLBAR_E_PID_NAMESPACE = (-103),
+    TOLLBAR_E_TIME_NAMESPACE = (-104),
+    TOLLBAR_E_OTHER_BOOT = (-105),
     TOLLBAR_E_INTERNAL = (-90),
 };
 typedef struct tollbar_policy tollbar_policy;

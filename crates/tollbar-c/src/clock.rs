@@ -10,7 +10,9 @@ use tollbar::clock::{Clock, Source, Tsc};
 /// The processor's counter on CLOCK_MONOTONIC's scale. It reads CLOCK_MONOTONIC instead for the first millisecond of a process,
 /// and where the processor does not call its counter invariant or Linux has struck it from its list of clock sources.
 pub const TOLLBAR_CLOCK_TSC: u32 = 0;
-/// CLOCK_MONOTONIC.
+/// CLOCK_MONOTONIC of the machine's first time namespace. In another time namespace the library subtracts how far the caller's
+/// CLOCK_MONOTONIC is ahead, for this clock, for TOLLBAR_CLOCK_TSC and for TOLLBAR_CLOCK_COARSE. So processes of different time
+/// namespaces can share a table, and times that the caller reads itself with clock_gettime are on another scale there.
 pub const TOLLBAR_CLOCK_MONOTONIC: u32 = 1;
 /// CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms).
 pub const TOLLBAR_CLOCK_COARSE: u32 = 2;

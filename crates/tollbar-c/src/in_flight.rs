@@ -121,8 +121,11 @@ pub unsafe extern "C" fn tollbar_in_flight_new_shared(
 /// others open it. With `options` NULL the call makes no file and opens any table. TOLLBAR_E_OTHER_CAPACITY: the file's table has another
 /// capacity, or is for another number of processes.
 ///
-/// Give the file a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes must be in one PID namespace
-/// (TOLLBAR_E_PID_NAMESPACE), because each asks the system whether the others still run. Whom the call trusts: tollbar_table_open.
+/// Give the file a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes that have the file open at one time must
+/// be in one PID namespace (TOLLBAR_E_PID_NAMESPACE), because each asks the system whether the others still run. A file that no process has
+/// open begins empty, if it is of another boot or of another PID namespace. The call never frees the permits of a file that is in use:
+/// TOLLBAR_E_OTHER_BOOT if its users' system gives another boot id, and TOLLBAR_E_BOOT_ID if this process cannot read the boot id and
+/// the file is not in tmpfs. Whom the call trusts: tollbar_table_open.
 ///
 /// # Safety
 /// Pointers are NULL or as said; `path` is NUL-terminated.
@@ -178,7 +181,7 @@ pub unsafe extern "C" fn tollbar_in_flight_attach(
 }
 
 /// Makes this process an owner now, so that its first tollbar_in_flight_acquire makes no system calls for it. TOLLBAR_E_OWNERS_FULL: 1,024 owners
-/// use the table.
+/// use the table. TOLLBAR_E_PID_NAMESPACE: this process is a forked child in another PID namespace, or cannot read in which one it is.
 ///
 /// # Safety
 /// `table` is NULL or live.
@@ -195,7 +198,8 @@ pub unsafe extern "C" fn tollbar_in_flight_join(table: *const tollbar_in_flight)
 /// gives `*ticket` to tollbar_in_flight_release, once.
 ///
 /// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error. TOLLBAR_E_IN_FLIGHT_FULL: no slot is free among those that the key may use. Before
-/// that, at most once a second, the call frees the slots of killed processes and tries again. TOLLBAR_E_OWNERS_FULL: as tollbar_in_flight_join.
+/// that, at most once a second, the call frees the slots of killed processes and tries again. TOLLBAR_E_OWNERS_FULL and
+/// TOLLBAR_E_PID_NAMESPACE: as tollbar_in_flight_join.
 /// A key has at most 2,097,120 permits in flight, whatever its limit.
 ///
 /// # Safety
@@ -380,6 +384,7 @@ pub(crate) fn refusal_code(refusal: Refusal) -> i32 {
         Refusal::Limit => TOLLBAR_DENIED,
         Refusal::Full => TOLLBAR_E_IN_FLIGHT_FULL,
         Refusal::OwnersFull => TOLLBAR_E_OWNERS_FULL,
+        Refusal::Namespace => TOLLBAR_E_PID_NAMESPACE,
     }
 }
 

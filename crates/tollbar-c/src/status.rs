@@ -145,7 +145,8 @@ pub const TOLLBAR_E_OTHER_CAPACITY: i32 = -64;
 pub const TOLLBAR_E_OTHER_POLICIES: i32 = -65;
 /// The file has a table with other options.
 pub const TOLLBAR_E_OTHER_OPTIONS: i32 = -66;
-/// The system does not name the present boot, so the times of a file cannot be continued.
+/// Nothing that this process can read tells whether the file's content is of this boot of the machine: /proc/sys/kernel/random/boot_id cannot be
+/// read, and the file is not in tmpfs (/dev/shm, /run).
 pub const TOLLBAR_E_BOOT_ID: i32 = -67;
 /// Slots of the table name an unknown version of a policy, or two slots hold one key.
 pub const TOLLBAR_E_SLOTS_INVALID: i32 = -68;
@@ -208,8 +209,13 @@ pub const TOLLBAR_E_TICKET: i32 = -100;
 pub const TOLLBAR_E_IN_FLIGHT_FULL: i32 = -101;
 /// The in-flight table has 1,024 owners.
 pub const TOLLBAR_E_OWNERS_FULL: i32 = -102;
-/// The in-flight table is used by processes of another PID namespace.
+/// Processes of another PID namespace use the in-flight table, or the system does not say in which one this process is.
 pub const TOLLBAR_E_PID_NAMESPACE: i32 = -103;
+/// The system does not say in which time namespace this process is, or the process that made the table was.
+pub const TOLLBAR_E_TIME_NAMESPACE: i32 = -104;
+/// The in-flight table's file is in use by processes whose system gives another boot id: in a container that has one of its own, or on another
+/// machine.
+pub const TOLLBAR_E_OTHER_BOOT: i32 = -105;
 
 // Errors of the library itself.
 
@@ -331,7 +337,9 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_OTHER_CAPACITY => (c"TOLLBAR_E_OTHER_CAPACITY", c"the table has another capacity"),
         TOLLBAR_E_OTHER_POLICIES => (c"TOLLBAR_E_OTHER_POLICIES", c"the table has other policies"),
         TOLLBAR_E_OTHER_OPTIONS => (c"TOLLBAR_E_OTHER_OPTIONS", c"the table has other options"),
-        TOLLBAR_E_BOOT_ID => (c"TOLLBAR_E_BOOT_ID", c"the system does not name the present boot"),
+        TOLLBAR_E_BOOT_ID => {
+            (c"TOLLBAR_E_BOOT_ID", c"the system does not say whether the file's content is of this boot")
+        }
         TOLLBAR_E_SLOTS_INVALID => {
             (c"TOLLBAR_E_SLOTS_INVALID", c"slots of the table have an unknown policy, or one key twice")
         }
@@ -369,8 +377,16 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_TICKET => (c"TOLLBAR_E_TICKET", c"the ticket has been released, or is another owner's"),
         TOLLBAR_E_IN_FLIGHT_FULL => (c"TOLLBAR_E_IN_FLIGHT_FULL", c"the in-flight table has no slot for the key"),
         TOLLBAR_E_OWNERS_FULL => (c"TOLLBAR_E_OWNERS_FULL", c"the in-flight table has 1024 owners"),
-        TOLLBAR_E_PID_NAMESPACE => {
-            (c"TOLLBAR_E_PID_NAMESPACE", c"the table is used by processes of another PID namespace")
+        TOLLBAR_E_PID_NAMESPACE => (
+            c"TOLLBAR_E_PID_NAMESPACE",
+            c"the table is used by processes of another PID namespace, or this one's is unknown",
+        ),
+        TOLLBAR_E_TIME_NAMESPACE => (
+            c"TOLLBAR_E_TIME_NAMESPACE",
+            c"the system does not say in which time namespace the table's processes are",
+        ),
+        TOLLBAR_E_OTHER_BOOT => {
+            (c"TOLLBAR_E_OTHER_BOOT", c"the table is used by processes whose system gives another boot id")
         }
         TOLLBAR_E_INTERNAL => (c"TOLLBAR_E_INTERNAL", c"a fault of the library itself"),
         _ => (c"TOLLBAR_E_UNKNOWN", c"unknown result"),

@@ -145,6 +145,10 @@ pub unsafe extern "C" fn tollbar_table_new_shared(
 /// it, unless the flags have TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes that you do not trust, use
 /// tollbar_table_new_sealed.
 ///
+/// Without /proc/sys (systemd's ProcSubset=pid) the file must be in tmpfs, as /dev/shm and /run are, or the clock must be
+/// TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_BOOT_ID. Without all of /proc, before Linux 6.11, the clock must be TOLLBAR_CLOCK_WALL:
+/// otherwise TOLLBAR_E_TIME_NAMESPACE, from tollbar_table_attach and tollbar_table_open_fd, too.
+///
 /// # Safety
 /// Pointers are NULL or as said; `path` is NUL-terminated.
 #[no_mangle]
@@ -333,6 +337,8 @@ pub fn table_code(error: TableError) -> i32 {
         TableError::Owner => TOLLBAR_E_OWNER,
         TableError::Unsealed => TOLLBAR_E_UNSEALED,
         TableError::Namespace => TOLLBAR_E_PID_NAMESPACE,
+        TableError::TimeNamespace => TOLLBAR_E_TIME_NAMESPACE,
+        TableError::OtherBoot => TOLLBAR_E_OTHER_BOOT,
         TableError::System(call, errno) => {
             set_errno(errno);
             match call {

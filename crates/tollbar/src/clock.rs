@@ -8,6 +8,9 @@
 #[cfg(all(unix, target_arch = "x86_64", not(loom)))]
 mod line;
 #[cfg(unix)]
+#[cfg_attr(loom, allow(dead_code))]
+pub(crate) mod machine;
+#[cfg(unix)]
 mod system;
 #[cfg(all(unix, target_arch = "x86_64", not(loom)))]
 mod tsc;
@@ -34,7 +37,12 @@ pub trait Clock {
     fn sleep_until(&self, at: u64);
 }
 
-/// `CLOCK_MONOTONIC`: nanoseconds since boot, shared by all processes of the host. About 25 ns a call.
+/// `CLOCK_MONOTONIC`: nanoseconds since boot, the same in all processes of the host. About 25 ns a call.
+///
+/// In a Linux time namespace `CLOCK_MONOTONIC` is ahead of the host's. This clock subtracts that, and so do [`Coarse`] and [`Tsc`]. So processes
+/// of different time namespaces can share a table, and a forked child's clock does not jump. A process asks the system for the distance at its
+/// first reading, and once more after a fork. It needs /proc for that; without /proc (and before Linux 6.11) it cannot open a table
+/// that other processes made, unless the table's clock is [`Wall`].
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;

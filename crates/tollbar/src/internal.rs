@@ -11,6 +11,18 @@ pub mod sync {
     pub use crate::sync::{AtomicU32, AtomicU64, Ordering};
 }
 
+/// What tells a process from its forked child.
+#[cfg(not(loom))]
+pub fn generation() -> u64 {
+    crate::clock::machine::generation()
+}
+
+/// The number of this process's PID namespace; 0 if the system does not say.
+#[cfg(not(loom))]
+pub fn namespace() -> u64 {
+    crate::table::memory::region::namespace()
+}
+
 #[cfg(not(loom))]
 pub use crate::table::memory::region::{again, errno, random_u64, set_errno, Region};
 #[cfg(loom)]

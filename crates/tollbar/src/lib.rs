@@ -109,6 +109,9 @@ pub mod limiter;
 pub mod meter;
 #[cfg(all(unix, not(loom)))]
 pub mod metrics;
+#[cfg(unix)]
+#[cfg_attr(loom, allow(dead_code))]
+mod namespace;
 pub mod pacing;
 pub mod policy;
 pub mod prefix;

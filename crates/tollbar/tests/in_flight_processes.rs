@@ -8,7 +8,7 @@ use common::rounds;
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tollbar::in_flight::{InFlight, Options, Refusal, Ticket};
@@ -353,34 +353,146 @@ fn a_file_is_one_table_for_all() {
 
 /// The head's words, by their place: see src/in_flight/layout.rs.
 const BOOT: u64 = 8;
-const NAMESPACE: u64 = 10;
+const INODE: u64 = 10;
+const NAMESPACE: u64 = 11;
+
+/// The words of the file's boot, inode and namespace, which the test replaces.
+fn rename(path: &Path, words: &[(u64, u64)]) {
+    let file = fs::OpenOptions::new().write(true).open(path).expect("the file");
+    for &(at, word) in words {
+        file.write_all_at(&word.to_ne_bytes(), at * 8).expect("written");
+    }
+}
+
+/// As the file is after a restart of the machine, with the permits of processes that ended with it.
+fn left_by_another_boot(path: &Path, c_path: &CString) {
+    let table = InFlight::file_at(c_path, &Options::new(100)).expect("made");
+    let permit = table.acquire(b"k", 1).expect("a permit");
+    let copy = fs::read(path).expect("read");
+    assert!(table.release(permit));
+    drop(table);
+    fs::write(path, &copy).expect("written");
+}
 
 #[test]
 fn a_file_of_another_boot_begins_empty() {
     let (path, c_path) = name();
-    let table = InFlight::file_at(&c_path, &Options::new(100)).expect("made");
-    let _permit = table.acquire(b"k", 1).expect("a permit");
-    // As the file is after a crash of the machine, of which the owner's number may be another process's now.
-    let copy = fs::read(&path).expect("read");
-    drop(table);
-    fs::write(&path, &copy).expect("written");
-    let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
-    let same = InFlight::open_at(&c_path, Trust::Owner).expect("opened");
-    assert_eq!(same.acquire(b"k", 1), Err(Refusal::Limit));
-    file.write_all_at(&7_u64.to_ne_bytes(), BOOT * 8).expect("written");
-    file.write_all_at(&7_u64.to_ne_bytes(), NAMESPACE * 8).expect("written");
+    left_by_another_boot(&path, &c_path);
+    // The owner's number may be another process's by now.
+    assert_eq!(InFlight::open_at(&c_path, Trust::Owner).expect("opened").count(b"k"), 1);
+    rename(&path, &[(BOOT, 7), (INODE, 7), (NAMESPACE, 7)]);
     let later = InFlight::open_at(&c_path, Trust::Owner).expect("opened");
     assert_eq!(later.count(b"k"), 0);
-    assert!(later.acquire(b"k", 1).is_ok());
+    let permit = later.acquire(b"k", 1).expect("a permit");
+    // The second process of the boot finds the permit of the first.
+    let second = InFlight::open_at(&c_path, Trust::Owner).expect("opened");
+    assert_eq!(second.acquire(b"k", 1), Err(Refusal::Limit));
+    assert!(later.release(permit));
     fs::remove_file(path).expect("removed");
 }
 
+/// E1: a file that others have open keeps its permits, whatever its header says of the boot.
 #[test]
-fn a_file_of_another_pid_namespace_is_refused() {
+fn e1_a_file_in_use_is_never_emptied() {
+    for (words, refused) in [
+        ([(BOOT, 7), (INODE, 7), (NAMESPACE, 7)], TableError::Namespace),
+        ([(BOOT, 7), (INODE, 7), (BOOT, 7)], TableError::OtherBoot),
+    ] {
+        let (path, c_path) = name();
+        let table = InFlight::file_at(&c_path, &Options::new(100)).expect("made");
+        let permit = table.acquire(b"k", 1).expect("a permit");
+        rename(&path, &words);
+        for _ in 0..3 {
+            assert_eq!(InFlight::open_at(&c_path, Trust::Owner).err(), Some(refused));
+            assert_eq!((table.count(b"k"), table.acquire(b"k", 1)), (1, Err(Refusal::Limit)));
+        }
+        // A forked child of the user is another one, also after the parent has closed its view.
+        let done = shared_word();
+        let child = Child::new(|| {
+            until(|| done.load(Ordering::SeqCst) == 1);
+            0
+        });
+        assert!(table.release(permit));
+        drop(table);
+        assert_eq!(InFlight::open_at(&c_path, Trust::Owner).err(), Some(refused));
+        done.store(1, Ordering::SeqCst);
+        assert_eq!(child.wait(), 0);
+        let later = InFlight::open_at(&c_path, Trust::Owner).expect("nobody else has it open");
+        assert!(later.acquire(b"k", 1).is_ok_and(|permit| later.release(permit)));
+        fs::remove_file(path).expect("removed");
+    }
+}
+
+/// Processes that open a file at once, first after a boot: one empties it, and none finds another in its way.
+#[test]
+fn e1_many_come_first_after_a_boot() {
     let (path, c_path) = name();
-    drop(InFlight::file_at(&c_path, &Options::new(100)).expect("made"));
-    let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
-    file.write_all_at(&7_u64.to_ne_bytes(), NAMESPACE * 8).expect("written");
-    assert_eq!(InFlight::open_at(&c_path, Trust::Owner).err(), Some(TableError::Namespace));
+    for round in 0..20 {
+        left_by_another_boot(&path, &c_path);
+        rename(&path, &[(BOOT, 7), (INODE, 7), (NAMESPACE, 7)]);
+        let c_path = &c_path;
+        let held: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..6)
+                .map(|_| {
+                    scope.spawn(move || {
+                        let table = InFlight::open_at(c_path, Trust::Owner).expect("opened");
+                        let permit = table.acquire(b"k", 2).ok();
+                        (table, permit)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("ended")).collect()
+        });
+        let admitted = held.iter().filter(|(_, permit)| permit.is_some()).count();
+        assert_eq!((admitted, held[0].0.count(b"k")), (2, 2), "round {round}");
+        drop(held);
+        fs::remove_file(&path).expect("removed");
+    }
+}
+
+#[test]
+fn a_file_that_nobody_uses_goes_to_another_pid_namespace() {
+    let (path, c_path) = name();
+    left_by_another_boot(&path, &c_path);
+    rename(&path, &[(NAMESPACE, 7)]);
+    let next = InFlight::open_at(&c_path, Trust::Owner).expect("opened");
+    assert_eq!(next.count(b"k"), 0);
     fs::remove_file(path).expect("removed");
+}
+
+/// E2: a forked child in another PID namespace takes no permit through its parent's view. The parent's permits stay.
+#[cfg(target_os = "linux")]
+#[test]
+fn e2_a_child_in_another_pid_namespace_is_refused_at_its_first_call() {
+    let table = InFlight::shared(&Options::new(100)).expect("a table");
+    let private = InFlight::private(&Options::new(100)).expect("a table");
+    let ticket = table.acquire(b"k", 1).expect("a permit");
+    let child = Child::new(|| {
+        // SAFETY: it changes where the next child of this process runs, and nothing else.
+        if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
+            return 77;
+        }
+        // The first child of a namespace is its number 1.
+        let inner = Child::new(|| {
+            let refused = Err(Refusal::Namespace);
+            let all = [table.acquire(b"k", 1), table.acquire(b"k", 2), table.acquire(b"j", 1)];
+            if all != [refused; 3] || table.join() != Err(Refusal::Namespace) {
+                return 1;
+            }
+            if table.count(b"k") != 1 || table.release(ticket) {
+                return 2;
+            }
+            // Its copy of the private table is its own.
+            i32::from(private.acquire(b"k", 1).is_err()) * 3
+        });
+        inner.wait()
+    });
+    let code = child.wait();
+    if code == 77 {
+        println!("not root: this machine makes no PID namespace");
+        return;
+    }
+    assert_eq!(code, 0);
+    assert_eq!((table.count(b"k"), table.acquire(b"k", 1)), (1, Err(Refusal::Limit)));
+    assert!(table.release(ticket));
 }

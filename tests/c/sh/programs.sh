@@ -8,6 +8,8 @@ redis_tests=$(echo "$all_tests" | grep '^lease_')
 # Tests with many threads, which print TAP themselves.
 threaded="threads"
 redis_threaded="lease_threads"
+# It makes namespaces and mounts, and prints TAP itself, too. valgrind and the sanitizers read /proc, which it takes away.
+namespaced="identity"
 c99="-std=c99 -g $strict -I$root/include -DVECTORS=\"$root/tests/vectors/decisions.json\""
 
 # The linker replaces the library's calls of these functions by the test's wrappers. It can do so for an archive only.
@@ -41,6 +43,8 @@ compile_tests() {
     for t in $redis_threaded; do
         $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/redis.c" $4 $3 -lpthread || return 1
     done
+    # shellcheck disable=SC2086
+    $compiler $c99 -o "$into/$namespaced" "$here/$namespaced.c" $4 $3 || return 1
 }
 
 # NAME DIRECTORY
@@ -48,6 +52,12 @@ run_threaded() {
     for t in $threaded $redis_threaded; do
         suite "$1: $t" "$work/$2/$t"
     done
+}
+
+# NAME DIRECTORY
+run_namespaced() {
+    suite "$1: $namespaced" "$work/$2/$namespaced"
+    sed -n 's/^# \(skipped: .*\)/\1/p' "$log"
 }
 
 # NAME DIRECTORY COMMAND...: runs the test programs, each under the command.
@@ -64,9 +74,11 @@ against_libraries() {
         compile_tests so "gcc -O2" "-L$build -ltollbar -Wl,-rpath,$build" "-L$build -ltollbar-redis"
     run_tests "libtollbar.so" so
     run_threaded "libtollbar.so" so
+    run_namespaced "libtollbar.so" so
     check "compile: clang -O0, archive" compile_tests a "clang -O0" "$build/libtollbar.a" "$build/libtollbar-redis.a"
     run_tests "libtollbar.a" a
     run_threaded "libtollbar.a" a
+    run_namespaced "libtollbar.a" a
     check "compile: allocations, archive" compile_alloc a "gcc -O2"
     suite "libtollbar.a: alloc_test" "$work/a/alloc_test"
 }

@@ -59,7 +59,7 @@ var codes = map[Code]string{
 	-64:  "the table has another capacity",
 	-65:  "the table has other policies",
 	-66:  "the table has other options",
-	-67:  "the system does not name the present boot",
+	-67:  "the system does not say whether the file's content is of this boot",
 	-68:  "slots of the table have an unknown policy, or one key twice",
 	-69:  "the table has no room for another override",
 	-70:  "the file cannot be opened",
@@ -86,7 +86,9 @@ var codes = map[Code]string{
 	-100: "the ticket has been released, or is another owner's",
 	-101: "the in-flight table has no slot for the key",
 	-102: "the in-flight table has 1024 owners",
-	-103: "the table is used by processes of another PID namespace",
+	-103: "the table is used by processes of another PID namespace, or this one's is unknown",
+	-104: "the system does not say in which time namespace the table's processes are",
+	-105: "the table is used by processes whose system gives another boot id",
 	// [lists: end]
 }
 

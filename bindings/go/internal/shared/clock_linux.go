@@ -9,7 +9,7 @@ import (
 // began is the process's beginning on Go's monotonic clock, which on Linux is CLOCK_MONOTONIC without the system's call.
 var began = time.Now()
 
-// fromBoot is the time of began on the scale of CLOCK_MONOTONIC, by a few readings of both. It is never too late, and by less than the time
+// fromBoot is the time of began on the scale of the machine's CLOCK_MONOTONIC, by a few readings of both. It is never too late, and by less than the time
 // of a system call too early: a process whose clock is behind admits nothing early.
 var fromBoot = func() uint64 {
 	const clockMonotonic = 1
@@ -21,8 +21,8 @@ var fromBoot = func() uint64 {
 			latest = max(latest, uint64(at.Nano())-after)
 		}
 	}
-	return latest
+	return latest - uint64(ahead)
 }()
 
-// monotonic is CLOCK_MONOTONIC in nanoseconds.
+// monotonic is CLOCK_MONOTONIC of the machine's first time namespace, in nanoseconds.
 func monotonic() uint64 { return fromBoot + uint64(time.Since(began)) }

@@ -34,6 +34,7 @@ const (
 	errSync          core.Code = -77
 	errOwner         core.Code = -78
 	errVersions      core.Code = -54
+	errTimeNamespace core.Code = -104
 )
 
 // Error says why a table cannot be made or opened.

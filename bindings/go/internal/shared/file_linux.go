@@ -4,7 +4,6 @@ package shared
 
 import (
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -283,6 +282,11 @@ func create(p *place, bytes uint64, mode uint32, fill func(*region) *Error, unna
 	if err != nil {
 		return r, false, system(errRead, err)
 	}
+	// The kernel ends a process (SIGXFSZ) that exceeds its limit of a file's length.
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit) == nil && bytes > limit.Cur {
+		return r, false, system(errNoSpace, syscall.EFBIG)
+	}
 	if err := again(func() error { return syscall.Ftruncate(fd, int64(bytes)) }); err != nil {
 		return r, false, system(errNoSpace, err)
 	}
@@ -409,7 +413,7 @@ func mapped(fd int, bytes uint64, p *place, status *syscall.Stat_t) (region, *Er
 	}
 	return region{
 		base: unsafe.Pointer(unsafe.SliceData(data)), len: bytes,
-		named: &named{filepath.Join(p.absolute, p.name), status.Dev, status.Ino},
+		named: &named{filepath.Join(p.absolute, p.name), status.Dev, status.Ino, inodeInMemory(fd)},
 		free:  func() { syscall.Munmap(data) },
 	}, nil
 }
@@ -419,6 +423,8 @@ type named struct {
 	path   string
 	dev    uint64
 	number uint64
+	// inode is the name of a file in tmpfs, otherwise 0.
+	inode uint64
 }
 
 // exclusively calls f while no other process and no other goroutine is in this function for the same file (Region::exclusively). The kernel releases
@@ -442,21 +448,4 @@ func (n *named) exclusively(f func()) *Error {
 	defer syscall.Flock(fd, syscall.LOCK_UN)
 	f()
 	return nil
-}
-
-// bootID is the id of this boot of the machine (boot_id).
-func bootID() (id [2]uint64, ok bool) {
-	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return id, false
-	}
-	line := strings.TrimSuffix(string(text), "\n")
-	if len(line) != 36 || line[8] != '-' || line[13] != '-' || line[18] != '-' || line[23] != '-' {
-		return id, false
-	}
-	bytes, err := hex.DecodeString(strings.ReplaceAll(line, "-", ""))
-	if err != nil || len(bytes) != 16 {
-		return id, false
-	}
-	return [2]uint64{binary.BigEndian.Uint64(bytes), binary.BigEndian.Uint64(bytes[8:])}, true
 }

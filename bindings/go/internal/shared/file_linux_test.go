@@ -3,6 +3,7 @@
 package shared
 
 import (
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -34,6 +35,7 @@ func TestTimeGoesOnAfterABoot(t *testing.T) {
 			table := fileOf(t, path, clock)
 			const noted = uint64(5e17)
 			table.header.boot[1].Add(1)
+			table.header.inode.Add(1)
 			table.header.tableTime.Store(noted)
 			table.header.wallTime.Store(wall() - uint64(passed))
 			again := fileOf(t, path, clock)
@@ -107,5 +109,72 @@ func TestAFileWithATemporaryName(t *testing.T) {
 	var status syscall.Stat_t
 	if err := syscall.Stat(filepath.Join(directory, "table"), &status); err != nil || len(names) != 1 || len(hidden) != 0 || status.Mode&0o777 != 0o640 {
 		t.Errorf("%v, %v, %o (%v)", names, hidden, status.Mode, err)
+	}
+}
+
+// E1: a name that cannot be read agrees with nothing, and is no other boot. The cases are those of crates/tollbar/src/table/memory/region/boot.rs.
+func TestOneNameThatAgreesIsEnough(t *testing.T) {
+	of := func(id, inode uint64) boot { return boot{[2]uint64{id, id}, inode} }
+	for _, c := range []struct {
+		noted, here boot
+		want        int
+	}{
+		{of(1, 0), of(1, 0), sameBoot}, {of(1, 0), of(2, 0), otherBoot}, {of(1, 0), of(0, 0), unknownBoot}, {of(0, 0), of(0, 0), unknownBoot},
+		{of(1, 7), of(1, 7), sameBoot}, {of(1, 7), of(0, 7), sameBoot}, {of(1, 7), of(2, 7), sameBoot}, {of(1, 7), of(1, 0), sameBoot},
+		{of(0, 7), of(0, 7), sameBoot}, {of(1, 7), of(1, 8), sameBoot}, {of(1, 7), of(2, 8), otherBoot}, {of(1, 7), of(0, 8), unknownBoot},
+		{of(0, 7), of(1, 8), unknownBoot}, {of(0, 7), of(0, 0), unknownBoot}, {of(1, 7), of(1, 0), sameBoot}, {of(1, 7), of(2, 0), otherBoot},
+	} {
+		if got := c.noted.agrees(c.here); got != c.want {
+			t.Errorf("%v %v: %d, not %d", c.noted, c.here, got, c.want)
+		}
+	}
+}
+
+// E3: the offset of a time namespace, of either sign.
+func TestOffsetsOfATimeNamespace(t *testing.T) {
+	for text, want := range map[string]int64{
+		"monotonic    86400         7\nboottime        -2 500000000\n": 86_400_000_000_007, "boottime 1 2\nmonotonic -2 500000000\n": -1_500_000_000,
+	} {
+		if got, ok := parseOffset(text); !ok || got != want {
+			t.Errorf("%q: %d (%v)", text, got, ok)
+		}
+	}
+	for _, broken := range []string{"", "monotonic 1\n", "monotonic x 0\n", "monotonic 9223372037 0\n", "monotonic 99999999999999999999 0\n"} {
+		if got, ok := parseOffset(broken); ok {
+			t.Errorf("%q: %d", broken, got)
+		}
+	}
+	if number, ok := linkNumber("/proc/self/ns/time"); ok {
+		if by, also := timeByPidfd(); also && by != number {
+			t.Errorf("%d, not %d", by, number)
+		}
+	}
+}
+
+// A file in tmpfs needs no boot's id, and its copy is another file.
+func TestAFileInMemoryHasAName(t *testing.T) {
+	directory, err := os.MkdirTemp("/dev/shm", "tollbar-go-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(directory)
+	path := filepath.Join(directory, "table")
+	table := fileOf(t, path, 0)
+	name := table.region.named.inode
+	if name == 0 || table.header.noted().inode != name {
+		t.Errorf("%d, not %d", table.header.noted().inode, name)
+	}
+	bytes, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path+"2", bytes, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other := fileOf(t, path+"2", 0).region.named.inode; other == 0 || other == name {
+		t.Errorf("%d and %d", name, other)
+	}
+	if on := fileOf(t, filepath.Join(t.TempDir(), "table"), 0).region.named.inode; on == name {
+		t.Errorf("%d", on)
 	}
 }

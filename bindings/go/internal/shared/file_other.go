@@ -4,7 +4,7 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-type named struct{}
+type named struct{ inode uint64 }
 
 func (*named) exclusively(func()) *Error { return failed(errLock) }
 

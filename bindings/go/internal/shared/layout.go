@@ -14,7 +14,7 @@ const (
 	// PoliciesMost is the most policies of a table.
 	PoliciesMost = 128
 
-	layoutVersion = 11
+	layoutVersion = 12
 	versionsMost  = 256
 	shardsCount   = 64
 	countersCount = 16
@@ -54,7 +54,7 @@ type header struct {
 	magic, layout atomic.Uint64
 	fixed         [fixedWords]atomic.Uint64
 	check         atomic.Uint64
-	// The id of the boot that offset is for.
+	// The id of the boot that offset is for, beside inode; 0 if it is unknown.
 	boot [2]atomic.Uint64
 	// Nanoseconds that every process adds to its clock, modulo 2^64.
 	offset              atomic.Uint64
@@ -62,9 +62,12 @@ type header struct {
 	generation          atomic.Uint64
 	special             atomic.Uint64
 	booked, lent        [PoliciesMost / 64]atomic.Uint64
-	_                   atomic.Uint64
-	current             [PoliciesMost]atomic.Uint64
-	references          [versionsMost]atomic.Uint64
+	// The inode of a file in tmpfs.
+	inode atomic.Uint64
+	// 1 if offset is for the clock of the machine's first time namespace.
+	onMachineClock atomic.Uint64
+	current        [PoliciesMost]atomic.Uint64
+	references     [versionsMost]atomic.Uint64
 }
 
 // fixed are a table's parameters (Fixed). Each is a word of the header, in this order.

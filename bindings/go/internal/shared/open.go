@@ -183,12 +183,17 @@ func begin(r *region, f *fixed, of []Policy) *Error {
 	if f.clock != wallClock {
 		m.header.offset.Store(utcOffset())
 	}
+	m.header.onMachineClock.Store(bit(onMachineClock))
 	if f.file != 0 {
-		boot, ok := bootID()
-		if !ok {
+		here := r.boot()
+		switch {
+		case f.clock == wallClock:
+		case !onMachineClock:
+			return failed(errTimeNamespace)
+		case !here.known():
 			return failed(errBootID)
 		}
-		m.header.storeBoot(boot)
+		m.header.note(here)
 	}
 	for number := range of {
 		m.add(number, &of[number].Policy)
@@ -230,23 +235,37 @@ func (t *Table) has(of []Policy) core.Code {
 	return 0
 }
 
-// goingOn continues the time of a table in a file (Table::going_on, continue_time): after a boot it advances by as much as the wall clock has since the
-// table noted it. An error frees the memory.
+// goingOn joins a table that another process may have made, and continues the time of one in a file (Table::going_on, continue_time): after a boot it
+// advances by as much as the wall clock has since the table noted it. An error frees the memory.
 func (t *Table) goingOn() (*Table, *Error) {
-	if t.fixed.file == 0 {
+	// Unix time is the same in all time namespaces and goes on over a boot.
+	if t.fixed.clock == wallClock {
 		return t, nil
 	}
-	boot, ok := bootID()
-	if !ok {
+	wrong := t.continueTime()
+	if wrong != nil {
 		t.Free()
-		return nil, failed(errBootID)
+		return nil, wrong
 	}
+	return t, nil
+}
+
+func (t *Table) continueTime() *Error {
 	h := t.header
-	same := func() bool { return h.boot[0].Load() == boot[0] && h.boot[1].Load() == boot[1] }
-	if !same() {
+	if h.onMachineClock.Load() == 0 || !onMachineClock {
+		return failed(errTimeNamespace)
+	}
+	if t.fixed.file == 0 {
+		return nil
+	}
+	here := t.region.boot()
+	switch h.noted().agrees(here) {
+	case unknownBoot:
+		return failed(errBootID)
+	case otherBoot:
 		// The first process after a boot sets the offset for all. If that process is killed, the kernel releases the lock.
 		wrong := t.region.named.exclusively(func() {
-			if same() {
+			if h.noted().agrees(here) == sameBoot {
 				return
 			}
 			// If the wall clock went back meanwhile, the table's time stands still. No debt is forgiven for it.
@@ -254,21 +273,16 @@ func (t *Table) goingOn() (*Table, *Error) {
 			if wall, noted := wall(), h.wallTime.Load(); wall > noted {
 				now = addUpTo(now, wall-noted)
 			}
-			offset := uint64(0)
-			if t.fixed.clock != wallClock {
-				offset = now - read(t.fixed.clock)
-			}
-			h.offset.Store(offset)
-			h.storeBoot(boot)
+			h.offset.Store(now - read(t.fixed.clock))
+			h.note(here)
 		})
 		if wrong != nil {
-			t.Free()
-			return nil, wrong
+			return wrong
 		}
 	}
 	t.offset = h.offset.Load()
 	t.noteTimes()
-	return t, nil
+	return nil
 }
 
 // noteTimes stores the table's time and the wall clock's time (Table::note_time). It reads the table's first and stores the wall clock's first. So if
@@ -277,13 +291,6 @@ func (t *Table) noteTimes() {
 	now, wall := t.Now(), wall()
 	t.header.wallTime.Store(wall)
 	t.header.tableTime.Store(now)
-}
-
-// storeBoot stores the boot's id (store_boot_id).
-func (h *header) storeBoot(boot [2]uint64) {
-	for i := range boot {
-		h.boot[i].Store(boot[i])
-	}
 }
 
 // Now is the table's time in nanoseconds, which calls without a time use (Table::now).

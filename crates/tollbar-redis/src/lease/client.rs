@@ -6,8 +6,8 @@ use super::stats::Circuit;
 use super::wire::{self, SCRIPTS};
 use super::NodeError;
 use crate::redis::{Fault, Link, LinkError, Session, Url, Wants};
-use tollbar::internal::random_u64;
 use tollbar::internal::sync::{AtomicU32, Ordering};
+use tollbar::internal::{generation, namespace, random_u64};
 
 /// Asks the store for a [`Node`]. Each process of a machine may have a client for the same node; one of them asks at a time. When
 /// it ends, by `kill -9` too, another takes over within a second.
@@ -19,8 +19,10 @@ pub struct Client {
     link: Link,
     session: Session,
     keys: usize,
-    /// This client's name as [`Header::owner`](super::layout::Header): the process's id and a random number.
+    /// This client's name as [`Header::owner`](super::layout::Header).
     me: u64,
+    /// The process that `me` names: a child in another PID namespace may have its parent's id.
+    generation: u64,
     /// When to begin the next connection. Times are nanoseconds of the node's clock.
     connect_at: u64,
     /// When the current connection was begun.
@@ -64,6 +66,7 @@ impl Client {
             session: Session::new(url, SCRIPTS, BUFFER, BUFFER).map_err(|_| NodeError::NoMemory)?,
             keys,
             me: name(random),
+            generation: generation(),
             connect_at: 0,
             connecting_since: 0,
             greeted: false,
@@ -310,7 +313,7 @@ impl Client {
         }
         self.link.close();
         self.random();
-        self.me = name(self.random);
+        (self.me, self.generation) = (name(self.random), generation());
         if let Some(driver) = Driver::new(self.keys, self.random) {
             self.driver = driver;
         }
@@ -318,7 +321,7 @@ impl Client {
     }
 
     fn pid_changed(&self) -> bool {
-        self.me >> 32 != pid()
+        self.me >> PID_AT != pid() || self.generation != generation()
     }
 
     fn random(&mut self) -> u64 {
@@ -327,20 +330,41 @@ impl Client {
     }
 }
 
-/// A client's name: the process's id in the upper half, a random number in the lower. It is never 0.
+/// A client's name. It is never 0.
+///
+/// ```text
+///  63        42 41           26 25      1   0
+/// ┌────────────┬───────────────┬─────────┬───┐
+/// │ process id │ PID namespace │ random  │ 1 │     the namespace's last 16 bits; 0: unknown
+/// └────────────┴───────────────┴─────────┴───┘
+/// ```
 fn name(random: u64) -> u64 {
-    pid() << 32 | random >> 32 | 1
+    pid() << PID_AT | namespace_bits() | random >> (64 - NAMESPACE_AT) | 1
 }
 
+const PID_AT: u32 = 42;
+const NAMESPACE_AT: u32 = 26;
+const NAMESPACE_MOST: u64 = 0xffff;
+
+fn namespace_bits() -> u64 {
+    (namespace() & NAMESPACE_MOST) << NAMESPACE_AT
+}
+
+/// Linux's ids are below 2^22.
 fn pid() -> u64 {
     // SAFETY: getpid takes nothing and cannot fail.
-    u64::from(unsafe { libc::getpid() } as u32)
+    u64::from(unsafe { libc::getpid() } as u32) & ((1 << (64 - PID_AT)) - 1)
 }
 
-/// Whether the owner's process may still run.
+/// Whether the owner's process may still run. A process of another PID namespace, or of an unknown one, may: it loses the node by its silence (LEADER).
 fn is_alive(owner: u64) -> bool {
+    let theirs = owner & NAMESPACE_MOST << NAMESPACE_AT;
+    // Other systems have one PID namespace, without a number.
+    if cfg!(target_os = "linux") && (theirs == 0 || theirs != namespace_bits()) {
+        return true;
+    }
     // SAFETY: numbers only; signal 0 checks whether the process exists and is never delivered.
-    let gone = unsafe { libc::kill((owner >> 32) as libc::pid_t, 0) } != 0;
+    let gone = unsafe { libc::kill((owner >> PID_AT) as libc::pid_t, 0) } != 0;
     // Only ESRCH proves that there is no such process. EPERM means a process of another user. If that one is dead, it loses the node by its silence
     // (LEADER).
     !(gone && tollbar::internal::errno() == libc::ESRCH)
@@ -366,6 +390,19 @@ mod tests {
     use super::*;
     use crate::lease::Options;
     use std::net::UdpSocket;
+
+    /// A killed client's node is free at once. A client of another PID namespace, whose number may be no process's here, loses it by its silence.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_owner_of_another_namespace_is_not_known_to_be_dead() {
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let ended = u64::from(child.id()) << PID_AT | 1;
+        child.wait().expect("ended");
+        assert!(is_alive(name(7)) && !is_alive(ended | namespace_bits()));
+        for theirs in [0, (namespace() + 1) & NAMESPACE_MOST] {
+            assert!(is_alive(ended | theirs << NAMESPACE_AT));
+        }
+    }
 
     /// The name server never answers. A tick or a close that waited for it would take an hour.
     #[test]

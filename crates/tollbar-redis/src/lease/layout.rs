@@ -10,7 +10,7 @@ use tollbar::internal::sync::{AtomicU64, Ordering};
 
 /// The first eight bytes of every node, and the version of the layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollnode");
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 /// Kinds of counts, and shards of them.
 const COUNTS: usize = 8;
 const SHARDS: usize = 16;
@@ -29,7 +29,7 @@ pub(super) struct Header {
     pub(super) circuit: AtomicU64,
     /// When the client that asks the store last took its turn.
     pub(super) beat: AtomicU64,
-    /// The client that asks the store: its process's id in the upper half, a random number in the lower; 0: none.
+    /// The client that asks the store; 0: none.
     pub(super) owner: AtomicU64,
     /// The name of the store's data in the last answer; 0: there has been none.
     pub(super) epoch: AtomicU64,

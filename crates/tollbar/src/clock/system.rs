@@ -1,8 +1,11 @@
 //! The operating system's clocks and its sleep.
 
+use super::machine;
+
+/// CLOCK_MONOTONIC of the machine's first time namespace.
 #[inline]
 pub(super) fn monotonic() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
+    read(libc::CLOCK_MONOTONIC).wrapping_sub(machine::ahead())
 }
 
 /// Unix time in nanoseconds; 0 before 1970.
@@ -17,16 +20,17 @@ pub(super) fn wall() -> u64 {
     }
 }
 
+/// CLOCK_MONOTONIC_COARSE of the machine's first time namespace.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
 pub(super) fn coarse() -> u64 {
-    read(libc::CLOCK_MONOTONIC_COARSE)
+    read(libc::CLOCK_MONOTONIC_COARSE).wrapping_sub(machine::ahead())
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[inline]
 pub(super) fn coarse() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
+    monotonic()
 }
 
 /// Whether Linux has removed the time-stamp counter from its list of clock sources, because it saw the counter run at an uneven speed or

@@ -8,7 +8,9 @@ use crate::limiter::thread;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::mix::mix;
-use crate::table::memory::region::{has_ended, process, random_u64, start_of, Access, Region, Trust};
+use crate::table::memory::region::{
+    has_ended, namespace, process, random_u64, start_of, Access, Others, Region, Trust,
+};
 use core::ffi::CStr;
 use core::mem::size_of;
 use core::ptr::NonNull;
@@ -42,7 +44,8 @@ impl Options {
 /// request asks the system which owners of the key's permits have ended, at most once a millisecond for each owner, frees their permits and tries
 /// again. No request waits.
 ///
-/// A forked child is another owner. It can use the value, and cannot release the tickets of its parent.
+/// A forked child is another owner. It can use the value, and cannot release the tickets of its parent. A child in another PID namespace cannot see
+/// whether the other owners live: its calls return [`Refusal::Namespace`].
 #[derive(Debug)]
 pub struct InFlight {
     region: Region,
@@ -71,12 +74,12 @@ impl InFlight {
 
     /// Makes a table in this process's own memory.
     pub fn private(options: &Options) -> Result<InFlight, TableError> {
-        InFlight::make(Sizes::of(options.capacity, options.processes)?, Region::private)
+        InFlight::make(Sizes::of(options.capacity, options.processes)?, true, Region::private)
     }
 
     /// Makes a table in memory that this process shares with the processes that it forks later.
     pub fn shared(options: &Options) -> Result<InFlight, TableError> {
-        InFlight::make(Sizes::of(options.capacity, options.processes)?, Region::shared)
+        InFlight::make(Sizes::of(options.capacity, options.processes)?, false, Region::shared)
     }
 
     /// Makes a table in the caller's memory, which it overwrites. With a capacity of 0 the table has as many slots as fit.
@@ -88,7 +91,7 @@ impl InFlight {
             0 => Sizes::within(length as u64, options.processes),
             capacity => Sizes::of(capacity, options.processes),
         }?;
-        InFlight::make(sizes, |needed| {
+        InFlight::make(sizes, false, |needed| {
             if length < needed {
                 return Err(TableError::Room);
             }
@@ -116,13 +119,22 @@ impl InFlight {
             return Err(TableError::Truncated);
         }
         // SAFETY: by the caller's promise.
-        InFlight::over(unsafe { Region::borrowed(memory, needed) }?)
+        let table = InFlight::over(unsafe { Region::borrowed(memory, needed) }?)?;
+        table.head().is_among_owners()?;
+        Ok(table)
     }
 
     /// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one makes the file and the
     /// others open it. The call fails with [`TableError::OtherCapacity`] if the file has a table for another number of keys or processes.
     ///
-    /// Give the file a directory of the service's own (`/run/SERVICE`), or use /dev/shm. All processes must be in one PID namespace.
+    /// Give the file a directory of the service's own (`/run/SERVICE`), or use /dev/shm. All processes that use the file at one time must be in one
+    /// PID namespace. The first process that opens the file while no other has it open begins with an empty table, if it is in another boot or
+    /// another namespace than the last one.
+    ///
+    /// # Errors
+    /// [`TableError::Namespace`] if processes of another PID namespace use the file, or if this process cannot read its own;
+    /// [`TableError::Boot`] if this process cannot read the boot's id and the file is not in tmpfs (/dev/shm, /run);
+    /// [`TableError::OtherBoot`]; otherwise those of [`Table::file_at`](crate::table::Table::file_at).
     pub fn file_at(path: &CStr, options: &Options) -> Result<InFlight, TableError> {
         let sizes = Sizes::of(options.capacity, options.processes)?;
         let length = usize::try_from(sizes.bytes).map_err(|_| TableError::Capacity)?;
@@ -133,24 +145,24 @@ impl InFlight {
         };
         let fill = |region: &Region| {
             // SAFETY: the new region has `length` bytes, and the head is shorter.
-            unsafe { Head::of(region) }.begin(&sizes, seed);
-            Ok(())
+            unsafe { Head::of(region) }.begin(region, &sizes, seed, false)
         };
         let access = Access::new(options.mode, options.trust);
-        InFlight::over(Region::open_or_create(path, length, access, &inspect, &fill)?.0)
+        InFlight::over(Region::enter_or_create(path, length, access, &inspect, &fill, &enter)?.0)
     }
 
     /// Opens the table in the file at `path`, whatever its options are.
     pub fn open_at(path: &CStr, trust: Trust) -> Result<InFlight, TableError> {
         let inspect = |head: &[u8]| Head::inspect(head).map(|(found, _)| found.bytes);
-        InFlight::over(Region::open(path, Access::new(0, trust), &inspect)?)
+        InFlight::over(Region::enter(path, Access::new(0, trust), &inspect, &enter)?)
     }
 
     /// Takes a permit of a key, unless `limit` are in flight. The caller gives the limit with each call, so it can change at any time: if more
     /// permits than the limit are in flight, the call refuses until enough of them are released.
     ///
     /// # Errors
-    /// [`Refusal::Limit`]; [`Refusal::Full`] or [`Refusal::OwnersFull`] if the table is too small.
+    /// [`Refusal::Limit`]; [`Refusal::Full`] or [`Refusal::OwnersFull`] if the table is too small; [`Refusal::Namespace`] for a forked child in another
+    /// PID namespace.
     #[inline]
     pub fn acquire(&self, key: &[u8], limit: u32) -> Result<Ticket, Refusal> {
         self.view().acquire(self.hash(key), limit)
@@ -191,16 +203,21 @@ impl InFlight {
     /// that have ended.
     ///
     /// # Errors
-    /// [`Refusal::OwnersFull`].
+    /// [`Refusal::OwnersFull`], [`Refusal::Namespace`].
     pub fn join(&self) -> Result<(), Refusal> {
         self.view().join_once()
     }
 
-    fn make(sizes: Sizes, memory: impl FnOnce(usize) -> Result<Region, TableError>) -> Result<InFlight, TableError> {
+    /// `alone`: no other process can use the memory.
+    fn make(
+        sizes: Sizes,
+        alone: bool,
+        memory: impl FnOnce(usize) -> Result<Region, TableError>,
+    ) -> Result<InFlight, TableError> {
         let seed = random_u64()?;
         let region = memory(usize::try_from(sizes.bytes).map_err(|_| TableError::Capacity)?)?;
         // SAFETY: a region of that many bytes, and the head is shorter.
-        unsafe { Head::of(&region) }.begin(&sizes, seed);
+        unsafe { Head::of(&region) }.begin(&region, &sizes, seed, alone)?;
         region.populate();
         InFlight::over(region)
     }
@@ -225,7 +242,8 @@ impl InFlight {
             local,
             process: AtomicU64::new(process),
         };
-        table.head().go_on(&table.region, table.slots())?;
+        // While the process is sure to reach /proc: it may leave it by a chroot before its first permit.
+        table.local().namespace.store(namespace(), Ordering::Relaxed);
         Ok(table)
     }
 
@@ -240,6 +258,7 @@ impl InFlight {
             slots: self.slots(),
             window: self.window,
             joined: &head.joined,
+            namespace: &head.namespace,
             local: self.local(),
             system: &This,
         }
@@ -253,11 +272,8 @@ impl InFlight {
 
     #[inline]
     fn slots(&self) -> &[AtomicU64] {
-        // SAFETY: `over` has seen that the region has the head and so many slots behind it; the head's size is a multiple of 8. They are
-        // only ever used as atomics.
-        unsafe {
-            core::slice::from_raw_parts(self.region.base().byte_add(size_of::<Head>()).cast().as_ptr(), self.slots)
-        }
+        // SAFETY: `over` has seen that the region has the head and so many slots behind it.
+        unsafe { slots_of(&self.region, self.slots) }
     }
 
     #[inline]
@@ -301,6 +317,25 @@ impl Drop for Permit<'_> {
     }
 }
 
+/// [`Head::enter`] for a region whose head has been inspected.
+fn enter(region: &Region, others: &Others<'_>) -> Result<(), TableError> {
+    // SAFETY: the head has been inspected, so the region is longer.
+    let head = unsafe { Head::of(region) };
+    let sizes = head.sizes()?.0;
+    if region.len() as u64 != sizes.bytes {
+        return Err(TableError::Truncated);
+    }
+    // SAFETY: the region has the head and so many slots behind it.
+    head.enter(region, unsafe { slots_of(region, sizes.slots as usize) }, others)
+}
+
+/// # Safety
+/// The region has the head and so many slots behind it.
+unsafe fn slots_of(region: &Region, slots: usize) -> &[AtomicU64] {
+    // SAFETY: by the caller's promise; the head's size is a multiple of 8. They are only ever used as atomics.
+    unsafe { core::slice::from_raw_parts(region.base().byte_add(size_of::<Head>()).cast().as_ptr(), slots) }
+}
+
 /// The system that this process runs on.
 struct This;
 
@@ -308,6 +343,10 @@ impl System for This {
     fn this_process(&self) -> Process {
         let number = process() as u32;
         Process { number, start: start_of(number) }
+    }
+
+    fn namespace(&self) -> u64 {
+        namespace()
     }
 
     fn has_ended(&self, process: Process, thorough: bool) -> bool {

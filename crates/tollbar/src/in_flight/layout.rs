@@ -1,23 +1,23 @@
 //! The memory of an in-flight table.
 //!
 //! ```text
-//!     0  header    the table's fixed parameters, and the boot of its owners
+//!     0  header    the table's fixed parameters, and the boot and the PID namespace of its owners
 //!   128  records   1,024 owners, a word each
 //! 8,320  slots     a word each
 //! ```
 
 use super::protocol::LINE;
-use super::word::OWNERS_MOST;
+use super::word::{Record, OWNERS_MOST};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::word_of;
 use crate::table::memory::mix::fold;
-use crate::table::memory::region::{boot_id, process, Region};
+use crate::table::memory::region::{namespace, Agreement, Boot, Noted, Others, Region};
 use core::mem::size_of;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollbarf");
 /// The version of the layout. A change of the layout, of the hash, or of the meaning of a word raises it.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const LAYOUT: u64 =
     fold(&[VERSION, size_of::<Head>() as u64, OWNERS_MOST as u64, u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8])]);
 
@@ -38,13 +38,14 @@ pub(super) struct Head {
     check: AtomicU64,
     spare: [AtomicU64; 1],
 
-    /// The identifier of the boot in which the owners run. The process that frees the slots of an earlier boot writes it last.
+    /// The boot in which the owners run, in a file ([`Boot`]).
     boot: [AtomicU64; 2],
-    /// The PID namespace of all owners; 0 if it is unknown.
-    namespace: AtomicU64,
+    inode: AtomicU64,
+    /// The PID namespace of all owners. 0: any, for a table in one process's own memory, of which forked children have copies.
+    pub(super) namespace: AtomicU64,
     /// Counts the owners that have joined.
     pub(super) joined: AtomicU64,
-    spares: [AtomicU64; 4],
+    spares: [AtomicU64; 3],
 
     pub(super) records: [AtomicU64; OWNERS_MOST],
 }
@@ -140,50 +141,106 @@ impl Head {
         Ok((sizes, seed))
     }
 
-    /// Writes the head of a new table into zeroed memory that nobody else sees yet.
-    pub(super) fn begin(&self, sizes: &Sizes, seed: u64) {
+    /// Writes the head of a new table into zeroed memory that nobody else sees yet. `alone`: no other process can use the memory.
+    pub(super) fn begin(&self, region: &Region, sizes: &Sizes, seed: u64, alone: bool) -> Result<(), TableError> {
         let fixed = [sizes.bytes, sizes.slots, sizes.window, seed];
         for (to, word) in self.fixed.iter().zip(fixed) {
             to.store(word, Ordering::Relaxed);
         }
         self.check.store(fold(&[MAGIC, LAYOUT, sizes.bytes, sizes.slots, sizes.window, seed]), Ordering::Relaxed);
         self.layout.store(LAYOUT, Ordering::Relaxed);
-        self.name_boot();
+        if !alone && NAMES_ITS_BOOTS {
+            self.note(&Here::now(region).if_known()?);
+        }
         self.magic.store(MAGIC, Ordering::Release);
+        Ok(())
     }
 
-    /// If the table is from an earlier boot, frees all slots and records, because all processes of that boot have ended. Checks that this process is in
-    /// the PID namespace of the table's first process since the boot.
-    pub(super) fn go_on(&self, region: &Region, slots: &[AtomicU64]) -> Result<(), TableError> {
-        let boot = boot_id().unwrap_or_default();
-        // Acquire: the process that named the boot freed the slots before.
-        let same = || self.boot.each_ref().map(|word| word.load(Ordering::Acquire)) == boot;
-        if !same() {
-            // Only the first process of a boot frees the slots. If it is killed, the kernel releases the lock, and the next process frees them again.
-            region.exclusively(|| {
-                if !same() {
-                    for word in slots.iter().chain(&self.records) {
-                        word.store(0, Ordering::Relaxed);
-                    }
-                    self.name_boot();
-                }
-            })?;
-        }
-        let (theirs, ours) = (self.namespace.load(Ordering::Relaxed), process() >> 32);
-        match theirs == ours || theirs == 0 || ours == 0 {
-            true => Ok(()),
-            false => Err(TableError::Namespace),
+    /// Whether this process is in the owners' PID namespace, and so can ask the system whether they have ended.
+    pub(super) fn is_among_owners(&self) -> Result<(), TableError> {
+        match self.namespace.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            theirs if theirs == namespace() => Ok(()),
+            _ => Err(TableError::Namespace),
         }
     }
 
-    fn name_boot(&self) {
-        self.namespace.store(process() >> 32, Ordering::Relaxed);
-        let [first, second] = &self.boot;
-        let [name, rest] = boot_id().unwrap_or_default();
-        // No boot has a name whose second word is 0, so a reader between these stores sees another boot.
-        second.store(0, Ordering::Relaxed);
-        first.store(name, Ordering::Release);
-        second.store(rest, Ordering::Release);
+    /// Decides whether this process may use the table in a file, before any other process opens the file.
+    ///
+    /// - If no other view has the file mapped, all owners have ended, whatever their names were. If these differ from this process's, the
+    ///   call frees all slots and records.
+    /// - Otherwise the owners may live. This process may join them only if it knows that it is in their boot and their PID namespace.
+    /// - If the system does not say whether there are other views, the call frees nothing while a record is live.
+    pub(super) fn enter(&self, region: &Region, slots: &[AtomicU64], others: &Others<'_>) -> Result<(), TableError> {
+        if !NAMES_ITS_BOOTS {
+            return Ok(());
+        }
+        let here = Here::now(region);
+        let boot = self.boot().load().agrees(&here.boot);
+        let same_namespace = here.namespace != 0 && here.namespace == self.namespace.load(Ordering::Relaxed);
+        if boot == Agreement::Same && same_namespace {
+            return Ok(());
+        }
+        let exist = others.exist();
+        let unused = match exist {
+            Some(exist) => !exist,
+            None => boot == Agreement::Other && !self.has_live_record(),
+        };
+        if unused {
+            let here = here.if_known()?;
+            for word in slots.iter().chain(&self.records) {
+                word.store(0, Ordering::Relaxed);
+            }
+            self.note(&here);
+            return Ok(());
+        }
+        match boot {
+            Agreement::Unknown => Err(TableError::Boot),
+            _ if !same_namespace => Err(TableError::Namespace),
+            Agreement::Other if exist.is_some() => Err(TableError::OtherBoot),
+            // Each owner's number and start tell whether it has ended.
+            _ => Ok(()),
+        }
+    }
+
+    fn has_live_record(&self) -> bool {
+        self.records.iter().any(|record| Record(record.load(Ordering::SeqCst)).is_live())
+    }
+
+    fn boot(&self) -> Noted<'_> {
+        Noted { id: &self.boot, inode: &self.inode }
+    }
+
+    fn note(&self, here: &Here) {
+        self.namespace.store(here.namespace, Ordering::Relaxed);
+        self.boot().store(here.boot);
+    }
+}
+
+/// Whether the system has ids of boots and PID namespaces at all. Elsewhere owners are known by their numbers alone.
+const NAMES_ITS_BOOTS: bool = cfg!(target_os = "linux");
+
+/// What this process knows of itself. 0: unknown.
+struct Here {
+    boot: Boot,
+    namespace: u64,
+    in_file: bool,
+}
+
+impl Here {
+    fn now(region: &Region) -> Here {
+        Here { boot: region.boot(), namespace: namespace(), in_file: region.is_file() }
+    }
+
+    /// This, if others can tell by it whether they may use the table.
+    fn if_known(self) -> Result<Here, TableError> {
+        if self.in_file && !self.boot.is_known() {
+            return Err(TableError::Boot);
+        }
+        match self.namespace {
+            0 => Err(TableError::Namespace),
+            _ => Ok(self),
+        }
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) struct World {
     records: [AtomicU64; OWNERS_MOST],
     slots: [AtomicU64; SLOTS],
     joined: AtomicU64,
+    namespace: AtomicU64,
     /// A bit for each process that has ended.
     ended: Plain,
     /// The number of permits in flight, as the models count them.
@@ -39,6 +40,10 @@ pub(crate) struct Me {
 impl System for Me {
     fn this_process(&self) -> Process {
         Process { number: self.number, start: 1 }
+    }
+
+    fn namespace(&self) -> u64 {
+        1
     }
 
     fn has_ended(&self, process: Process, _: bool) -> bool {
@@ -59,6 +64,7 @@ impl World {
             records: core::array::from_fn(|_| AtomicU64::new(0)),
             slots: core::array::from_fn(|_| AtomicU64::new(0)),
             joined: AtomicU64::new(7),
+            namespace: AtomicU64::new(1),
             ended: Plain::new(0),
             inside: Plain::new(0),
             clock: Plain::new(0),
@@ -91,6 +97,7 @@ impl Me {
             slots: &self.world.slots,
             window: SLOTS,
             joined: &self.world.joined,
+            namespace: &self.world.namespace,
             local: &self.local,
             system: self,
         }

@@ -57,6 +57,9 @@ pub enum Refusal {
     Full,
     /// [`OWNERS_MOST`] owners use the table, or this process's number is 2^22 or more.
     OwnersFull,
+    /// This process is a forked child in another PID namespace than the owners, or cannot read in which one it is. So it cannot tell whether they have
+    /// ended, nor they whether it has.
+    Namespace,
 }
 
 impl core::fmt::Display for Refusal {
@@ -65,6 +68,9 @@ impl core::fmt::Display for Refusal {
             Refusal::Limit => "as many permits as the limit are in flight",
             Refusal::Full => "the in-flight table is full: no slot is free where the key's slots are",
             Refusal::OwnersFull => "the in-flight table has as many owners as it can",
+            Refusal::Namespace => {
+                "the in-flight table is used by processes of another PID namespace, or this one's is unknown"
+            }
         })
     }
 }
@@ -74,6 +80,8 @@ impl core::error::Error for Refusal {}
 /// The calls to the operating system. The loom models have an implementation of their own.
 pub(super) trait System {
     fn this_process(&self) -> Process;
+    /// The number of this process's PID namespace; 0 if the system does not say.
+    fn namespace(&self) -> u64;
     /// Whether that process has ended. False if the system cannot tell. With `thorough` the call also checks, at a higher cost, whether another
     /// process has the number now.
     fn has_ended(&self, process: Process, thorough: bool) -> bool;
@@ -89,6 +97,8 @@ pub(super) trait System {
 pub(super) struct Local {
     /// This process's [`Owner`], or 0 if the process is no owner yet.
     own: AtomicU64,
+    /// The number of this process's PID namespace; 0 if the process has not asked, or if the system did not say.
+    pub(super) namespace: AtomicU64,
     /// The number of the 1,024 ms in which this process last freed slots because a window was full.
     cleaned: AtomicU64,
     /// The millisecond in which this process last freed slots in order to become an owner, plus 1.
@@ -106,6 +116,8 @@ pub(super) struct View<'a, S> {
     pub(super) window: usize,
     /// Counts the owners that have joined. It gives each of them its generation.
     pub(super) joined: &'a AtomicU64,
+    /// The PID namespace of the owners. 0: any.
+    pub(super) namespace: &'a AtomicU64,
     pub(super) local: &'a Local,
     pub(super) system: &'a S,
 }
@@ -213,9 +225,25 @@ impl<'a, S: System> View<'a, S> {
         self.owner().map(|_| ())
     }
 
+    /// Whether this process is in the owners' PID namespace, so that their numbers mean the same to all.
+    fn is_among_owners(&self) -> bool {
+        let theirs = self.namespace.load(Ordering::Relaxed);
+        if theirs == 0 {
+            return true;
+        }
+        let known = &self.local.namespace;
+        if known.load(Ordering::Relaxed) == 0 {
+            known.store(self.system.namespace(), Ordering::Relaxed);
+        }
+        known.load(Ordering::Relaxed) == theirs
+    }
+
     #[cold]
     #[inline(never)]
     fn join(&self) -> Result<Owner, Refusal> {
+        if !self.is_among_owners() {
+            return Err(Refusal::Namespace);
+        }
         let process = self.system.this_process();
         if process.number > PROCESS_MOST {
             return Err(Refusal::OwnersFull);
@@ -342,6 +370,9 @@ impl<'a, S: System> View<'a, S> {
     #[cold]
     #[inline(never)]
     fn lose_dead(&self, hash: u64, own: Option<Owner>) -> bool {
+        if !self.is_among_owners() {
+            return false;
+        }
         let mut any = false;
         let own = own.map(|own| own.place);
         // The clock may read 0, and 0 means that this process has not asked yet.
@@ -411,6 +442,7 @@ impl Local {
     /// Makes all words 0, as in a new process.
     pub(super) fn wipe(&self) {
         self.own.store(0, Ordering::Relaxed);
+        self.namespace.store(0, Ordering::Relaxed);
         self.cleaned.store(0, Ordering::Relaxed);
         self.tried.store(0, Ordering::Relaxed);
         self.asked.iter().for_each(|asked| asked.store(0, Ordering::Relaxed));
@@ -422,7 +454,13 @@ impl Local {
     /// A `Local` whose words are all 0. Loom's atomics cannot be made from zero bytes.
     pub(super) fn new() -> Local {
         let zero = || AtomicU64::new(0);
-        Local { own: zero(), cleaned: zero(), tried: zero(), asked: core::array::from_fn(|_| zero()) }
+        Local {
+            own: zero(),
+            namespace: zero(),
+            cleaned: zero(),
+            tried: zero(),
+            asked: core::array::from_fn(|_| zero()),
+        }
     }
 }
 

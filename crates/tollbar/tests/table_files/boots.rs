@@ -34,6 +34,7 @@ fn another_boot(path: &Path, then: u64, wall: u64) {
     let mut words = words(path);
     words[BOOT] ^= 0x5555;
     words[BOOT + 1] ^= 0x5555;
+    words[INODE] ^= 0x5555;
     words[TABLE_TIME] = then;
     words[WALL_TIME] = wall;
     write(path, &words);

@@ -27,7 +27,8 @@
  *     and tries again. Nothing sweeps the table, and no request waits.
  *   - A process that is stopped, or whose first thread has ended, still lives, and keeps its permits. So does a process that calls exec:
  *     close the table before.
- *   - A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets.
+ *   - A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets. A child in another PID
+ *     namespace cannot tell whether the other owners live, nor they whether it does: TOLLBAR_E_PID_NAMESPACE.
  *
  * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's memory, as the send window of TCP does. The receiver
  * acknowledges permits one by one (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). Use only one of the two

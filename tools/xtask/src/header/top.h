@@ -69,7 +69,8 @@
  *        - One tollbar_lease_client belongs to one thread at a time. tollbar_lease_client_circuit and _stop are for all threads.
  *        - A tollbar_pacing serves one call at a time.
  *      No call locks. No decision allocates, sleeps or enters the kernel. The exceptions:
- *        - Every call reads the system's clock in a process's first millisecond.
+ *        - Every call reads the system's clock in a process's first millisecond. The first reading of a process, and of a child after a
+ *          fork, asks for its time namespace.
  *        - A process allocates once for each of the first 4,096 policies that it meets in a table.
  *        - A thread's first decision under a policy of a table asks the system which of up to 32 processes live. A child's first
  *          decision after a fork asks for its process number and PID namespace.

@@ -1,6 +1,6 @@
 //! Making and opening tables.
 
-use crate::clock::{Clock, Source, Utc, Wall};
+use crate::clock::{machine, Clock, Source, Utc, Wall};
 use crate::limiter::waiting::{Waiters, WAITERS};
 use crate::policy::Policy;
 use crate::sync::Ordering;
@@ -8,7 +8,7 @@ use crate::table::decide::hot_keys::HotKeys;
 use crate::table::decide::{Missing, Table};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::*;
-use crate::table::memory::region::{boot_id, random_u64, Region, Trust};
+use crate::table::memory::region::{random_u64, Agreement, Region, Trust};
 use crate::table::memory::{Memory, Sizes};
 use crate::table::policies::multi_word::MultiWord;
 use crate::table::policies::{records, Policies};
@@ -271,8 +271,15 @@ impl Table {
         Ok(())
     }
 
-    /// Continues the time of a table in a file.
+    /// Joins a table that another process may have made. Continues the time of one in a file.
     pub(crate) fn going_on(mut self) -> Result<Table, TableError> {
+        if self.clock == Source::Wall {
+            // Unix time is the same in all time namespaces and goes on over a boot.
+            return Ok(self);
+        }
+        if self.policies.memory.header().on_machine_clock.load(Ordering::Relaxed) == 0 || !machine::is_known() {
+            return Err(TableError::TimeNamespace);
+        }
         if self.policies.memory.fixed.file != 0 {
             self.continue_time()?;
         }
@@ -281,30 +288,26 @@ impl Table {
 
     /// Continues the table's time after a boot: it advances by as much as the wall clock has since the table noted it.
     fn continue_time(&mut self) -> Result<(), TableError> {
-        let boot = boot_id().ok_or(TableError::Boot)?;
-        let header = self.policies.memory.header();
-        // Acquire: the offset is stored before the boot's id.
-        let same = || header.boot.each_ref().map(|word| word.load(Ordering::Acquire)) == boot;
-        if !same() {
+        let (header, region) = (self.policies.memory.header(), self.policies.memory.region());
+        let here = region.boot();
+        let agreement = || header.boot().load().agrees(&here);
+        match agreement() {
+            Agreement::Same => {}
+            Agreement::Unknown => return Err(TableError::Boot),
             // The first process after a boot sets the offset for all. If that process is killed, the kernel releases the lock.
-            self.policies.memory.region().exclusively(|| {
-                if same() {
+            Agreement::Other => region.exclusively(|| {
+                if agreement() == Agreement::Same {
                     return;
                 }
                 // If the wall clock went back meanwhile, the table's time stands still. No debt is forgiven for it.
                 let wall = Wall.now();
                 let passed = wall.saturating_sub(header.wall_time.load(Ordering::Relaxed));
                 let now = header.table_time.load(Ordering::Relaxed).saturating_add(passed);
-                let offset = match self.clock {
-                    // Unix time continues without an offset.
-                    Source::Wall => 0,
-                    clock => now.wrapping_sub(clock.now()),
-                };
-                header.offset.store(offset, Ordering::Relaxed);
-                store_boot_id(header, boot);
-            })?;
+                header.offset.store(now.wrapping_sub(self.clock.now()), Ordering::Relaxed);
+                header.boot().store(here);
+            })?,
         }
-        self.offset = self.policies.memory.header().offset.load(Ordering::Relaxed);
+        self.offset = header.offset.load(Ordering::Relaxed);
         self.note_time();
         Ok(())
     }
@@ -363,8 +366,16 @@ pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Resu
     header.begin(fixed);
     let clock = clock(fixed.clock).ok_or(TableError::Corrupt)?;
     header.offset.store(Utc::new(clock).offset(), Ordering::Relaxed);
+    header.on_machine_clock.store(u64::from(machine::is_known()), Ordering::Relaxed);
     if fixed.file != 0 {
-        store_boot_id(header, boot_id().ok_or(TableError::Boot)?);
+        let boot = memory.boot();
+        match clock {
+            Source::Wall => {}
+            _ if !machine::is_known() => return Err(TableError::TimeNamespace),
+            _ if !boot.is_known() => return Err(TableError::Boot),
+            _ => {}
+        }
+        header.boot().store(boot);
     }
     // SAFETY: as the header; the records end before BUCKETS_AT.
     let records = unsafe { memory.base().byte_add(VERSIONS_AT).cast::<[Record; VERSIONS]>().as_ref() };
@@ -373,14 +384,6 @@ pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Resu
     }
     header.magic.store(MAGIC, Ordering::Release);
     Ok(())
-}
-
-/// Stores the boot's id, word by word. A reader compares both words.
-fn store_boot_id(header: &Header, boot: [u64; 2]) {
-    for (word, boot) in header.boot.iter().zip(boot) {
-        // Release: a reader that sees both words sees the offset.
-        word.store(boot, Ordering::Release);
-    }
 }
 
 pub(crate) fn seed(options: &Options) -> Result<u64, TableError> {

@@ -50,15 +50,23 @@ pub enum TableError {
     OtherPolicies,
     /// The existing table has other options (`on_full`, `missing`, `clock`, `seed`).
     OtherOptions,
-    /// The table is in a file, and the system gives no boot id. Without it no process can tell whether the table's times are of this boot.
+    /// The table is in a file, and nothing that this process can read tells whether the file's content is of this boot of the machine: the system
+    /// gives no boot id, and the file is not in tmpfs or has been copied there.
     Boot,
+    /// The in-flight table's file is in use by processes whose system gives another boot id: in a container that has one of its own, or on another
+    /// machine.
+    OtherBoot,
     /// The file belongs to a user other than the caller and root, other users may write it, or other users may replace it
     /// ([`Trust::Owner`](crate::table::Trust)).
     Owner,
     /// The descriptor's file can be truncated: it is not memory that is sealed against shrinking.
     Unsealed,
-    /// Processes of another PID namespace use the in-flight table, and this process cannot tell whether they have ended.
+    /// Processes of another PID namespace use the in-flight table, or the system does not say in which one this process is. So it cannot tell whether
+    /// the others have ended.
     Namespace,
+    /// The system does not say in which time namespace this process is, or the process that made the table was. So this process's clock may differ
+    /// from that of the others.
+    TimeNamespace,
     /// A system call failed with this errno.
     System(Call, i32),
 }
@@ -112,10 +120,14 @@ impl TableError {
             TableError::OtherCapacity => "the table has another capacity",
             TableError::OtherPolicies => "the table has other policies",
             TableError::OtherOptions => "the table has other options",
-            TableError::Boot => "the system does not say which boot this is",
+            TableError::Boot => "the system does not say whether the file's content is of this boot",
+            TableError::OtherBoot => "the table is used by processes whose system gives another boot id",
             TableError::Owner => "the file belongs to another user, or others may write or replace it",
             TableError::Unsealed => "the memory behind the descriptor is not sealed against shrinking",
-            TableError::Namespace => "the table is used by processes of another PID namespace",
+            TableError::Namespace => {
+                "the table is used by processes of another PID namespace, or this one's is unknown"
+            }
+            TableError::TimeNamespace => "the system does not say in which time namespace the table's processes are",
             TableError::System(call, _) => match call {
                 Call::Open => "the file cannot be opened",
                 Call::Read => "the file cannot be read",

@@ -22,6 +22,7 @@ use super::error::TableError;
 use super::mix::fold;
 use super::receipts::Receipts;
 use super::refusals::Refusals;
+use super::region::Noted;
 use super::slot::Bucket;
 use super::special::SpecialCounts;
 use super::Sizes;
@@ -35,7 +36,7 @@ pub const POLICIES_MOST: usize = 128;
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Every change of the layout, of the hash or of the meaning of a state word needs a higher number, here and in
 /// `bindings/go/internal/shared/layout.go`.
-pub(crate) const VERSION: u64 = 11;
+pub(crate) const VERSION: u64 = 12;
 
 pub(crate) const VERSIONS: usize = 256;
 pub(crate) const SHARDS: usize = 64;
@@ -87,8 +88,8 @@ pub(crate) struct Header {
     /// [`fold`] of the magic, the layout and the fixed words.
     pub(crate) check: AtomicU64,
 
-    /// The id of the boot that `offset` is for. Both words are 0 in a table that is in no file.
-    pub(crate) boot: [AtomicU64; 2],
+    /// The id of the boot that `offset` is for, beside `inode`. 0 in a table that is in no file, and if it is unknown.
+    boot: [AtomicU64; 2],
     /// Nanoseconds that every process adds to its clock, modulo 2^64. After a boot it is set so that the table's time continues.
     pub(crate) offset: AtomicU64,
     /// The table's time when `wall_time` was read. After the next boot the table's time continues from it.
@@ -103,7 +104,10 @@ pub(crate) struct Header {
     pub(crate) booked: [AtomicU64; POLICIES_MOST / 64],
     /// One bit for each policy. A thread that takes credit of a key in advance sets it, and no call clears it.
     pub(crate) lent: [AtomicU64; POLICIES_MOST / 64],
-    pub(crate) spare: [AtomicU64; 1],
+    /// The inode of a file in tmpfs ([`Boot`](super::region::Boot)).
+    inode: AtomicU64,
+    /// 1 if `offset` is for the clock of the machine's first time namespace. 0: the maker could not read its own namespace.
+    pub(crate) on_machine_clock: AtomicU64,
     /// The stamp of each policy's current version, or 0 if there is no such policy.
     pub(crate) current: [AtomicU64; POLICIES_MOST],
     /// Which versions are those of overrides, and how many keys have them
@@ -179,6 +183,10 @@ impl Header {
             1 => Some(layout),
             n => Some(words.get(n - 2).copied().unwrap_or(check)),
         })
+    }
+
+    pub(crate) fn boot(&self) -> Noted<'_> {
+        Noted { id: &self.boot, inode: &self.inode }
     }
 
     /// Writes the layout, the fixed words and their checksum, but not the magic.

@@ -2,8 +2,9 @@
 //! to its name when it is complete, so no process can open an incomplete table.
 
 use super::super::error::{Call, TableError};
+use super::presence::{show, Others};
 use super::system::{errno, random_u64, Fd, Status, Text};
-use super::{Access, Fill, Inspect, Kind, Opened, Region, HEAD};
+use super::{boot, Access, Enter, Fill, Inspect, Kind, Opened, Region, HEAD};
 use core::ffi::{c_char, c_int, CStr};
 use core::mem::ManuallyDrop;
 use core::ptr::{null_mut, NonNull};
@@ -15,8 +16,13 @@ const ROUNDS: u32 = 64;
 /// a terminal the controlling one.
 const EXISTING: c_int = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
-pub(super) fn open(path: &CStr, access: Access, inspect: Inspect<'_>) -> Result<Region, TableError> {
-    match attach(&Place::of(path)?, access, inspect)? {
+pub(super) fn open(
+    path: &CStr,
+    access: Access,
+    inspect: Inspect<'_>,
+    enter: Option<Enter<'_>>,
+) -> Result<Region, TableError> {
+    match attach(&Place::of(path)?, access, inspect, enter)? {
         Some(region) => Ok(region),
         None => Err(TableError::System(Call::Open, libc::ENOENT)),
     }
@@ -29,19 +35,19 @@ pub(super) fn open_or_create(
     first: Way,
     inspect: Inspect<'_>,
     fill: Fill<'_>,
+    enter: Option<Enter<'_>>,
 ) -> Result<(Region, Opened), TableError> {
     let place = Place::of(path)?;
     access.of_directory(&place.status()?)?;
     for _ in 0..ROUNDS {
-        if let Some(region) = attach(&place, access, inspect)? {
+        if let Some(region) = attach(&place, access, inspect, enter)? {
             return Ok((region, Opened::Attached));
         }
         // An unnamed file fails with many errnos (old kernel, filesystem, no /proc). A failure that is not due to that
         // happens to the named file, too, and is reported by the second call.
-        let made = match create(&place, len, access.mode, fill, first) {
-            Err(TableError::System(Call::Open | Call::Link, _)) if first == Way::Unnamed => {
-                create(&place, len, access.mode, fill, Way::Named)?
-            }
+        let create = |way| create(&place, len, access.mode, fill, way, enter.is_some());
+        let made = match create(first) {
+            Err(TableError::System(Call::Open | Call::Link, _)) if first == Way::Unnamed => create(Way::Named)?,
             made => made?,
         };
         if let Some(region) = made {
@@ -52,7 +58,12 @@ pub(super) fn open_or_create(
 }
 
 /// Opens the existing file; `None` if there is none.
-fn attach(place: &Place<'_>, access: Access, inspect: Inspect<'_>) -> Result<Option<Region>, TableError> {
+fn attach(
+    place: &Place<'_>,
+    access: Access,
+    inspect: Inspect<'_>,
+    enter: Option<Enter<'_>>,
+) -> Result<Option<Region>, TableError> {
     let fd = match Fd::open(place.directory.raw(), place.name, EXISTING) {
         Ok(fd) => fd,
         Err(libc::ENOENT) => return Ok(None),
@@ -83,7 +94,25 @@ fn attach(place: &Place<'_>, access: Access, inspect: Inspect<'_>) -> Result<Opt
         Err(_) if missing == 0 => {}
         Err(errno) => return Err(TableError::System(Call::Allocate, errno)),
     }
-    map(&fd, len, Kind::File(Named::new(place, &status)?)).map(Some)
+    let named = Named::new(place, &status, &fd)?;
+    if let Some(enter) = enter {
+        // One call at a time, so that none takes another for a view that uses the file.
+        fd.flock(libc::LOCK_EX).map_err(|errno| TableError::System(Call::Lock, errno))?;
+        let region = entered(&fd, len, named, enter);
+        // The mapping keeps the lock when the descriptor is closed.
+        let _ = fd.flock(libc::LOCK_UN);
+        return region.map(Some);
+    }
+    map(&fd, len, Kind::File(named)).map(Some)
+}
+
+fn entered(fd: &Fd, len: u64, named: Named, enter: Enter<'_>) -> Result<Region, TableError> {
+    show(fd)?;
+    let region = map(fd, len, Kind::File(named))?;
+    if let Kind::File(named) = &region.kind {
+        enter(&region, &Others::new(fd, named))?;
+    }
+    Ok(region)
 }
 
 /// See [`Region::of_descriptor`].
@@ -121,8 +150,15 @@ pub(super) enum Way {
     Named,
 }
 
-/// Makes the file; `None` if another process made it first.
-fn create(place: &Place<'_>, len: usize, mode: u32, fill: Fill<'_>, way: Way) -> Result<Option<Region>, TableError> {
+/// Makes the file; `None` if another process made it first. `shown`: the other views see this one ([`super::presence`]).
+fn create(
+    place: &Place<'_>,
+    len: usize,
+    mode: u32,
+    fill: Fill<'_>,
+    way: Way,
+    shown: bool,
+) -> Result<Option<Region>, TableError> {
     let allocate = |errno| TableError::System(Call::Allocate, errno);
     let sync = |errno| TableError::System(Call::Sync, errno);
     let bytes = u64::try_from(len).map_err(|_| TableError::Capacity)?;
@@ -141,7 +177,10 @@ fn create(place: &Place<'_>, len: usize, mode: u32, fill: Fill<'_>, way: Way) ->
     if !fd.reserve(bytes).map_err(allocate)? {
         fd.write_zeroes(bytes).map_err(allocate)?;
     }
-    let region = map(fd, bytes, Kind::File(Named::new(place, &status)?))?;
+    if shown {
+        show(fd)?;
+    }
+    let region = map(fd, bytes, Kind::File(Named::new(place, &status, fd)?))?;
     fill(&region)?;
 
     // The file gets its permissions before its name, so that no other user can open it in between. It is flushed before it gets its name,
@@ -276,24 +315,32 @@ impl Drop for Aside<'_> {
 pub(super) struct Named {
     path: Owned,
     identity: (u64, u64),
+    /// The [`Boot::inode`](super::Boot::inode).
+    pub(super) inode: u64,
 }
 
 impl Named {
-    fn new(place: &Place<'_>, status: &Status) -> Result<Named, TableError> {
+    fn new(place: &Place<'_>, status: &Status, fd: &Fd) -> Result<Named, TableError> {
         let path = Owned::joined(place.absolute.as_c_str(), place.name).ok_or(TableError::NoMemory)?;
-        Ok(Named { path, identity: status.identity })
+        Ok(Named { path, identity: status.identity, inode: boot::inode(fd) })
     }
 
     /// Waits for the file's lock.
     pub(super) fn lock(&self) -> Result<Lock, TableError> {
+        let fd = self.open()?;
+        fd.flock(libc::LOCK_EX).map_err(|errno| TableError::System(Call::Lock, errno))?;
+        Ok(Lock { fd })
+    }
+
+    /// Opens the file once more.
+    pub(super) fn open(&self) -> Result<Fd, TableError> {
         let error = |errno| TableError::System(Call::Lock, errno);
         let fd = Fd::open(libc::AT_FDCWD, self.path.as_c_str(), EXISTING).map_err(error)?;
         // A mapped file keeps its inode even without a name, so an equal device and inode mean the same file.
-        if fd.status().map_err(error)?.identity != self.identity {
-            return Err(error(libc::ESTALE));
+        match fd.status().map_err(error)?.identity == self.identity {
+            true => Ok(fd),
+            false => Err(error(libc::ESTALE)),
         }
-        fd.flock(libc::LOCK_EX).map_err(error)?;
-        Ok(Lock { fd })
     }
 }
 

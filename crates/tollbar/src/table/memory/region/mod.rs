@@ -1,6 +1,8 @@
 //! The memory of a table: private, shared with forked children, the caller's, or a file's.
 
+mod boot;
 mod file;
+mod presence;
 mod process;
 mod system;
 #[cfg(test)]
@@ -8,12 +10,14 @@ mod tests;
 mod trust;
 
 use super::error::{Call, TableError};
+pub(crate) use boot::{Agreement, Boot, Noted};
 use core::ffi::{c_int, CStr};
 use core::fmt;
 use core::ptr::{null_mut, NonNull};
 use file::{Named, Way};
-pub(crate) use process::{has_ended, is_process_gone, process, start_of};
-pub(crate) use system::boot_id;
+pub(crate) use presence::Others;
+pub(crate) use process::{has_ended, is_process_gone, namespace, process, start_of};
+use system::boot_id;
 pub use system::{again, errno, random_u64, set_errno};
 pub(crate) use trust::Access;
 pub use trust::Trust;
@@ -23,6 +27,9 @@ pub(crate) type Inspect<'a> = &'a dyn Fn(&[u8]) -> Result<u64, TableError>;
 
 /// Writes a new object into zeroed memory.
 pub(crate) type Fill<'a> = &'a dyn Fn(&Region) -> Result<(), TableError>;
+
+/// Decides whether this process may use an existing file's object, before it is used. Meanwhile no other call that has an `Enter` opens the file.
+pub(crate) type Enter<'a> = &'a dyn Fn(&Region, &Others<'_>) -> Result<(), TableError>;
 
 /// The number of bytes that are read from an existing file before it is mapped: a table's header and its policies.
 pub(crate) const HEAD: usize = 36 << 10;
@@ -99,12 +106,34 @@ impl Region {
         inspect: Inspect<'_>,
         fill: Fill<'_>,
     ) -> Result<(Region, Opened), TableError> {
-        file::open_or_create(path, len, access, Way::Unnamed, inspect, fill)
+        file::open_or_create(path, len, access, Way::Unnamed, inspect, fill, None)
+    }
+
+    /// [`Region::open_or_create`], whose views see each other ([`Others`]).
+    pub(crate) fn enter_or_create(
+        path: &CStr,
+        len: usize,
+        access: Access,
+        inspect: Inspect<'_>,
+        fill: Fill<'_>,
+        enter: Enter<'_>,
+    ) -> Result<(Region, Opened), TableError> {
+        file::open_or_create(path, len, access, Way::Unnamed, inspect, fill, Some(enter))
     }
 
     /// Opens the table at `path`, which must exist.
     pub(crate) fn open(path: &CStr, access: Access, inspect: Inspect<'_>) -> Result<Region, TableError> {
-        file::open(path, access, inspect)
+        file::open(path, access, inspect, None)
+    }
+
+    /// [`Region::open`] of a file whose views see each other.
+    pub(crate) fn enter(
+        path: &CStr,
+        access: Access,
+        inspect: Inspect<'_>,
+        enter: Enter<'_>,
+    ) -> Result<Region, TableError> {
+        file::open(path, access, inspect, Some(enter))
     }
 
     /// Zeroed memory of `len` bytes and its descriptor, which the caller closes. A process that gets the descriptor can map the memory. The
@@ -118,6 +147,18 @@ impl Region {
     /// The memory behind the caller's descriptor. It must be sealed against shrinking.
     pub(crate) fn of_descriptor(fd: c_int, inspect: Inspect<'_>) -> Result<Region, TableError> {
         file::of_descriptor(fd, inspect)
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File(_))
+    }
+
+    /// This boot, as the header of an object in this memory notes it.
+    pub(crate) fn boot(&self) -> Boot {
+        match &self.kind {
+            Kind::File(named) => Boot::of_now(named.inode),
+            Kind::Anonymous | Kind::Borrowed => Boot::of_now(0),
+        }
     }
 
     /// The address of the memory. It is aligned to a cache line, and to a page if this process mapped it.

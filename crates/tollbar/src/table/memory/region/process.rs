@@ -3,32 +3,33 @@
 //! | source | what it tells | cost |
 //! |---|---|---|
 //! | `pidfd_open` and `ppoll` | whether the process with a number has ended, reaped or not, unless another process has the number now | 1 us |
-//! | `/proc/NUMBER/stat` | the start of the process with a number: another start means another process | 12 us |
+//! | `/proc/NUMBER/stat` | the start of the process with a number: another start means another process | 13 us |
 //! | `kill` with signal 0 | whether a process has the number, also one that has ended and is not reaped yet | 1 us |
 //!
 //! A process ends when its last thread ends, and then its pidfd becomes readable. /proc calls a process a zombie as soon as its first thread has
 //! ended, so the code also reads the number of threads.
+//!
+//! /proc may be that of another PID namespace, whose numbers are other processes'. Then the code reads only this process's own files there. It
+//! shows starts in the time namespace of the reader, so the code subtracts what that is ahead of the machine's.
 
 use super::system::{errno, Fd, Text};
+use crate::clock::machine::boottime_ahead;
+use crate::namespace::{decimal, number as namespace_number, read_link, Kind};
 use core::ffi::c_int;
 
 /// This process's name in a line's owner: its PID namespace and its number there. A namespace of 0 is unknown.
 pub(crate) fn process() -> u64 {
+    namespace() << 32 | u64::from(own_number())
+}
+
+/// The number of this process's PID namespace; 0 if the system does not say.
+pub(crate) fn namespace() -> u64 {
+    namespace_number(Kind::Pid).map_or(0, u64::from)
+}
+
+fn own_number() -> u32 {
     // SAFETY: getpid takes no argument and cannot fail.
-    let number = unsafe { libc::getpid() } as u32;
-    u64::from(namespace()) << 32 | u64::from(number)
-}
-
-#[cfg(target_os = "linux")]
-fn namespace() -> u32 {
-    let status = Fd::open(libc::AT_FDCWD, c"/proc/self/ns/pid", libc::O_RDONLY).and_then(|fd| fd.status());
-    // The kernel numbers namespaces in 32 bits.
-    status.map_or(0, |status| status.identity.1 as u32)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn namespace() -> u32 {
-    0
+    unsafe { libc::getpid() as u32 }
 }
 
 /// Whether no process has this number. False if the system does not say.
@@ -41,7 +42,8 @@ pub(crate) fn is_process_gone(number: u32) -> bool {
     }
 }
 
-/// The start of the process `number`, in ticks since the machine's start, modulo 2^24; 1 instead of 0. 0 if the system does not say.
+/// The start of the process `number`, in ticks since the machine's start, modulo 2^24; 1 instead of 0. 0 if the system does not say. Readers in
+/// different time namespaces may read starts that differ by a tick.
 pub(crate) fn start_of(number: u32) -> u32 {
     stat(number).map_or(0, |stat| stat.start)
 }
@@ -61,7 +63,7 @@ pub(crate) fn has_ended(number: u32, start: u32, thorough: bool) -> bool {
         return false;
     }
     match stat(number) {
-        Some(stat) => (start != 0 && stat.start != start) || (!known && stat.zombie),
+        Some(stat) => is_other_start(stat.start, start) || (!known && stat.zombie),
         None => false,
     }
 }
@@ -97,20 +99,39 @@ fn pidfd(_: libc::pid_t) -> Asked {
 }
 
 struct Stat {
+    /// 0: unknown.
     start: u32,
     zombie: bool,
 }
 
-/// Reads a process's start and state from /proc.
+/// Starts are kept modulo this many ticks.
+const STARTS: u32 = 1 << 24;
+/// Nanoseconds of a tick in /proc (`USER_HZ` is 100).
+const TICK: i64 = 10_000_000;
+
+/// Whether two starts are of different processes. Readers may differ by a tick, and by another where 1 stands for 0. No number is given to another
+/// process so soon.
+fn is_other_start(one: u32, other: u32) -> bool {
+    let distance = one.wrapping_sub(other) % STARTS;
+    one != 0 && other != 0 && distance.min(STARTS - distance) > 2
+}
+
+/// Reads a process's start and state from /proc; `None` if the system does not say.
 #[cfg(target_os = "linux")]
 fn stat(number: u32) -> Option<Stat> {
     let mut path = Text::new(b"/proc/");
-    path.push_decimal(number);
+    if number == own_number() {
+        path.push(b"self");
+    } else if has_our_numbers() {
+        path.push_decimal(number);
+    } else {
+        return None;
+    }
     path.push(b"/stat");
     let mut text = [0_u8; 1024];
     let fd = Fd::open(libc::AT_FDCWD, path.as_c_str(), libc::O_RDONLY).ok()?;
     let length = fd.read(&mut text).ok()?;
-    parse_stat(text.get(..length)?)
+    parse_stat(text.get(..length)?, boottime_ahead())
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -118,25 +139,26 @@ fn stat(_: u32) -> Option<Stat> {
     None
 }
 
+/// Whether the numbers in /proc are those of this process's PID namespace.
+#[cfg(target_os = "linux")]
+fn has_our_numbers() -> bool {
+    let mut text = [0_u8; 16];
+    read_link(c"/proc/self", &mut text).and_then(decimal) == Some(u64::from(own_number()))
+}
+
 /// Parses `NUMBER (NAME) STATE ...`. A name may have any characters, so the fields are counted from the last bracket: the state is the 3rd, the
 /// number of threads the 20th, the start the 22nd.
-fn parse_stat(text: &[u8]) -> Option<Stat> {
+///
+/// `ahead` is how far the reader's CLOCK_BOOTTIME is ahead of the machine's. If it is unknown, so is the start.
+fn parse_stat(text: &[u8], ahead: Option<i64>) -> Option<Stat> {
     let end = text.iter().rposition(|&byte| byte == b')')?;
     let mut fields = text.get(end.checked_add(2)?..)?.split(|&byte| byte == b' ');
     let state = fields.next()?;
-    let threads = number(fields.nth(16)?)?;
-    let start = number(fields.nth(1)?)? & 0xff_ffff;
+    let threads = decimal(fields.nth(16)?)?;
+    let start = decimal(fields.nth(1)?)?;
     let ended = matches!(state, b"Z" | b"X");
-    Some(Stat { start: (start as u32).max(1), zombie: ended && threads <= 1 })
-}
-
-fn number(digits: &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for digit in digits {
-        let digit = char::from(*digit).to_digit(10)?;
-        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
-    }
-    Some(value)
+    let on_the_machine = |ahead: i64| (start.wrapping_sub(ahead.div_euclid(TICK) as u64) as u32 % STARTS).max(1);
+    Some(Stat { start: ahead.map_or(0, on_the_machine), zombie: ended && threads <= 1 })
 }
 
 #[cfg(test)]

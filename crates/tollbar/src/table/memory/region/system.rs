@@ -1,6 +1,7 @@
 //! Wrappers of system calls. They repeat interrupted calls and return errors as errnos. A descriptor is closed by its drop.
 
 use super::super::error::{Call, TableError};
+use crate::namespace::fstat;
 use core::ffi::{c_int, CStr};
 
 /// A descriptor that is closed when it is dropped.
@@ -97,7 +98,16 @@ impl Fd {
         Ok(())
     }
 
+    /// Changes the file's length. `EFBIG` if that is above this process's limit of a file's length.
     pub(super) fn resize(&self, len: u64) -> Result<(), i32> {
+        // The kernel ends a process (SIGXFSZ) that exceeds the limit.
+        let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: `limit` is writable during the call.
+        let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+        #[allow(clippy::unnecessary_cast)] // narrower on some systems
+        if known && len > limit.rlim_cur as u64 {
+            return Err(libc::EFBIG);
+        }
         let len = libc::off_t::try_from(len).map_err(|_| libc::EFBIG)?;
         // SAFETY: integer arguments only.
         again(|| unsafe { libc::ftruncate(self.0, len) })?;
@@ -372,21 +382,6 @@ pub fn again(mut call: impl FnMut() -> c_int) -> Result<c_int, i32> {
         }
     }
 }
-
-/// The system call itself. glibc has a function for it only since 2.33, and a library that uses it does not load with an older glibc. On
-/// these processors the kernel and the libcs have the same struct.
-#[cfg(all(target_os = "linux", target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn fstat(fd: c_int, stat: *mut libc::stat) -> c_int {
-    // SAFETY: the caller promises that `stat` is writable.
-    unsafe { libc::syscall(libc::SYS_fstat, fd, stat) as c_int }
-}
-
-#[cfg(not(all(
-    target_os = "linux",
-    target_pointer_width = "64",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
-use libc::fstat;
 
 /// Allocates blocks. Returns 0 or an errno.
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -5,6 +5,7 @@ mod making;
 mod memory;
 mod opening;
 mod places;
+mod presence;
 mod trust;
 
 use super::file::{self, Way};
@@ -25,9 +26,19 @@ struct Dir(PathBuf);
 
 impl Dir {
     fn new() -> Dir {
+        Dir::below(&std::env::temp_dir())
+    }
+
+    /// A directory in tmpfs.
+    #[cfg(target_os = "linux")]
+    fn in_memory() -> Dir {
+        Dir::below(Path::new("/dev/shm"))
+    }
+
+    fn below(parent: &Path) -> Dir {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("tollbar-region-{}-{n}", std::process::id()));
+        let path = parent.join(format!("tollbar-region-{}-{n}", std::process::id()));
         fs::create_dir(&path).unwrap();
         Dir(path)
     }
@@ -113,7 +124,7 @@ fn owners(mode: u32) -> Access {
 const WAYS: [Way; 2] = [Way::Unnamed, Way::Named];
 
 fn make(path: &Path, len: usize, mode: u32, way: Way) -> Result<(Region, Opened), TableError> {
-    file::open_or_create(&c(path), len, owners(mode), way, &inspect, &fill)
+    file::open_or_create(&c(path), len, owners(mode), way, &inspect, &fill, None)
 }
 
 fn attach(path: &Path) -> Result<Region, TableError> {

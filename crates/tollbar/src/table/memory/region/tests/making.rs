@@ -34,12 +34,13 @@ fn a_file_has_no_name_before_it_is_complete() {
     for way in WAYS {
         let dir = Dir::new();
         let path = dir.path("t");
-        let (region, how) = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &|region: &Region| {
+        let fill = |region: &Region| {
             assert!(!path.exists());
             assert_eq!(dir.names().len(), usize::from(way == Way::Named));
             fill(region)
-        })
-        .unwrap();
+        };
+        let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &fill, None);
+        let (region, how) = made.unwrap();
         assert!(how == Opened::Created && is_whole(&region));
         assert_eq!((dir.names(), region.len()), (Vec::from(["t".to_string()]), LEN));
         let bytes = fs::read(&path).unwrap();
@@ -53,7 +54,7 @@ fn a_file_whose_fill_fails_is_removed() {
     for way in WAYS {
         let dir = Dir::new();
         let refuse = |_: &Region| Err(TableError::Versions);
-        let made = file::open_or_create(&c(dir.path("t")), LEN, owners(0o600), way, &inspect, &refuse);
+        let made = file::open_or_create(&c(dir.path("t")), LEN, owners(0o600), way, &inspect, &refuse, None);
         assert_eq!(made.err(), Some(TableError::Versions));
         assert_eq!(dir.names(), [""; 0]);
     }
@@ -64,12 +65,13 @@ fn a_killed_maker_leaves_no_file() {
     let dir = Dir::new();
     let path = dir.path("t");
     let killed = Child::new(|| {
-        let _ = file::open_or_create(&c(&path), LEN, owners(0o600), Way::Unnamed, &inspect, &|region: &Region| {
+        let fill = |region: &Region| {
             fill(region)?;
             // SAFETY: integer arguments only; does not return.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             Ok(())
-        });
+        };
+        let _ = file::open_or_create(&c(&path), LEN, owners(0o600), Way::Unnamed, &inspect, &fill, None);
         Ok(())
     });
     assert_eq!(killed.wait(), -libc::SIGKILL);
@@ -88,7 +90,7 @@ fn the_second_maker_opens_the_first_one_s_file() {
             word(&first, 5).store(55, Ordering::Relaxed);
             fill(region)
         };
-        let (region, how) = file::open_or_create(&c(&path), LEN, owners(0o644), way, &inspect, &late).unwrap();
+        let (region, how) = file::open_or_create(&c(&path), LEN, owners(0o644), way, &inspect, &late, None).unwrap();
         assert_eq!((how, region.len()), (Opened::Attached, 2 * LEN));
         assert_eq!(word(&region, 5).load(Ordering::Relaxed), 55);
         assert_eq!((dir.names(), mode(&path)), (Vec::from(["t".to_string()]), 0o600));
@@ -99,7 +101,7 @@ fn the_second_maker_opens_the_first_one_s_file() {
             fs::write(&path, b"letters").unwrap();
             fill(region)
         };
-        let made = file::open_or_create(&c(&path), LEN, owners(0o644), way, &inspect, &late);
+        let made = file::open_or_create(&c(&path), LEN, owners(0o644), way, &inspect, &late, None);
         assert_eq!(made.err(), Some(TableError::NotATable));
         assert_eq!(fs::read(&path).unwrap(), b"letters");
         assert_eq!(dir.names(), ["t", "u"]);
@@ -177,7 +179,7 @@ fn descriptors_are_close_on_exec_and_none_stays_open() {
         };
         for way in WAYS {
             let seen = |region: &Region| if inherited() { Err(TableError::Corrupt) } else { fill(region) };
-            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &seen);
+            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &seen, None);
             same!(made.as_ref().map(|(_, how)| *how), Ok(Opened::Created));
             let made = made.map_err(|error| error.to_string())?.0;
             let opened = Region::open(&c(&path), owners(0), &|head| if inherited() { Ok(0) } else { inspect(head) });

@@ -40,7 +40,7 @@ fn all_space_is_reserved_when_a_file_is_made() {
             word(region, 1).store(region.len() as u64, Ordering::Relaxed);
             Ok(())
         };
-        file::open_or_create(&c(&path), len, owners(0o600), way, &inspect, &untouched).unwrap();
+        file::open_or_create(&c(&path), len, owners(0o600), way, &inspect, &untouched, None).unwrap();
         assert!(allocated(&path) >= len as u64);
         fs::remove_file(&path).unwrap();
     }
@@ -86,13 +86,11 @@ fn a_file_above_the_size_limit_is_an_error() {
         let dir = Dir::new();
         in_child(|| {
             let limit = libc::rlimit { rlim_cur: MIB as _, rlim_max: MIB as _ };
-            // SAFETY: the limit is valid. The signal of a write beyond it would kill the child, so the child ignores it.
-            unsafe {
-                libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-                libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
-            }
+            // SAFETY: the limit is valid. E9: the signal of a write beyond it would kill the child, so there is no such write.
+            unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
             same!(make(&dir.path("t"), 2 * MIB, 0o600, way).err(), Some(refused(Call::Allocate, libc::EFBIG)));
             same!(dir.names(), Vec::<String>::new());
+            same!(system::sealed(2 * MIB as u64).err(), Some(refused(Call::Allocate, libc::EFBIG)));
             same!(make(&dir.path("t"), MIB, 0o600, way).map(|(_, how)| how), Ok(Opened::Created));
             Ok(())
         });
@@ -174,7 +172,7 @@ fn a_filesystem_that_cannot_reserve_gets_zeroes_written() {
                     Err(TableError::Room)
                 }
             };
-            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &here);
+            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &here, None);
             same!(made.map(|(_, how)| how), Ok(Opened::Created));
             same!(attach(&path).map(|region| is_whole(&region)), Ok(true));
             fs::remove_file(&path).map_err(|error| error.to_string())?;
