@@ -75,8 +75,10 @@
  *          decision after a fork asks for its process number and PID namespace.
  *        - tollbar_in_flight_acquire asks the system which owners live, as its section says.
  *      These calls may allocate, sleep or enter the kernel: those that make or end objects, tollbar_limiter_set_policy,
- *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync, the tollbar_queue_ calls as their section says, the
- *      tollbar_lease_client_ calls, and those that read a text with the name of a time zone.
+ *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync, tollbar_table_bytes, tollbar_table_top_refused, the
+ *      tollbar_queue_ calls as their section says, the tollbar_lease_client_ and tollbar_schedule_ calls, and those that read a
+ *      text with the name of a time zone.
+ *      No call takes more than 16 KiB of stack, so threads with small stacks may make any of them.
  * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
  *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
  *      would have to ignore.
@@ -101,7 +103,7 @@
  *     tollbar_table_check_at, known key                 160
  *     tollbar_limiter_check_at, two rates                89
  *     tollbar_table_check_at, known key, two rates      206
- *     tollbar_table_check_at, known key beside overrides  629
+ *     tollbar_table_check_at, known key beside overrides  649
  *     tollbar_table_check_at, full decision             317
  *     tollbar_table_peek_at, known key                  178
  *     tollbar_table_peek_at, fresh key                  298
@@ -3022,7 +3024,8 @@ int32_t tollbar_table_records_refusals(const tollbar_table *table);
 
 /* Writes the keys that requests were refused most, by `now`, to `refused`, the most refused first, and their number to `count`. `refused`
  * points to `most` structs of the first one's `struct_size`. The counts are of the last minute or two: each is halved every 68.7 s. They are
- * not exact, and a key with few refusals may be missing. The call reads 14 KiB of the table, and takes 20 KiB of stack. */
+ * not exact, and a key with few refusals may be missing. The call reads 14 KiB of the table, and allocates up to 14 KiB for
+ * as long as it runs. */
 int32_t tollbar_table_top_refused(const tollbar_table *table,
                                   uint64_t now,
                                   tollbar_table_refused *refused,

@@ -115,7 +115,7 @@ step_readme() {
     test "$(cat build/readme2?.out | grep -c passes)" -eq 3 && test "$(cat build/readme2?.out | grep -c refused)" -eq 3 &&
         echo "1 passed, 0 failed"
 }
-step_c() { made lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
+step_c() { made lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries stack}; }
 step_cpp() { made lib rules && tests/cpp/run.sh build; }
 step_command() {
     made build/tollbar && crates/tollbar-cli/test.sh build && tools/site/build.sh build && echo "1 passed, 0 failed"

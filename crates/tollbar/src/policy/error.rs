@@ -137,6 +137,8 @@ pub enum Fault {
     /// The text can be read, but [`crate::Policy::validate`] (or the check of
     /// [`crate::policy::text::parse_checked`]) refuses the policy.
     Policy(PolicyError),
+    /// There is no memory for the entries of a schedule.
+    NoMemory,
 }
 
 impl core::fmt::Display for SyntaxError {
@@ -149,6 +151,7 @@ impl core::fmt::Display for SyntaxError {
             }
             Fault::Duplicate => write!(f, "column {}: given twice, expected {}", self.column, self.expected()),
             Fault::Policy(why) => write!(f, "column {}: {why}", self.column),
+            Fault::NoMemory => f.write_str("out of memory"),
         }
     }
 }
