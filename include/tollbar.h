@@ -406,7 +406,8 @@ typedef struct tollbar_policy_error {
     uint32_t struct_size;
     /* The result that the call returned. */
     int32_t code;
-    /* The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte. */
+    /* The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too early,
+     * the column after its last byte. */
     uint64_t column;
     /* What was expected there, or why the policy is refused. The string is static. */
     const char *expected;
@@ -1960,8 +1961,8 @@ void tollbar_hierarchy_free(tollbar_hierarchy *hierarchy);
  * that of its parent. `keys` is 1, or the number of keys that each get such a node: at least as many as ask at one time, because their guarantees count
  * for the parent. No other call may use the hierarchy at the same time.
  *
- * TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE, TOLLBAR_E_CLASS_NUMBER if there is no class `parent`, TOLLBAR_E_CAPACITY if the hierarchy
- * has all its classes. After an error nothing has been added. */
+ * TOLLBAR_E_OUT_OF_RANGE for 0 keys, TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE, TOLLBAR_E_CLASS_NUMBER if there is no class
+ * `parent`, TOLLBAR_E_CAPACITY if the hierarchy has all its classes. After an error nothing has been added. */
 int32_t tollbar_hierarchy_add(tollbar_hierarchy *hierarchy,
                               uint32_t parent,
                               const char *name,
@@ -2689,7 +2690,7 @@ typedef struct tollbar_prefix {
 
 /* Makes the key of an address in network byte order. With `length` 4 it is an IPv4 address, and the key has its first `ipv4_bits` bits.
  * With `length` 16 it is an IPv6 address, and the key has its first `ipv6_bits` bits. IPv4-mapped IPv6 addresses are treated as IPv4.
- * Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than the address has. */
+ * Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more than 32 or 128 bits, whichever family the address has. */
 int32_t tollbar_prefix_from_address(const void *address,
                                     size_t length,
                                     uint32_t ipv4_bits,
@@ -2861,8 +2862,8 @@ int32_t tollbar_http_problem(const tollbar_http_limit *limits,
  *
  * Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since
  * 1970; dates and epochs are counted from it. The call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
- * newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts. X-RateLimit-Reset
- * has no standard: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as
+ * newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts, and of RateLimit-Policy
+ * only the policy of that name. Of several lines of Retry-After the longest wait counts. X-RateLimit-Reset has no standard: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as
  * seconds from now. */
 int32_t tollbar_http_read(const char *text,
                           size_t length,

@@ -102,7 +102,8 @@ impl core::error::Error for PolicyError {}
 /// Where a policy's text is wrong, and what was expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SyntaxError {
-    /// The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte.
+    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too early,
+    /// the column after its last byte.
     pub column: usize,
     /// What was expected there, NUL-terminated for C.
     pub(crate) expected: &'static CStr,
