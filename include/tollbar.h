@@ -76,8 +76,10 @@
  *          decision after a fork asks for its process number and PID namespace.
  *        - tollbar_in_flight_acquire asks the system which owners live, as its section says.
  *      These calls may allocate, sleep or enter the kernel: those that make or end objects, tollbar_limiter_set_policy,
- *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync, the tollbar_queue_ calls as their section says, the
- *      tollbar_lease_client_ calls, and those that read a text with the name of a time zone.
+ *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync, tollbar_table_bytes, tollbar_table_top_refused, the
+ *      tollbar_queue_ calls as their section says, the tollbar_lease_client_ and tollbar_schedule_ calls, and those that read a
+ *      text with the name of a time zone.
+ *      No call takes more than 16 KiB of stack, so threads with small stacks may make any of them.
  * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
  *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
  *      would have to ignore.
@@ -102,7 +104,7 @@
  *     tollbar_table_check_at, known key                 160
  *     tollbar_limiter_check_at, two rates                89
  *     tollbar_table_check_at, known key, two rates      206
- *     tollbar_table_check_at, known key beside overrides  629
+ *     tollbar_table_check_at, known key beside overrides  649
  *     tollbar_table_check_at, full decision             317
  *     tollbar_table_peek_at, known key                  178
  *     tollbar_table_peek_at, fresh key                  298
@@ -405,7 +407,8 @@ typedef struct tollbar_policy_error {
     uint32_t struct_size;
     /* The result that the call returned. */
     int32_t code;
-    /* The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte. */
+    /* The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too early,
+     * the column after its last byte. */
     uint64_t column;
     /* What was expected there, or why the policy is refused. The string is static. */
     const char *expected;
@@ -1970,8 +1973,8 @@ void tollbar_hierarchy_free(tollbar_hierarchy *hierarchy);
  * that of its parent. `keys` is 1, or the number of keys that each get such a node: at least as many as ask at one time, because their guarantees count
  * for the parent. No other call may use the hierarchy at the same time.
  *
- * TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE, TOLLBAR_E_CLASS_NUMBER if there is no class `parent`, TOLLBAR_E_CAPACITY if the hierarchy
- * has all its classes. After an error nothing has been added. */
+ * TOLLBAR_E_OUT_OF_RANGE for 0 keys, TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE, TOLLBAR_E_CLASS_NUMBER if there is no class
+ * `parent`, TOLLBAR_E_CAPACITY if the hierarchy has all its classes. After an error nothing has been added. */
 int32_t tollbar_hierarchy_add(tollbar_hierarchy *hierarchy,
                               uint32_t parent,
                               const char *name,
@@ -2699,7 +2702,7 @@ typedef struct tollbar_prefix {
 
 /* Makes the key of an address in network byte order. With `length` 4 it is an IPv4 address, and the key has its first `ipv4_bits` bits.
  * With `length` 16 it is an IPv6 address, and the key has its first `ipv6_bits` bits. IPv4-mapped IPv6 addresses are treated as IPv4.
- * Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than the address has. */
+ * Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more than 32 or 128 bits, whichever family the address has. */
 int32_t tollbar_prefix_from_address(const void *address,
                                     size_t length,
                                     uint32_t ipv4_bits,
@@ -2871,8 +2874,8 @@ int32_t tollbar_http_problem(const tollbar_http_limit *limits,
  *
  * Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since
  * 1970; dates and epochs are counted from it. The call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
- * newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts. X-RateLimit-Reset
- * has no standard: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as
+ * newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts, and of RateLimit-Policy
+ * only the policy of that name. Of several lines of Retry-After the longest wait counts. X-RateLimit-Reset has no standard: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as
  * seconds from now. */
 int32_t tollbar_http_read(const char *text,
                           size_t length,
@@ -3034,7 +3037,8 @@ int32_t tollbar_table_records_refusals(const tollbar_table *table);
 
 /* Writes the keys that requests were refused most, by `now`, to `refused`, the most refused first, and their number to `count`. `refused`
  * points to `most` structs of the first one's `struct_size`. The counts are of the last minute or two: each is halved every 68.7 s. They are
- * not exact, and a key with few refusals may be missing. The call reads 14 KiB of the table, and takes 20 KiB of stack. */
+ * not exact, and a key with few refusals may be missing. The call reads 14 KiB of the table, and allocates up to 14 KiB for
+ * as long as it runs. */
 int32_t tollbar_table_top_refused(const tollbar_table *table,
                                   uint64_t now,
                                   tollbar_table_refused *refused,

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tollbar beside all of its peers, in one run of some minutes: builds the programs of the peers in other languages into
-# build/peers, runs them with the crates, and writes docs/benchmarks.md and its charts. `--smoke`: small sizes in a second or
-# two and half a minute of nginx, written to build/peers/docs, to see that all of it works. `--cores`: no other peers; one to all
-# processors beside the model.
+# build/peers, runs them with the crates, and writes docs/benchmarks.md and its charts. `--to DIRECTORY`: writes them there.
+# `--smoke`: small sizes in a second or two and half a minute of nginx, written to build/peers/docs, to see that all of it works.
+# `--cores`: no other peers; one to all processors beside the model.
 set -eu
 cd "$(dirname "$0")/.."
 built=$PWD/build/peers
@@ -47,17 +47,23 @@ TOLLBAR_LIBRARY=$PWD/build/libtollbar.so
 export TOLLBAR_LIBRARY
 cost=$built/nginx-cost.txt
 throughput=$built/nginx-throughput.txt
+docs=docs
+case "${1:-}" in
+--smoke) docs=$built/docs ;;
+--to) docs=${2:?--to: a directory} ;;
+esac
+mkdir -p "$docs"
 if [ "${1:-}" = --smoke ]; then
-    mkdir -p "$built/docs"
     python3 nginx/bench/throughput.py 1 1 >"$throughput"
-    rm -rf "$built/docs/benchmarks"
-    run --smoke --all "$built" --document "$built/docs" --nginx "$throughput"
-    python3 "$here/check.py" "$built/docs"
+    rm -rf "$docs/benchmarks"
+    run --smoke --all "$built" --document "$docs" --nginx "$throughput"
+    python3 "$here/check.py" "$docs"
     run --smoke --hashers
     run --smoke --cores
     echo "2 passed, 0 failed"
 else
     python3 nginx/bench/cost.py 200 >"$cost"
     python3 nginx/bench/throughput.py 7 1 >"$throughput"
-    run --all "$built" --document docs --nginx "$cost" "$throughput"
+    run --all "$built" --document "$docs" --nginx "$cost" "$throughput"
+    python3 "$here/check.py" "$docs"
 fi

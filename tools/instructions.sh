@@ -5,5 +5,6 @@ set -eu
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null 2>&1 || tools/setup.sh bench
 make --silent lib
+case " $* " in *" --record "*) ;; *) set -- --compare "$@" ;; esac
 TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --package tollbar --bench instructions -- "$@"
 case " $* " in *" --record "*) cargo xtask header ;; esac

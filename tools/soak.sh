@@ -7,12 +7,13 @@
 #   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree
 #   pingora   the example of a pingora proxy
 #   rules     a log of 10^6 lines by a rules file, through every face and the command
+#   benches   `cargo bench`, `make bench` and `make bench-peers` to their ends at full size; the page is written to build/soak-logs/docs
 #   mutants   the sources changed place by place (tools/mutants.sh), whose survivors are in build/mutants/survivors
 set -u
 cd "$(dirname "$0")/.."
 self=$PWD/tools/soak.sh
 logs=build/soak-logs
-steps="storm flood redis clock leases pingora rules mutants"
+steps="storm flood redis clock leases pingora rules benches mutants"
 . tools/steps.sh
 begin_steps "$@"
 is_lane || tools/setup.sh soak || exit 1
@@ -25,6 +26,11 @@ step_clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --tes
 step_leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture; }
 step_pingora() { cargo test --locked --manifest-path examples/rust/Cargo.toml --target-dir build/examples-rust --package tollbar-example-pingora; }
 step_rules() { make --silent lib rules build/tollbar && TOLLBAR_LINES=1000000 PATH=$PATH:/usr/local/go/bin tests/rules/run.sh build; }
+step_benches() {
+    cargo bench && echo "1 passed, 0 failed" &&
+        tools/bench.sh && echo "1 passed, 0 failed" &&
+        PATH=$PATH:/usr/local/go/bin tools/bench-peers.sh --to "$logs/docs"
+}
 step_mutants() { tools/mutants.sh && echo "1 passed, 0 failed"; }
 
 # One after the other, since each keeps all processors busy.

@@ -70,9 +70,12 @@ step_header() {
         cargo xtask lists --check && echo "1 passed, 0 failed" &&
         cargo xtask cdef --check && echo "1 passed, 0 failed"
 }
-# That each case of the benches works; figures are for `make bench`.
+# That each case of the benches works, in short forms; figures are for `make bench`. `make soak ONLY=benches` runs the full forms. Those of
+# C++, Go, Python and Lua are in these languages' steps.
 step_bench() {
     made lib nginx || return 1
+    # As in a plain `cargo bench`, which names no C library.
+    cargo bench --package tollbar --bench instructions && echo "1 passed, 0 failed" || return 1
     export TOLLBAR_LIBRARY="$PWD/build/libtollbar.so"
     cargo bench --package tollbar --bench ratios -- --smoke && echo "1 passed, 0 failed" &&
         cargo bench --package tollbar --bench trends -- --test && echo "1 passed, 0 failed" &&
@@ -112,7 +115,7 @@ step_readme() {
     test "$(cat build/readme2?.out | grep -c passes)" -eq 3 && test "$(cat build/readme2?.out | grep -c refused)" -eq 3 &&
         echo "1 passed, 0 failed"
 }
-step_c() { made lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries}; }
+step_c() { made lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries stack}; }
 step_cpp() { made lib rules && tests/cpp/run.sh build; }
 step_command() {
     made build/tollbar && crates/tollbar-cli/test.sh build && tools/site/build.sh build && echo "1 passed, 0 failed"

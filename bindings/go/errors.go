@@ -263,8 +263,8 @@ type PolicyError struct {
 	Text string
 	// Code is one of the errors of policies; errors.Is finds it.
 	Code Code
-	// Column is the column of the first wrong byte, from 1. If the text ends too early, it is the column after its last byte. 0 if the text
-	// can be read, but a limiter or a table refuses the policy.
+	// Column is the column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too
+	// early, it is the column after its last byte. 0 if the text can be read, but a limiter or a table refuses the policy.
 	Column int
 	// Expected is the text that was expected there, or the reason of the refusal.
 	Expected string
@@ -330,7 +330,7 @@ type LeaseError struct {
 	Name string
 	// Code is one of the errors of leases, or [ErrCapacity]; errors.Is finds it.
 	Code Code
-	// Column is the column of the first wrong byte of the store's URL, from 1. 0 for other errors. The error does not have the URL itself,
+	// Column is the column, from 1, at which the wrong part of the store's URL begins. 0 for other errors. The error does not have the URL itself,
 	// which may contain a password.
 	Column int
 }

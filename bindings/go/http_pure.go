@@ -53,7 +53,8 @@ func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int
 	if addr = addr.Unmap(); addr.Is4() {
 		family, bits = 4, ipv4Bits
 	}
-	if bits > uint32(addr.BitLen()) {
+	// Both, as in C, whichever family the address has.
+	if ipv4Bits > 32 || ipv6Bits > 128 {
 		return key, 0, ErrOutOfRange
 	}
 	first, err := addr.Prefix(int(bits))

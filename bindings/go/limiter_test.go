@@ -26,7 +26,7 @@ func mustLimiter(t testing.TB, policy string) *tollbar.Limiter {
 
 func TestALimiterLetsItsBurstPass(t *testing.T) {
 	for _, policy := range []string{
-		"3/day", "3/day algo interval", "3/day algo fixed-window anchor first", "3/day algo weighted-window",
+		"3/day", "3/day algo interval anchor first", "3/day algo fixed-window anchor first", "3/day algo weighted-window",
 		"3/day algo sliding-window segments 4 mode strict anchor first", "3/day algo sliding-log", "3/day burst 3 init 3",
 	} {
 		limiter := mustLimiter(t, policy)

@@ -290,6 +290,10 @@ func TestAddressesAreKeys(t *testing.T) {
 	if _, err := tollbar.AddrKey(netip.Addr{}, 32, 64); err != tollbar.ErrAddress {
 		t.Error(err)
 	}
+	// E9: the bits of the other family, too.
+	if _, err := tollbar.AddrKey(netip.MustParseAddr("192.0.2.1"), 32, 129); err != tollbar.ErrOutOfRange {
+		t.Error(err)
+	}
 	if _, err := tollbar.AddrKey(netip.MustParseAddr("192.0.2.1"), 33, 64); err != tollbar.ErrOutOfRange {
 		t.Error(err)
 	}

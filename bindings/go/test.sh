@@ -77,6 +77,7 @@ steps='. ./cell ./internal/core ./internal/shared ./rate'
 # shellcheck disable=SC2086
 ! emulator=$(command -v qemu-aarch64-static) || counts 'tests on arm64' env CGO_ENABLED=0 GOARCH=arm64 go test -v -exec "$emulator" $steps
 holds benchmarks go test -run '^$' -bench . -benchtime 10x ./...
+holds 'the table of benchmarks' ./bench.sh 1
 
 differs() { (cd rate/differential && go vet . && go test -v .); }
 upstream() { rate/upstream.sh; }

@@ -148,7 +148,7 @@ struct failure {
     errc code;
     /// The system's errno for errors of the system, such as errc::open. Otherwise 0.
     int system = 0;
-    /// For a policy's text, the column of its first wrong byte, from 1. Otherwise 0.
+    /// For a policy's text, the column at which its wrong part begins, from 1. Otherwise 0.
     std::uint64_t column = 0;
     /// For a policy's text, what was expected there, or why the policy is refused. Otherwise null. The string is static.
     const char *expected = nullptr;
@@ -183,7 +183,8 @@ public:
     explicit policy_error(const failure &why)
         : error(why, "tollbar: column " + std::to_string(why.column) + ": expected " + why.expected) {}
 
-    /// The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte.
+    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too early,
+    /// the column after its last byte.
     std::uint64_t column() const noexcept { return why().column; }
     /// What was expected there, or why the policy is refused. The string is static.
     const char *expected() const noexcept { return why().expected; }

@@ -72,7 +72,7 @@ def owed(nginx):
 
 @pytest.mark.parametrize("first", "ab")
 @pytest.mark.parametrize("raced", RACED)
-@pytest.mark.parametrize("slow", ["1/h burst 100000", "100000/8760h algo fixed-window"])
+@pytest.mark.parametrize("slow", ["1/h burst 100000", "100000/8760h algo fixed-window anchor first"])
 def test_a_loser_leaves_no_limit_charged(start, slow, raced, first):
     zones, several = limits("tollbar", "$binary_remote_addr", f'policy="{slow}"', raced, first)
     nginx = start(Tollbar, modules=["ngx_http_tollbar_module.so"], http=zones, server=f"""

@@ -9,6 +9,7 @@ import pytest
 from harness import config
 from harness.client import count
 from harness.config import CONTENT
+from harness.edges import away_from_edges
 from harness.server import check
 from harness.tollbar import MODULE, Tollbar, launcher
 
@@ -45,6 +46,7 @@ def test_a_quota_begins_anew_with_the_day_of_its_zone(launch):
 
 def test_a_month_by_the_name_of_a_zone(launch):
     berlin = zoneinfo.ZoneInfo("Europe/Berlin")
+    away_from_edges()
     nginx = launch(**parts("4/month zone Europe/Berlin"))
     assert count(nginx.volley("/?k=a", 9)) == 4
     assert count(nginx.volley("/?k=b", 9)) == 4
@@ -58,6 +60,7 @@ def test_a_month_by_the_name_of_a_zone(launch):
 
 
 def test_a_reload_between_a_rate_and_a_quota(launch):
+    away_from_edges()
     nginx = launch(**parts("4/week"))
     assert count(nginx.volley("/?k=before", 9)) == 4
     for n, policy in enumerate(("6/month", "6/year zone Asia/Tokyo", "6/week")):

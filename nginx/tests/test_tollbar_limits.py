@@ -64,7 +64,7 @@ def test_the_smaller_burst_says_when_it_lets_in_again(launch):
 
 
 @pytest.mark.parametrize("policy, most", [
-    ("4/h burst 3", 3), ("4/h", 4), ("4/h algo interval", 4), ("4/day algo fixed-window anchor first", 4),
+    ("4/h burst 3", 3), ("4/h", 4), ("4/h algo interval anchor first", 4), ("4/day algo fixed-window anchor first", 4),
     ("4/day algo sliding-log", 4), ("4/day algo weighted-window", 4), ("4/day algo sliding-window", 4), ("0/h", 0),
     ("1/h algo pacer", 1), ("4/h init 1", 1),
 ])

@@ -113,6 +113,8 @@ static void wrong_arguments(void **state) {
     assert_int_equal(tollbar_hierarchy_add(shop.tree, 0, "b", NULL, "", 1, &number), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_hierarchy_add(shop.tree, 0, "b", "", NULL, 1, &number), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_hierarchy_add(shop.tree, 0, "b", "", "", 1, NULL), TOLLBAR_E_NULL);
+    /* E9 */
+    assert_int_equal(tollbar_hierarchy_add(shop.tree, 0, "b", "", "", 0, &number), TOLLBAR_E_OUT_OF_RANGE);
     assert_int_equal(tollbar_hierarchy_add(shop.tree, 0, "b", "601/s", "", 1, &number), TOLLBAR_E_GUARANTEE);
     assert_int_equal(tollbar_hierarchy_add(shop.tree, 0, "b", "", "1/h", 1, &number), TOLLBAR_E_CLASS_RATE);
     assert_int_equal(tollbar_hierarchy_add(shop.tree, 0, "acme", "", "", 1, &number), TOLLBAR_E_CLASS_TREE);

@@ -61,6 +61,11 @@ static void addresses_as_bytes(void **state) {
             assert_int_equal(tollbar_prefix_from_address(rows, length, 32, 64, &got), TOLLBAR_E_ADDRESS);
     assert_int_equal(tollbar_prefix_from_address(four, 4, 33, 64, &got), TOLLBAR_E_OUT_OF_RANGE);
     assert_int_equal(tollbar_prefix_from_address(six, 16, 32, 129, &got), TOLLBAR_E_OUT_OF_RANGE);
+    /* E9: the bits of the other family, too, as tollbar_prefix_parse does. */
+    assert_int_equal(tollbar_prefix_from_address(four, 4, 32, 129, &got), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_prefix_from_address(six, 16, 33, 64, &got), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_prefix_parse("192.0.2.1", 9, 32, 129, &got), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_prefix_parse("2001:db8::1", 11, 33, 64, &got), TOLLBAR_E_OUT_OF_RANGE);
     assert_memory_equal(&got, &fresh, sizeof got);
     assert_int_equal(tollbar_prefix_from_address(four, 4, 32, 64, &got), 0);
     assert_key(&got, &rows[0]);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests of the C face: run.sh BUILD-DIRECTORY [STEP...], where `make lib` has built the libraries.
-# Steps: header libraries valgrind address thread artefacts installed demo. Without a step it runs all.
+# Steps: header libraries stack valgrind address thread artefacts installed demo. Without a step it runs all.
 #
 # It prints one line for each check, and the sum at the end: `N passed, N failed`.
 set -u
@@ -15,6 +15,7 @@ unset RUSTFLAGS CFLAGS CXXFLAGS LDFLAGS
 . "$here/sh/check.sh"
 . "$here/sh/header.sh"
 . "$here/sh/programs.sh"
+. "$here/sh/stack.sh"
 . "$here/sh/sanitizers.sh"
 . "$here/sh/artefacts.sh"
 . "$here/sh/installed.sh"
@@ -44,11 +45,12 @@ if [ "$failed" -ne 0 ]; then
     exit 1
 fi
 
-[ $# -ne 0 ] || set -- header libraries valgrind address thread artefacts installed demo
+[ $# -ne 0 ] || set -- header libraries stack valgrind address thread artefacts installed demo
 for step in "$@"; do
     case $step in
     header) header_matrix ;;
     libraries) against_libraries ;;
+    stack) stack_of_calls ;;
     valgrind)
         [ -x "$work/so/status_test" ] || against_libraries
         under_valgrind

@@ -110,6 +110,17 @@ void assert_answers(const char *text, const uint64_t *times, size_t count, const
         fail_msg("\"%s\": %s, not %s", text, got, want);
 }
 
+void away_from_edges(uint64_t period) {
+    const struct timespec nap = {0, 50000000};
+    struct timespec now;
+    for (;;) {
+        assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+        if (period - ((uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec) % period >= 10 * SEC)
+            return;
+        nanosleep(&nap, NULL);
+    }
+}
+
 uint64_t monotonic(void) {
     struct timespec now;
     assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);

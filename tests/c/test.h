@@ -54,6 +54,10 @@ tollbar_table *table_of(uint64_t capacity, const char *first, const char *second
 /* A table's statistics. */
 tollbar_table_stats stats_of(const tollbar_table *table);
 
+/* Waits until no window of that length that is aligned to a clock of UTC ends within ten seconds: for a test that takes permits of an aligned
+ * policy by a real clock, and must not see them come back. */
+void away_from_edges(uint64_t period);
+
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t monotonic(void);
 

@@ -105,6 +105,15 @@ if [ -f "$log" ]; then
     of_log "$work/longer.log" "$lines lines made from the log"
 fi
 
+# The stack that each function takes (tests/c/stack).
+compile_stack() {
+    sed 's/.*/CALL(&)/' abi/tollbar-rules.symbols >"$work/calls.h" &&
+        "${CC:-cc}" -std=c99 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror -O2 -Iinclude -I"$work" -Itests/c/stack -o "$work/stack" \
+            tests/rules/stack.c tests/c/stack/main.c -L"$build" -ltollbar-rules -Wl,-rpath,"$build" -lpthread
+}
+check 'the program of the stack compiles' compile_stack
+check 'no call takes more stack than the header says' "$work/stack"
+
 # The alerts and the dashboard name metrics that exist.
 metrics_exist() {
     for file in alerts.yml dashboard.json; do

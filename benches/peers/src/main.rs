@@ -90,7 +90,8 @@ const SMOKE: Sizes = Sizes {
     middling: Amount { rounds: 2, requests: 1 << 11, warm: 1 << 8 },
     cold: Amount { rounds: 2, requests: 1 << 11, warm: 1 << 8 },
     isolated: Amount { rounds: 2, requests: 1 << 9, warm: 1 << 5 },
-    full: (1 << 13) / 5 * 4,
+    // So many that some find no slot: about one key of ten thousand finds none.
+    full: (1 << 17) / 5 * 4,
     flood: flood::Size { capacity: 1 << 13, rounds: 2, keys_a_round: 1 << 12 },
 };
 

@@ -7,6 +7,7 @@ use crate::measure::fill;
 use crate::ours::Ours;
 use crate::peers::governor;
 use crate::who;
+use tollbar::table::OnFull;
 
 /// Resident memory of the process.
 #[derive(Clone, Copy)]
@@ -53,12 +54,13 @@ pub const FULL: &str = "a table that is 80 % full of keys with a debt";
 pub const BYTES: &str = "bytes a key";
 pub const HOMELESS: &str = "keys that find no slot";
 
-/// Measures a table with keys that all owe in 80 % of its slots: bytes per key, and the keys that find no slot.
+/// Measures a table with keys that all owe in 80 % of its slots: bytes per key, and the keys that find no slot. The table refuses those,
+/// so that they can be counted: by default it would evict other keys for them.
 pub fn full(book: &mut Book, keys: usize) {
     let now = Ours::now();
     // A new key has its permit, so it is refused only if there is no slot for it.
     let ((ours, placed), grown) = weighed(|| {
-        let ours = Ours::new(SHUT, keys);
+        let ours = Ours::that_on_full(OnFull::Deny, SHUT, keys);
         let placed = fill(keys, |key: &Key<8>| ours.admit_at(key, now));
         (ours, placed)
     });

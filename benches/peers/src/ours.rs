@@ -5,10 +5,10 @@ use crate::limit::Limit;
 use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::ptr::NonNull;
 use tollbar::clock::{Clock, Tsc, Utc};
-use tollbar::table::{Options, PolicyId, Request, Table};
+use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Verdict};
 
-/// What happens to a key for which there is no slot: the default of `Options::new`.
+/// What a table of [`Ours::new`] does with a key for which there is no slot: the default of `Options::new`.
 pub const ON_FULL: &str =
     "on_full = evict-nearest (a new key without a free slot evicts the key whose debt ends first)";
 
@@ -49,8 +49,13 @@ impl Drop for Memory {
 impl Ours {
     /// A table for this many keys, with which it is 80 % full.
     pub fn new(limit: Limit, keys: usize) -> Ours {
+        Ours::that_on_full(OnFull::default(), limit, keys)
+    }
+
+    /// The same, which does this with a key for which there is no slot.
+    pub fn that_on_full(on_full: OnFull, limit: Limit, keys: usize) -> Ours {
         let policy: Policy = limit.text.parse().expect("a policy");
-        let options = Options::new(keys as u64);
+        let options = Options { on_full, ..Options::new(keys as u64) };
         let memory = Memory::new(Table::bytes_for(&options, &[policy]).expect("a size") as usize);
         // SAFETY: the memory outlives both tables, and only they use it.
         let (table, hot) = unsafe {

@@ -62,7 +62,7 @@ func TestALeaseRefusesBesideTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lease.Close(context.Background())
-	bucket, window := table(t, "1/h burst 100"), table(t, "100/8760h algo fixed-window")
+	bucket, window := table(t, "1/h burst 100"), table(t, "100/8760h algo fixed-window anchor first")
 	for _, tables := range [][]*tollbar.Table{{bucket}, {window}, {bucket, window}} {
 		limits := []tollhttp.Limit{{Name: "shared", Lease: lease, Key: everybody}}
 		before := make([]uint64, len(tables))

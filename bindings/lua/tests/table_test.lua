@@ -356,6 +356,8 @@ test("the most refused keys", function()
     equal(table:records_refusals(), false)
     assert(table:record_refusals(true))
     equal(table:records_refusals(), true)
+    -- Counts are halved when such a time begins.
+    repeat until tonumber(table:now() % 68719476736ULL) < 68e9
     local long = ("x"):rep(100)
     for _ = 1, 6 do
         table:allow("alice")

@@ -103,13 +103,14 @@ def test_a_policy_that_changes_between_booking_and_asking():
     """The table remembers which policies could book ahead; each change shows with the next call, and refusals are counted once."""
 
     async def run():
-        table = Table(["1/h", "1/h algo fixed-window"], capacity=100)
+        window = "1/h algo fixed-window anchor first"
+        table = Table(["1/h", window], capacity=100)
         for number in (0, 1, 0, 1):
             assert await table.wait_async("a", 0, policy=number) is True and await table.wait_async("a", 0, policy=number) is False
             before = table.counts(number).denied
             assert await table.wait_async("a", 0, policy=number) is False
             assert table.counts(number).denied == before + 1
-            table.set_policy(number, "1/h algo fixed-window" if table.policy(number).algorithm == "gcra" else "1/h", keep="reset")
+            table.set_policy(number, window if table.policy(number).algorithm == "gcra" else "1/h", keep="reset")
         # Another handle's change, as another process makes it.
         with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
             one = Table.open(f"{directory}/table", "1/h", 100)

@@ -335,6 +335,7 @@ pub fn fault_code(fault: Fault) -> i32 {
         Fault::UnknownAlgorithm => TOLLBAR_E_ALGORITHM,
         Fault::Duplicate => TOLLBAR_E_DUPLICATE_OPTION,
         Fault::Policy(why) => policy_code(why),
+        Fault::NoMemory => TOLLBAR_E_NO_MEMORY,
     }
 }
 

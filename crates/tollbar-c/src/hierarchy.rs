@@ -86,8 +86,8 @@ pub unsafe extern "C" fn tollbar_hierarchy_free(hierarchy: *mut tollbar_hierarch
 /// that of its parent. `keys` is 1, or the number of keys that each get such a node: at least as many as ask at one time, because their guarantees count
 /// for the parent. No other call may use the hierarchy at the same time.
 ///
-/// TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE, TOLLBAR_E_CLASS_NUMBER if there is no class `parent`, TOLLBAR_E_CAPACITY if the hierarchy
-/// has all its classes. After an error nothing has been added.
+/// TOLLBAR_E_OUT_OF_RANGE for 0 keys, TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE, TOLLBAR_E_CLASS_NUMBER if there is no class
+/// `parent`, TOLLBAR_E_CAPACITY if the hierarchy has all its classes. After an error nothing has been added.
 ///
 /// # Safety
 /// Texts are NULL or NUL-terminated, other pointers NULL or as said.
@@ -206,7 +206,7 @@ fn hierarchy_code(error: HierarchyError) -> i32 {
         HierarchyError::Levels | HierarchyError::Name => TOLLBAR_E_CLASS_TREE,
         HierarchyError::Rate => TOLLBAR_E_CLASS_RATE,
         HierarchyError::Guarantee => TOLLBAR_E_GUARANTEE,
-        HierarchyError::Burst => TOLLBAR_E_OUT_OF_RANGE,
+        HierarchyError::Burst | HierarchyError::Keys => TOLLBAR_E_OUT_OF_RANGE,
         HierarchyError::Policy => TOLLBAR_E_OTHER_POLICIES,
         HierarchyError::NoMemory => TOLLBAR_E_NO_MEMORY,
         HierarchyError::Table(error) => table_code(error),

@@ -135,8 +135,8 @@ pub unsafe extern "C" fn tollbar_http_problem(
 ///
 /// Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since
 /// 1970; dates and epochs are counted from it. The call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
-/// newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts. X-RateLimit-Reset
-/// has no standard: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as
+/// newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts, and of RateLimit-Policy
+/// only the policy of that name. Of several lines of Retry-After the longest wait counts. X-RateLimit-Reset has no standard: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as
 /// seconds from now.
 ///
 /// # Safety

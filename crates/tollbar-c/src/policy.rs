@@ -142,7 +142,8 @@ pub struct tollbar_policy_error {
     pub struct_size: u32,
     /// The result that the call returned.
     pub code: i32,
-    /// The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte.
+    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too early,
+    /// the column after its last byte.
     pub column: u64,
     /// What was expected there, or why the policy is refused. The string is static.
     pub expected: *const c_char,

@@ -18,7 +18,7 @@ pub struct tollbar_prefix {
 
 /// Makes the key of an address in network byte order. With `length` 4 it is an IPv4 address, and the key has its first `ipv4_bits` bits.
 /// With `length` 16 it is an IPv6 address, and the key has its first `ipv6_bits` bits. IPv4-mapped IPv6 addresses are treated as IPv4.
-/// Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more bits than the address has.
+/// Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more than 32 or 128 bits, whichever family the address has.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn tollbar_prefix_parse(
     call(|| {
         // SAFETY: by the caller's promise.
         let (text, out) = unsafe { (bytes(text, length)?, place(out)?) };
-        if ipv4_bits > 32 || ipv6_bits > 128 {
+        if !Prefix::fits(ipv4_bits, ipv6_bits) {
             return Err(TOLLBAR_E_OUT_OF_RANGE);
         }
         out.write(key(&Prefix::parse(text, ipv4_bits, ipv6_bits).ok_or(TOLLBAR_E_ADDRESS)?));

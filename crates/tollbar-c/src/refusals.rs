@@ -4,6 +4,7 @@ use super::boundary::*;
 use super::status::*;
 use super::table::tollbar_table;
 use core::mem::size_of;
+use tollbar::internal::sync::filled;
 use tollbar::table::{Refused, TEXT_MOST};
 
 /// The bytes of a refused key that a table keeps.
@@ -67,7 +68,8 @@ pub unsafe extern "C" fn tollbar_table_records_refusals(table: *const tollbar_ta
 
 /// Writes the keys that requests were refused most, by `now`, to `refused`, the most refused first, and their number to `count`. `refused`
 /// points to `most` structs of the first one's `struct_size`. The counts are of the last minute or two: each is halved every 68.7 s. They are
-/// not exact, and a key with few refusals may be missing. The call reads 14 KiB of the table, and takes 20 KiB of stack.
+/// not exact, and a key with few refusals may be missing. The call reads 14 KiB of the table, and allocates up to 14 KiB for
+/// as long as it runs.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -82,10 +84,13 @@ pub unsafe extern "C" fn tollbar_table_top_refused(
     call(|| {
         // SAFETY: by the caller's promise.
         let (table, count) = unsafe { (reference(table)?, place(count)?) };
-        let size = if most == 0 { 0 } else { size_at(refused)? };
-        let mut top = [Refused::NONE; TOLLBAR_REFUSED_MOST];
-        let top = top.get_mut(..most.min(TOLLBAR_REFUSED_MOST)).unwrap_or_default();
-        let length = table.table.top_refused_at(now, top);
+        if most == 0 {
+            count.write(0);
+            return Ok(TOLLBAR_ALLOWED);
+        }
+        let size = size_at(refused)?;
+        let mut top = filled(most.min(TOLLBAR_REFUSED_MOST), Refused::NONE).ok_or(TOLLBAR_E_NO_MEMORY)?;
+        let length = table.table.top_refused_at(now, &mut top);
         for (n, from) in top.iter().take(length).enumerate() {
             // SAFETY: `n` is below `most`, and the caller's array has `most` structs of this size.
             unsafe { write_element(refused.byte_add(n * size), size, &described(from)) };

@@ -97,7 +97,7 @@ pub unsafe extern "C" fn tollbar_table_bytes(
     call(|| {
         // SAFETY: by the caller's promise.
         let (out, asked) = unsafe { (place(bytes)?, asked(options, policies, count)?) };
-        out.write(Table::bytes_for(&asked.options, asked.policies()).map_err(table_code)?);
+        out.write(Table::bytes_for(&asked.options, &asked.policies).map_err(table_code)?);
         Ok(TOLLBAR_ALLOWED)
     })
 }
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn tollbar_table_open(
         } else {
             // SAFETY: by the caller's promise.
             let asked = unsafe { asked(options, policies, count) }?;
-            Table::file_at(path, &asked.options, asked.policies())
+            Table::file_at(path, &asked.options, &asked.policies)
         };
         out.write(boxed(tollbar_table { table: table.map_err(table_code)? })?);
         Ok(TOLLBAR_ALLOWED)
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn tollbar_table_new_sealed(
     call(|| {
         // SAFETY: by the caller's promise.
         let (out, fd, asked) = unsafe { (place(out)?, place(fd)?, asked(options, policies, count)?) };
-        let (table, descriptor) = Table::sealed(&asked.options, asked.policies()).map_err(table_code)?;
+        let (table, descriptor) = Table::sealed(&asked.options, &asked.policies).map_err(table_code)?;
         match boxed(tollbar_table { table }) {
             Ok(table) => out.write(table),
             Err(error) => {
@@ -370,7 +370,7 @@ unsafe fn make(
     call(|| {
         // SAFETY: by the caller's promise.
         let (out, asked) = unsafe { (place(out)?, asked(options, policies, count)?) };
-        let table = make(&asked.options, asked.policies()).map_err(table_code)?;
+        let table = make(&asked.options, &asked.policies).map_err(table_code)?;
         out.write(boxed(tollbar_table { table })?);
         Ok(TOLLBAR_ALLOWED)
     })

@@ -5,20 +5,15 @@ use super::clock::source;
 use super::policy::{policy, tollbar_policy_spec};
 use super::status::*;
 use super::table::*;
+use alloc::boxed::Box;
+use tollbar::internal::sync::filled;
 use tollbar::policy::Policy;
 use tollbar::table::{Missing, OnFull, Options, Trust, POLICIES_MOST};
 
-/// The policies and options of a call. The policies are on the stack, so the call allocates nothing but the table.
+/// The policies and options of a call. The policies are on the heap, because 128 of them are more than the stack of a small thread.
 pub(super) struct Asked {
     pub(super) options: Options,
-    policies: [Policy; POLICIES_MOST],
-    count: usize,
-}
-
-impl Asked {
-    pub(super) fn policies(&self) -> &[Policy] {
-        self.policies.get(..self.count).unwrap_or_default()
-    }
+    pub(super) policies: Box<[Policy]>,
 }
 
 fn trust(flags: u32) -> Trust {
@@ -106,10 +101,10 @@ pub(super) unsafe fn asked(
         return Err(TOLLBAR_E_POLICY_COUNT);
     }
     array(policies, count)?;
-    let mut asked = Asked { options, policies: [Policy::new(0, 1); POLICIES_MOST], count };
-    for (n, place) in asked.policies.iter_mut().enumerate().take(count) {
+    let mut read = filled(count, Policy::new(0, 1)).ok_or(TOLLBAR_E_NO_MEMORY)?;
+    for (n, place) in read.iter_mut().enumerate() {
         // SAFETY: `n` is below the count that the caller vouches for.
         *place = unsafe { policy(policies.add(n).read()) }?;
     }
-    Ok(asked)
+    Ok(Asked { options, policies: read })
 }

@@ -5,7 +5,7 @@ mod common;
 #[path = "common/redis.rs"]
 mod server;
 
-use common::{policy, DAY};
+use common::{away_from_edges, policy, DAY};
 use server::Server;
 use tollbar::{PolicyError, Verdict, NEVER};
 use tollbar_redis::redis::Url;
@@ -25,15 +25,15 @@ macro_rules! suite {
     ($($test:ident),* $(,)?) => {
         mod memory {
             use super::*;
-            $(#[test] fn $test() { super::$test(MemoryStore::new(100)); })*
+            $(#[test] fn $test() { calm(); super::$test(MemoryStore::new(100)); })*
         }
         mod redis_tcp {
             use super::*;
-            $(#[test] fn $test() { let server = Server::start(); super::$test(redis(&server.tcp())); })*
+            $(#[test] fn $test() { let server = Server::start(); calm(); super::$test(redis(&server.tcp())); })*
         }
         mod redis_unix {
             use super::*;
-            $(#[test] fn $test() { let server = Server::start(); super::$test(redis(&server.unix())); })*
+            $(#[test] fn $test() { let server = Server::start(); calm(); super::$test(redis(&server.unix())); })*
         }
     };
 }
@@ -52,6 +52,11 @@ suite!(
     names_and_keys_are_checked,
     policies_are_checked,
 );
+
+/// A permit of `5/day algo interval` comes back, and a window of a day begins, at a multiple of this.
+fn calm() {
+    away_from_edges(DAY / 5);
+}
 
 fn redis(url: &str) -> RedisStore {
     RedisStore::new(&Url::parse(url).unwrap()).unwrap()

@@ -26,7 +26,7 @@ impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// The offset of the first wrong byte, and what is expected there.
+    /// The offset of the wrong byte or segment, and what is expected there.
     pub fn parse(text: &str) -> Result<Pattern, (usize, &'static str)> {
         let Some(rest) = text.strip_prefix('/') else {
             return Err((0, "a path that begins with /, such as /login or /api/**"));

@@ -37,7 +37,7 @@ pub(crate) struct Tally {
 impl Ledger {
     pub fn open(shared: bool) -> Result<Ledger, TableError> {
         // No key is ever stored, so any policy will do.
-        let policies = [Policy::new(0, 1_000_000_000); NUMBERS as usize];
+        let policies = vec![Policy::new(0, 1_000_000_000); NUMBERS as usize];
         let options = Options::new(1);
         let make = || match shared {
             true => Table::shared(&options, &policies),

@@ -6,9 +6,7 @@
 pub mod sync {
     #[cfg(loom)]
     pub use crate::sync::explore;
-    #[cfg(not(loom))]
-    pub use crate::sync::filled;
-    pub use crate::sync::{AtomicU32, AtomicU64, Ordering};
+    pub use crate::sync::{filled, AtomicU32, AtomicU64, Ordering};
 }
 
 /// What tells a process from its forked child.

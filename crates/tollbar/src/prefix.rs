@@ -39,19 +39,28 @@ impl Prefix {
         Prefix::new(6, &address.octets(), bits)
     }
 
-    /// The first `ipv4_bits` or `ipv6_bits` bits of an address, by its family; `None` if it has fewer.
-    /// IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`) are treated as IPv4.
+    /// The first `ipv4_bits` or `ipv6_bits` bits of an address, by its family. `None` for more than 32 or 128 bits, whichever family the address
+    /// has. IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`) are treated as IPv4.
     pub fn of(address: IpAddr, ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
+        if !Prefix::fits(ipv4_bits, ipv6_bits) {
+            return None;
+        }
         match address.to_canonical() {
             IpAddr::V4(address) => Prefix::ipv4(address, ipv4_bits),
             IpAddr::V6(address) => Prefix::ipv6(address, ipv6_bits),
         }
     }
 
-    /// The prefix of an address in its text form. It ignores a zone (`%eth0`). `None` if the text is not an address, or the address has fewer bits.
+    /// The prefix of an address in its text form. It ignores a zone (`%eth0`). `None` if the text is not an address, and for more
+    /// than 32 or 128 bits.
     pub fn parse(text: &[u8], ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
         let end = text.iter().position(|&byte| byte == b'%').unwrap_or(text.len());
         Prefix::of(address(text.get(..end)?)?, ipv4_bits, ipv6_bits)
+    }
+
+    /// Whether addresses of both families have so many bits.
+    pub const fn fits(ipv4_bits: u32, ipv6_bits: u32) -> bool {
+        ipv4_bits <= 32 && ipv6_bits <= 128
     }
 
     /// The key's bytes.

@@ -97,6 +97,25 @@ pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(words, len)) })
 }
 
+/// A `T` of zero bytes on the heap, where it is made; `None` if the allocation fails or `T` has no size.
+///
+/// # Safety
+/// Zero bytes are a value of `T`.
+#[cfg(not(loom))]
+pub unsafe fn zeroed_value<T>() -> Option<Box<T>> {
+    let layout = core::alloc::Layout::new::<T>();
+    if layout.size() == 0 {
+        return None;
+    }
+    // SAFETY: the layout's size is not 0.
+    let block = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<T>();
+    if block.is_null() {
+        return None;
+    }
+    // SAFETY: a fresh block of T's layout from the allocator that Box frees with; zero bytes are a value by the caller's promise.
+    Some(unsafe { Box::from_raw(block) })
+}
+
 /// [`zeroed`] with loom's atomics.
 #[cfg(loom)]
 pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
@@ -129,7 +148,6 @@ pub fn boxed<T>(value: T) -> Option<Box<T>> {
 }
 
 /// `len` copies of `value` on the heap; `None` if the allocation fails or its size is 0. It does not use `Vec`; see `zeroed`.
-#[cfg(not(loom))]
 pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     let layout = core::alloc::Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {

@@ -5,7 +5,7 @@ import "math/bits"
 // SyntaxError says where a text is wrong.
 type SyntaxError struct {
 	Code Code
-	// Column of the first wrong byte, from 1.
+	// Column at which the wrong part of the text begins, from 1.
 	Column int
 	// Expected says what the reader expected at the column. It is empty if the text follows the grammar, but the policy is invalid.
 	Expected string

@@ -197,6 +197,7 @@ func TestAlign(t *testing.T) {
 		inZone := func(l *PeriodLimit) { l.zone = time.FixedZone(name, int(seconds)) }
 		const day = 24 * 3600
 		r := startRedis(t)
+		awayFromEdges(day, seconds)
 		if code, err := NewPeriodLimit(day, 2, r.store(), "sms:", inZone).Take(name); code != Allowed || err != nil {
 			t.Errorf("%d (%v)", code, err)
 		}

@@ -15,7 +15,7 @@ class Error(Exception):
 
 
 class PolicyError(Error, ValueError):
-    """A policy's text was refused. `column`, from 1, is the first wrong byte, and `expected` is what was expected there."""
+    """A policy's text was refused. `column`, from 1, is where the wrong part of it begins, and `expected` is what was expected there."""
 
     column: int = 0
     expected: str = ""

@@ -14,7 +14,7 @@ use tollbar::clock::{Clock, Monotonic};
 #[derive(Debug)]
 pub struct Link {
     /// The address of a unix socket; `None` for a host.
-    path: Option<Places>,
+    path: Option<Text<107>>,
     pub(super) lookup: Lookup,
     fd: c_int,
     state: State,
@@ -87,7 +87,7 @@ impl Link {
     /// Makes a link without a connection. It makes no system call.
     pub fn new(url: &Url) -> Link {
         let (path, host, port) = match url.address {
-            Address::Unix(path) => (Some(Places::of_path(path.as_bytes())), Text::new(), 0),
+            Address::Unix(path) => (Some(path), Text::new(), 0),
             Address::Tcp(host, port) => (None, host, port),
         };
         Link {
@@ -112,8 +112,8 @@ impl Link {
             return self.next_place();
         }
         if let Some(path) = self.path {
-            self.places = path;
-            return self.next_place();
+            let begun = self.begin(libc::AF_UNIX, |fd| socket::connect_path(fd, path.as_bytes()));
+            return begun.inspect_err(|_| self.close());
         }
         self.fell_back = self.lookup.is_running() && self.known.has_next() && !self.fell_back;
         if self.fell_back {
@@ -283,32 +283,34 @@ impl Link {
     fn next_place(&mut self) -> Result<(), LinkError> {
         let mut last = LinkError::System(Operation::Connect, libc::EADDRNOTAVAIL);
         while let Some(place) = self.places.next() {
-            // The new socket is opened before the old one is closed, so it has another number, and an event loop notices the change.
-            let fd = match socket::open(place.family()) {
-                Ok(fd) => fd,
-                Err(errno) => {
-                    last = LinkError::System(Operation::Open, errno);
-                    continue;
-                }
-            };
-            self.close();
-            self.fd = fd;
-            match socket::connect(self.fd, &place) {
-                0 => {
-                    self.state = State::Open;
-                    self.places.forget();
-                    return Ok(());
-                }
-                // An interrupted connect goes on in the background.
-                libc::EINPROGRESS | libc::EINTR => {
-                    self.state = State::Connecting;
-                    return Ok(());
-                }
-                errno => last = LinkError::System(Operation::Connect, errno),
+            match self.begin(place.family(), |fd| socket::connect(fd, &place)) {
+                Ok(()) => return Ok(()),
+                Err(error) => last = error,
             }
         }
         self.close();
         Err(last)
+    }
+
+    /// Opens a socket of that family and lets `connect` begin to connect it.
+    fn begin(&mut self, family: c_int, connect: impl FnOnce(c_int) -> i32) -> Result<(), LinkError> {
+        // The new socket is opened before the old one is closed, so it has another number, and an event loop notices the change.
+        let fd = socket::open(family).map_err(|errno| LinkError::System(Operation::Open, errno))?;
+        self.close();
+        self.fd = fd;
+        match connect(fd) {
+            0 => {
+                self.state = State::Open;
+                self.places.forget();
+                Ok(())
+            }
+            // An interrupted connect goes on in the background.
+            libc::EINPROGRESS | libc::EINTR => {
+                self.state = State::Connecting;
+                Ok(())
+            }
+            errno => Err(LinkError::System(Operation::Connect, errno)),
+        }
     }
 }
 

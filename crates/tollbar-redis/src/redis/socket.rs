@@ -2,7 +2,7 @@
 
 use super::link::{LinkError, Operation, Wants};
 use core::ffi::c_int;
-use core::mem::{size_of, zeroed};
+use core::mem::{align_of, size_of, zeroed};
 use core::ptr::{addr_of, addr_of_mut};
 use tollbar::internal::{again, errno};
 
@@ -14,12 +14,15 @@ pub(super) struct Places {
     next: usize,
 }
 
-/// A socket address.
+/// An internet address with a port. It has room for IPv6 and no more, because lists of places are copied on the stacks of callers.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    address: libc::sockaddr_storage,
+    address: libc::sockaddr_in6,
     len: libc::socklen_t,
 }
+
+const _: () = assert!(size_of::<libc::sockaddr_in>() <= size_of::<libc::sockaddr_in6>());
+const _: () = assert!(align_of::<libc::sockaddr_in>() <= align_of::<libc::sockaddr_in6>());
 
 impl Places {
     const MOST: usize = 8;
@@ -27,13 +30,6 @@ impl Places {
     /// No address.
     pub(super) fn new() -> Places {
         Places { list: [Place::none(); Places::MOST], len: 0, next: 0 }
-    }
-
-    /// The address of a socket in the file system.
-    pub(super) fn of_path(path: &[u8]) -> Places {
-        let mut places = Places::new();
-        places.push(Place::of_path(path));
-        places
     }
 
     /// Adds an address. The list holds eight, and drops further ones.
@@ -77,7 +73,7 @@ impl core::fmt::Debug for Places {
 impl Place {
     /// No address: the filler of a list.
     pub(super) const fn none() -> Place {
-        // SAFETY: a sockaddr_storage consists of integers, for which zeroes are valid.
+        // SAFETY: a sockaddr_in6 consists of integers, for which zeroes are valid.
         Place { address: unsafe { zeroed() }, len: 0 }
     }
 
@@ -104,15 +100,14 @@ impl Place {
     /// An address as bytes: 4 or 16.
     pub(super) fn of_octets(octets: &[u8], port: u16) -> Option<Place> {
         let mut place = Place::none();
-        let storage = addr_of_mut!(place.address);
         if let Ok(octets) = <[u8; 4]>::try_from(octets) {
             // SAFETY: a sockaddr_in consists of integers, for which zeroes are valid.
             let mut name: libc::sockaddr_in = unsafe { zeroed() };
             name.sin_family = libc::AF_INET as libc::sa_family_t;
             name.sin_port = port.to_be();
             name.sin_addr.s_addr = u32::from_ne_bytes(octets);
-            // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
-            unsafe { storage.cast::<libc::sockaddr_in>().write(name) };
+            // SAFETY: a sockaddr_in6 has the room and the alignment of a sockaddr_in, by the assertions above.
+            unsafe { addr_of_mut!(place.address).cast::<libc::sockaddr_in>().write(name) };
             place.len = size_of::<libc::sockaddr_in>() as libc::socklen_t;
         } else {
             // SAFETY: a sockaddr_in6 consists of integers, for which zeroes are valid.
@@ -120,29 +115,14 @@ impl Place {
             name.sin6_family = libc::AF_INET6 as libc::sa_family_t;
             name.sin6_port = port.to_be();
             name.sin6_addr.s6_addr = <[u8; 16]>::try_from(octets).ok()?;
-            // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
-            unsafe { storage.cast::<libc::sockaddr_in6>().write(name) };
+            place.address = name;
             place.len = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
         }
         Some(place)
     }
 
-    fn of_path(path: &[u8]) -> Place {
-        let mut place = Place::none();
-        // SAFETY: a sockaddr_un consists of integers, for which zeroes are valid.
-        let mut name: libc::sockaddr_un = unsafe { zeroed() };
-        name.sun_family = libc::AF_UNIX as libc::sa_family_t;
-        // A zero byte stays at the end. `Url` allows 107 bytes, which Linux has room for; Apple's systems cut the path at 103.
-        let room = name.sun_path.len().saturating_sub(1);
-        name.sun_path.iter_mut().zip(path).take(room).for_each(|(to, from)| *to = *from as libc::c_char);
-        // SAFETY: a sockaddr_storage has room for, and the alignment of, every kind of address.
-        unsafe { addr_of_mut!(place.address).cast::<libc::sockaddr_un>().write(name) };
-        place.len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        place
-    }
-
     pub(super) fn family(&self) -> c_int {
-        c_int::from(self.address.ss_family)
+        c_int::from(self.address.sin6_family)
     }
 }
 
@@ -195,6 +175,21 @@ fn set(fd: c_int, level: c_int, option: c_int) -> Result<c_int, i32> {
 pub(super) fn connect(fd: c_int, place: &Place) -> i32 {
     // SAFETY: `place.address` is readable for `place.len` bytes, at most its size.
     match unsafe { libc::connect(fd, addr_of!(place.address).cast(), place.len) } {
+        0 => 0,
+        _ => errno(),
+    }
+}
+
+/// Begins to connect to a socket in the file system; 0 or an errno.
+pub(super) fn connect_path(fd: c_int, path: &[u8]) -> i32 {
+    // SAFETY: a sockaddr_un consists of integers, for which zeroes are valid.
+    let mut name: libc::sockaddr_un = unsafe { zeroed() };
+    name.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    // A zero byte stays at the end. `Url` allows 107 bytes, which Linux has room for; Apple's systems cut the path at 103.
+    let room = name.sun_path.len().saturating_sub(1);
+    name.sun_path.iter_mut().zip(path).take(room).for_each(|(to, from)| *to = *from as libc::c_char);
+    // SAFETY: `name` is readable for its size.
+    match unsafe { libc::connect(fd, addr_of!(name).cast(), size_of::<libc::sockaddr_un>() as libc::socklen_t) } {
         0 => 0,
         _ => errno(),
     }

@@ -36,7 +36,7 @@ pub enum Address {
 /// The first fault of a text, and its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UrlError {
-    /// Column of the first byte that is wrong, from 1; one past the end if the text stops early.
+    /// The column, from 1, at which the wrong part of the text begins; one past the end if the text stops early.
     pub column: usize,
     /// The kind of fault.
     pub fault: UrlFault,
@@ -75,7 +75,7 @@ pub enum UrlFault {
 }
 
 impl Url {
-    /// Parses a URL. The error names the first column that is wrong.
+    /// Parses a URL. The error names the column at which the wrong part begins.
     pub fn parse(text: &str) -> Result<Url, UrlError> {
         let text = text.as_bytes();
         let plain: [&[u8]; 2] = [b"redis://", b"valkey://"];

@@ -22,6 +22,14 @@ pub fn write(counts: &[(&str, f64)]) {
     print!("{text}");
 }
 
+/// Prints the counts.
+pub fn print(counts: &[(&str, f64)]) {
+    println!("{:<48} {:>9}", "instructions of a call", "now");
+    for (name, count) in counts {
+        println!("{name:<48} {count:>9.1}");
+    }
+}
+
 /// Prints both counts of each call. Fails if a call is dearer by more than the tolerance, or if another rustc
 /// recorded the counts. The last line has the numbers of calls that passed and failed.
 pub fn compare(counts: &[(&str, f64)]) -> ExitCode {

@@ -22,6 +22,8 @@ pub enum HierarchyError {
     Rate,
     /// The guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are together above its own.
     Guarantee,
+    /// The number of keys of a class is 0.
+    Keys,
     /// The burst is not between 1 ms and 10 s, or has fewer than twenty permits of the root's rate.
     Burst,
     /// The table's policy of this number is not [`Hierarchy::policy`](super::Hierarchy::policy).
@@ -37,6 +39,7 @@ impl fmt::Display for HierarchyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             HierarchyError::NoSuchClass => "the hierarchy has no such class",
+            HierarchyError::Keys => "a class has 1 key or more, and not 0",
             HierarchyError::NotALeaf => "a class with children takes no requests",
             HierarchyError::Classes => "the hierarchy has no room for another class",
             HierarchyError::Levels => "a hierarchy has at most 8 levels, and a class with keys has no children",

@@ -121,6 +121,9 @@ impl Hierarchy {
         if above.keyed || above.depth as usize + 2 > LEVELS_MOST {
             return Err(HierarchyError::Levels);
         }
+        if keys == 0 {
+            return Err(HierarchyError::Keys);
+        }
         let (intervals, rate, free) = terms(&above, guaranteed, ceiling, keys)?;
         let hash = self::name(above.hash, name);
         if name.is_empty() || self.added().iter().any(|class| class.hash == hash) {
@@ -217,7 +220,7 @@ fn terms(above: &Class, guaranteed: &str, ceiling: &str, keys: u32) -> Result<(I
             return Err(HierarchyError::Guarantee);
         }
     }
-    let free = above.free.without(rate, keys.max(1)).ok_or(HierarchyError::Guarantee)?;
+    let free = above.free.without(rate, keys).ok_or(HierarchyError::Guarantee)?;
     Ok((intervals, rate, free))
 }
 

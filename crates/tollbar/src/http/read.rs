@@ -22,21 +22,28 @@ pub struct Seen {
 
 impl Seen {
     /// Reads the lines of an answer's header, `Name: value`, each ended by LF or CR LF. It skips other fields. Names may have any case. The lines of
-    /// `RateLimit` are one list, and so are those of `RateLimit-Policy` (RFC 9110, section 5.3). Of other fields the first line counts.
+    /// `RateLimit` are one list, and so are those of `RateLimit-Policy` (RFC 9110, section 5.3). Of the lines of `Retry-After` the one with the longest
+    /// wait counts, and of other fields the first line. If an item has a parameter twice, the last one counts (RFC 9651, section 4.2.3.2).
     ///
     /// It knows `Retry-After` as seconds or as an IMF-fixdate (RFC 9110, section 5.6.7), `X-RateLimit-` and `X-Rate-Limit-` with `Limit`,
     /// `Remaining` and `Reset`, and all versions of draft-ietf-httpapi-ratelimit-headers. If an answer has several dialects, the newest counts. If a
-    /// field describes several limits, the one with the fewest permits left counts.
+    /// field describes several limits, the one with the fewest permits left counts. `RateLimit-Policy` describes it only if it names that limit.
     ///
     /// `utc` is the time of the answer in nanoseconds since 1970: dates and epochs are counted from it. `X-RateLimit-Reset` has no standard: a
     /// number from 10^12 on is read as milliseconds since 1970, from 10^9 on as seconds since 1970, and a smaller one as seconds from now.
     pub fn read(text: &[u8], utc: u64) -> Seen {
         let field = |name: &'static str| values_of(text, name).next();
         let newest = service_limit(text);
+        let limit = field("ratelimit-limit").and_then(first_integer);
+        let of = match newest.remaining {
+            // The newest dialect has looked for the policy of its limit. The others are of other limits.
+            Some(_) => Seen { limit, ..Seen::default() },
+            None => policy(text, None, limit),
+        };
         let older = Seen {
             remaining: field("ratelimit-remaining").and_then(integer),
             more_after: field("ratelimit-reset").and_then(delay),
-            ..policy(text, None, field("ratelimit-limit").and_then(first_integer))
+            ..of
         };
         let legacy = |what: [&'static str; 2]| field(what[0]).or_else(|| field(what[1])).and_then(integer);
         let legacy = Seen {
@@ -51,14 +58,16 @@ impl Seen {
             window: first(|seen| seen.window),
             remaining: first(|seen| seen.remaining),
             more_after: first(|seen| seen.more_after),
-            retry_after: field("retry-after").and_then(|value| delay(value).or_else(|| wait(date(value)?, utc))),
+            retry_after: values_of(text, "retry-after")
+                .filter_map(|value| delay(value).or_else(|| wait(date(value)?, utc)))
+                .max(),
         }
     }
 }
 
 /// Reads `RateLimit`. In version 07 its members are `limit`, `remaining` and `reset`. In versions 08 to 11 its items are limits.
 fn service_limit(text: &[u8]) -> Seen {
-    let member = |name: &str| items_of(text, "ratelimit").find_map(|one| value_in(one, name));
+    let member = |name: &str| items_of(text, "ratelimit").filter_map(|one| value_in(one, name)).last();
     if let Some(remaining) = member("remaining").and_then(integer) {
         let more_after = member("reset").and_then(delay);
         let of = policy(text, None, member("limit").and_then(integer));
@@ -190,14 +199,17 @@ fn head(item: &[u8]) -> &[u8] {
     split(item, b';').next().unwrap_or(&[])
 }
 
-/// The value of an item's parameter.
+/// The value of an item's parameter, and the last one if the item has it twice.
 fn parameter<'a>(item: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    split(item, b';').skip(1).find_map(|one| value_in(one, name))
+    split(item, b';').skip(1).filter_map(|one| value_in(one, name)).last()
 }
 
-/// The value of `name=value`.
+/// The value of `name=value`. That of a `name` alone, which means true, is empty: it is no number.
 fn value_in<'a>(member: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    member.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
+    match member.strip_prefix(name.as_bytes())? {
+        [] => Some(&[]),
+        rest => rest.strip_prefix(b"="),
+    }
 }
 
 /// An integer of structured fields that is not negative.

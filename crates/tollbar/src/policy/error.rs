@@ -102,7 +102,8 @@ impl core::error::Error for PolicyError {}
 /// Where a policy's text is wrong, and what was expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SyntaxError {
-    /// The column of the first wrong byte, from 1. If the text ends too early, the column after its last byte.
+    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too early,
+    /// the column after its last byte.
     pub column: usize,
     /// What was expected there, NUL-terminated for C.
     pub(crate) expected: &'static CStr,
@@ -137,6 +138,8 @@ pub enum Fault {
     /// The text can be read, but [`crate::Policy::validate`] (or the check of
     /// [`crate::policy::text::parse_checked`]) refuses the policy.
     Policy(PolicyError),
+    /// There is no memory for the entries of a schedule.
+    NoMemory,
 }
 
 impl core::fmt::Display for SyntaxError {
@@ -149,6 +152,7 @@ impl core::fmt::Display for SyntaxError {
             }
             Fault::Duplicate => write!(f, "column {}: given twice, expected {}", self.column, self.expected()),
             Fault::Policy(why) => write!(f, "column {}: {why}", self.column),
+            Fault::NoMemory => f.write_str("out of memory"),
         }
     }
 }

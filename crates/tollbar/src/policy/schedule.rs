@@ -28,8 +28,10 @@ use super::text::{self, TEXT_MOST};
 use super::zone::civil::weekday;
 use super::zone::{self, Zone, DAY};
 use super::{Policy, PolicyError, SyntaxError};
+use crate::sync::filled;
 use crate::units::NEVER;
 use crate::writer::Writer;
+use alloc::boxed::Box;
 
 /// The most entries of a schedule.
 pub const ENTRIES_MOST: usize = 16;
@@ -57,7 +59,8 @@ const EDGES_MOST: u32 = 512;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     usual: Policy,
-    entries: [Option<Entry>; ENTRIES_MOST],
+    /// [`ENTRIES_MOST`] places, on the heap because they are 10 KiB.
+    entries: Box<[Option<Entry>]>,
     zone: Zone,
 }
 
@@ -83,9 +86,9 @@ pub(super) struct Entry {
 }
 
 impl Schedule {
-    /// A schedule of UTC without entries.
-    pub(super) fn new(usual: Policy) -> Schedule {
-        Schedule { usual, entries: [None; ENTRIES_MOST], zone: Zone::UTC }
+    /// A schedule of UTC without entries. `None` if there is no memory.
+    pub(super) fn new(usual: Policy) -> Option<Schedule> {
+        Some(Schedule { usual, entries: filled(ENTRIES_MOST, None)?, zone: Zone::UTC })
     }
 
     /// Reads a text, and checks each policy by `check` in place of [`Policy::validate`].

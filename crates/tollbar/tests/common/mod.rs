@@ -24,6 +24,18 @@ pub const YEAR: u64 = 365 * DAY;
 /// A reading of the Unix clock in nanoseconds: late 2026.
 pub const UNIX_NOW: u64 = 1_795_000_000_000_000_000;
 
+/// Waits until no window or interval of that many nanoseconds ends within ten seconds, if it is aligned to a clock of UTC: for a test that
+/// takes permits of an aligned policy by a real clock and must not see them come back. The zero of tables' times is a full day of UTC.
+pub fn away_from_edges(period: u64) {
+    let left = || {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time after 1970");
+        period - (now.as_nanos() % u128::from(period)) as u64
+    };
+    while left() < 10 * SEC {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
 /// Whether this is `make check`, whose searches make a tenth of their rounds.
 pub fn is_quick() -> bool {
     std::env::var_os("TOLLBAR_QUICK").is_some()

@@ -300,6 +300,7 @@ fn a_class_that_cannot_be_is_refused() {
     let mut add = |parent, name: &[u8], guaranteed, ceiling, keys| tree.add(parent, name, guaranteed, ceiling, keys);
     assert_eq!(add(ClassId::ROOT, b"b", "41/s", "", 1), Err(HierarchyError::Guarantee));
     assert_eq!(add(ClassId::ROOT, b"b", "21/s", "", 2), Err(HierarchyError::Guarantee));
+    assert_eq!(add(ClassId::ROOT, b"b", "", "", 0), Err(HierarchyError::Keys), "E9");
     assert_eq!(add(a, b"b", "61/s", "", 1), Err(HierarchyError::Guarantee));
     assert_eq!(add(ClassId::ROOT, b"b", "30/s", "20/s", 1), Err(HierarchyError::Guarantee));
     assert_eq!(add(ClassId::ROOT, b"", "", "", 1), Err(HierarchyError::Name));

@@ -259,6 +259,39 @@ fn what_other_servers_send() {
     assert_eq!(seen.more_after, Some(5 * SECOND));
 }
 
+/// E9: the policy of another limit describes none, the last of doubled parameters counts, and the longest of several waits.
+#[test]
+fn e9_other_policies_doubled_parameters_and_waits() {
+    let read = |text: &str| Seen::read(text.as_bytes(), 784_111_777 * SECOND);
+    for policies in ["\"x\";q=10;w=60", "10;w=60", "\"x\";q=10;w=60, \"P\";q=7;w=1"] {
+        let seen = read(&format!("RateLimit: \"p\";r=5;t=3\nRateLimit-Policy: {policies}\n"));
+        let of_p = Seen { remaining: Some(5), more_after: Some(3 * SECOND), ..Seen::default() };
+        assert_eq!(seen, of_p, "{policies}");
+    }
+    let other = read("RateLimit: limit=100, remaining=5, reset=3\nRateLimit-Policy: 50;w=60\n");
+    assert_eq!((other.limit, other.window), (Some(100), None));
+    // Without a limit that it could describe, the first policy counts.
+    let alone = read("RateLimit-Policy: \"x\";q=10;w=60, \"y\";q=7;w=1\n");
+    assert_eq!((alone.limit, alone.window), (Some(10), Some(60 * SECOND)));
+    let twice = read("RateLimit: \"p\";r=5;t=3;r=2;t=9\nRateLimit-Policy: \"p\";q=10;w=60;q=20;w=30\n");
+    assert_eq!((twice.remaining, twice.more_after), (Some(2), Some(9 * SECOND)));
+    assert_eq!((twice.limit, twice.window), (Some(20), Some(30 * SECOND)));
+    let members = read("RateLimit: limit=9, remaining=5, reset=3, remaining=2\nRateLimit: reset=8, limit=7\n");
+    assert_eq!((members.limit, members.remaining, members.more_after), (Some(7), Some(2), Some(8 * SECOND)));
+    // A name alone means true, which is no number.
+    assert_eq!(read("RateLimit: \"p\";r=5;r\n"), Seen::default());
+    assert_eq!(read("RateLimit: \"p\";r=5;t=3;t\n").more_after, None);
+    for waits in [
+        "Retry-After: 2\nRetry-After: 30\n",
+        "Retry-After: 30\nretry-after: 2\n",
+        "Retry-After: soon\nRetry-After: 30\n",
+    ] {
+        assert_eq!(read(waits).retry_after, Some(30 * SECOND), "{waits}");
+    }
+    let date = "Retry-After: 2\nRetry-After: Sun, 06 Nov 1994 08:49:40 GMT\n";
+    assert_eq!(read(date).retry_after, Some(3 * SECOND));
+}
+
 #[test]
 fn malformed_fields_are_ignored() {
     for text in [

@@ -76,8 +76,10 @@
  *          decision after a fork asks for its process number and PID namespace.
  *        - tollbar_in_flight_acquire asks the system which owners live, as its section says.
  *      These calls may allocate, sleep or enter the kernel: those that make or end objects, tollbar_limiter_set_policy,
- *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync, the tollbar_queue_ calls as their section says, the
- *      tollbar_lease_client_ calls, and those that read a text with the name of a time zone.
+ *      tollbar_limiter_wait, tollbar_table_wait, tollbar_table_sync, tollbar_table_bytes, tollbar_table_top_refused, the
+ *      tollbar_queue_ calls as their section says, the tollbar_lease_client_ and tollbar_schedule_ calls, and those that read a
+ *      text with the name of a time zone.
+ *      No call takes more than 16 KiB of stack, so threads with small stacks may make any of them.
  * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
  *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
  *      would have to ignore.

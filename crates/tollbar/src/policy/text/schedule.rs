@@ -19,7 +19,9 @@ pub(in crate::policy) fn schedule(
     check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
 ) -> Result<Schedule, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
-    let mut schedule = Schedule::new(reader.list(check)?);
+    let usual = reader.list(check)?;
+    let no_memory = SyntaxError { column: 1, expected: c"memory for the entries", fault: Fault::NoMemory };
+    let mut schedule = Schedule::new(usual).ok_or(no_memory)?;
     let mut has_zone = false;
     while reader.comma()? {
         reader.blanks();

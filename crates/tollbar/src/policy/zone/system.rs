@@ -3,11 +3,12 @@
 use super::tzif::{self, FILE_MOST};
 use super::Zone;
 use crate::clock::{Clock, Wall};
+use crate::sync::filled;
 
 /// The folders in which systems keep the IANA database.
 const FOLDERS: [&[u8]; 2] = [b"/usr/share/zoneinfo/", b"/etc/zoneinfo/"];
 
-/// The zone of that name from now on. `None` if the system has no such zone, or no rule gives its future.
+/// The zone of that name from now on. `None` if the system has no such zone, no rule gives its future, or there is no memory to read the file.
 #[cold]
 #[inline(never)]
 pub(super) fn zone(name: &[u8]) -> Option<Zone> {
@@ -17,13 +18,14 @@ pub(super) fn zone(name: &[u8]) -> Option<Zone> {
         return None;
     }
     let now = i64::try_from(Wall.now() / 1_000_000_000).ok()?;
-    let mut file = [0; FILE_MOST];
+    // On the heap, because a policy is also read on the small stacks of C programs' threads.
+    let mut file = filled(FILE_MOST, 0)?;
     let length = FOLDERS.iter().find_map(|folder| read(folder, name, &mut file))?;
     tzif::zone(file.get(..length)?, now)
 }
 
 /// Reads a file and returns its length. `None` if there is none, or if it fills `into`.
-fn read(folder: &[u8], name: &[u8], into: &mut [u8; FILE_MOST]) -> Option<usize> {
+fn read(folder: &[u8], name: &[u8], into: &mut [u8]) -> Option<usize> {
     let mut path = [0; 128];
     let (prefix, rest) = path.split_at_mut_checked(folder.len())?;
     prefix.iter_mut().zip(folder).for_each(|(to, byte)| *to = *byte);
@@ -46,5 +48,5 @@ fn read(folder: &[u8], name: &[u8], into: &mut [u8; FILE_MOST]) -> Option<usize>
     }
     // SAFETY: opened above, and closed once.
     unsafe { libc::close(file) };
-    (length < FILE_MOST).then_some(length)
+    (length < into.len()).then_some(length)
 }

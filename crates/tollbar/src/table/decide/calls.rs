@@ -175,6 +175,8 @@ impl Table {
             let has_room = self.has_room(&candidates, pair.key, now);
             let stays = self.policies.unused_in_slot(pair, expires, now, !has_room);
             if let Some(state) = stays {
+                // The reset lowers the state, so it takes the turn of a return.
+                let Some(_turn) = self.policies.memory.turn(candidates.tag) else { return Ok(false) };
                 if slot.swap(pair, Pair { key: pair.key, state }).is_ok() {
                     self.policies.memory.count(ShardCounter::Resets);
                     return Ok(self.void_credit(version, hash));

@@ -50,7 +50,7 @@ impl Table {
         self.give_back_when(policy, key, charge, permits, || now)
     }
 
-    fn give_back_when(
+    pub(super) fn give_back_when(
         &self,
         policy: PolicyId,
         key: &[u8],

@@ -2,6 +2,7 @@
 
 use super::receipts::Refund;
 use super::*;
+use crate::algorithm::Charge;
 use crate::policy::Policy;
 use crate::sync::Ordering;
 use crate::table::memory::mix::mix;
@@ -177,6 +178,53 @@ fn a_settlement_overtaken_by_a_change_returns_nothing() {
     let settled = table.settle_when(&receipt.expect("a receipt"), 0, Refund::Safe, &now).expect("settled");
     assert_eq!((settled.first, settled.given_back), (true, 0));
     assert_eq!(table.peek_at(PolicyId::FIRST, b"key", SECOND + SECOND / 10, 1).remaining, 5);
+}
+
+/// E10: between the read and the swap of one return, another return and a request at a later time bring the state back. Without turns five permits would
+/// pass at one instant.
+#[test]
+fn a_state_that_came_back_gives_nothing_twice() {
+    const SECOND: u64 = 1_000_000_000;
+    let table = Table::private(&Options::new(100), &["1/s burst 4".parse().expect("a policy")]).expect("memory");
+    let (own, first) = (PolicyId::FIRST, SECOND);
+    for cost in [2, 1, 1] {
+        assert_eq!(table.admit_at(own, b"key", first, cost), Verdict::Allowed);
+    }
+    // The state is marked from now on.
+    let one = Charge { at: first, cost: 1 };
+    assert_eq!(table.give_back_at(own, b"key", first, one, 1), Ok(1));
+    let (now, taken) = (core::cell::Cell::new(first), core::cell::Cell::new(0));
+    let slept = || {
+        let read = now.get();
+        if read == first {
+            // The other return would wait for the turn, and then give nothing back.
+            table.give_back_at(own, b"key", first, one, 1).expect("no damage");
+            now.set(first + SECOND);
+            taken.set(table.take_up_to_at(own, b"key", now.get(), 1));
+        }
+        read
+    };
+    table.give_back_when(own, b"key", Charge { at: first, cost: 2 }, 2, slept).expect("no damage");
+    let more = table.take_up_to_at(own, b"key", now.get(), 9);
+    assert!(taken.get() + more <= 4, "{} and {more} at one instant", taken.get());
+    assert!(taken.get() + more >= 3, "the return gave too little back: {} and {more}", taken.get());
+}
+
+/// A return whose process was killed in its turn holds up no other.
+#[test]
+fn the_turn_of_a_killed_process_is_taken() {
+    let table = Table::private(&Options::new(100), &["1/s burst 4".parse().expect("a policy")]).expect("memory");
+    assert_eq!(table.admit_at(PolicyId::FIRST, b"key", 5, 4), Verdict::Allowed);
+    let me = table.policies.memory.thread_lines.process();
+    let turns = &table.policies.memory.header().returns;
+    let back = |holder: u64| {
+        turns.iter().for_each(|turn| turn.store(holder, Ordering::Relaxed));
+        table.give_back_at(PolicyId::FIRST, b"key", 5, Charge { at: 5, cost: 1 }, 1).expect("no damage")
+    };
+    // No process has the highest number. One of another namespace, or another thread of this process, may run.
+    let gone = me >> 32 << 32 | u64::from(i32::MAX as u32);
+    assert_eq!([back(0), back(gone), back(gone ^ 1 << 40), back(me)], [1, 1, 0, 0]);
+    turns.iter().for_each(|turn| turn.store(0, Ordering::Relaxed));
 }
 
 /// A caller has read its policy's version, and sleeps until the version's record belongs to another policy. Its key has no permits by then, and

@@ -6,7 +6,8 @@ use super::error::TableError;
 use super::layout::*;
 use super::receipts::Receipts;
 use super::refusals::Refusals;
-use super::region::Region;
+use super::region::{is_process_gone, Region};
+use super::returns::{Turn, TURNS};
 use super::sizes::override_groups;
 use super::slot::Slot;
 use super::special::GROUP;
@@ -76,6 +77,18 @@ impl Memory {
     /// Notes that a thread takes credit of a key under a policy. The caller must call it before it swaps the slot.
     pub(crate) fn note_credit(&self, policy: u32) {
         note(&self.header().lent, policy);
+    }
+
+    /// The turn of a return to a key with this tag.
+    pub(crate) fn turn(&self, tag: u64) -> Option<Turn<'_>> {
+        let me = self.thread_lines.process();
+        // A process of another PID namespace, or of an unknown one, may look ended and run.
+        let has_ended = |holder: u64| holder >> 32 != 0 && holder >> 32 == me >> 32 && is_process_gone(holder as u32);
+        let rest = || {
+            // SAFETY: sched_yield has no preconditions.
+            let _ = unsafe { libc::sched_yield() };
+        };
+        Turn::take(self.header().returns.get(tag as usize % TURNS)?, me, has_ended, rest)
     }
 
     /// Whether a thread has ever taken credit of a key under a policy. A caller that reads a slot first sees the bit of every credit in its

@@ -23,6 +23,7 @@ use super::mix::fold;
 use super::receipts::Receipts;
 use super::refusals::Refusals;
 use super::region::Noted;
+use super::returns::TURNS;
 use super::slot::Bucket;
 use super::special::SpecialCounts;
 use super::Sizes;
@@ -113,6 +114,8 @@ pub(crate) struct Header {
     /// Which versions are those of overrides, and how many keys have them
     /// ([`References`](crate::table::policies::references::References)).
     pub(crate) references: [AtomicU64; VERSIONS],
+    /// The turns of returns ([`Turn`](super::returns::Turn)).
+    pub(crate) returns: [AtomicU64; TURNS],
 }
 
 /// A table's fixed parameters.

@@ -4,6 +4,7 @@ pub mod error;
 pub(crate) mod mix;
 pub(crate) mod receipts;
 pub(crate) mod refusals;
+pub(crate) mod returns;
 pub(crate) mod slot;
 pub(crate) mod special;
 

@@ -19,7 +19,7 @@ use super::{Policies, PolicyId, ROUNDS};
 use crate::algorithm::gcra::{Plain, TAT_MOST};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::policy::Policy;
-use crate::sync::{boxed, AtomicU64, Ordering};
+use crate::sync::{boxed, zeroed_value, AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::{Record, VERSIONS};
 use crate::table::memory::mix::{fold, mix};
@@ -83,12 +83,10 @@ pub(crate) const KEPT_MOST: usize = 4096;
 const LISTS: usize = 1024;
 
 impl Versions {
-    pub(crate) const fn new() -> Versions {
-        #[allow(clippy::declare_interior_mutable_const)] // only the initial value of the array
-        const NONE: AtomicPtr<Version> = AtomicPtr::new(ptr::null_mut());
-        #[allow(clippy::declare_interior_mutable_const)] // as above
-        const EMPTY: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
-        Versions { compiled: [NONE; VERSIONS], made: [EMPTY; LISTS], places: AtomicUsize::new(0) }
+    /// No version yet. The value is 10 KiB, too much for the stack of a C caller's thread, so it is made where it stays. `None` without memory.
+    pub(crate) fn new() -> Option<Box<Versions>> {
+        // SAFETY: all fields are atomics of words, and zero bytes are a null pointer and 0.
+        unsafe { zeroed_value() }
     }
 
     /// The version with `stamp`, if this process keeps it and has used no other version with the same number since. No version has stamp 0.

@@ -8,6 +8,7 @@ use crate::algorithm::gcra::TAT_MOST;
 use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
+use crate::table::memory::returns::Turn;
 use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 use crate::table::slots::candidates::{hash_of_tag, Candidates};
 use crate::table::slots::protocol::{Event, Relation, States};
@@ -217,6 +218,10 @@ impl States for UnderVersion<'_> {
 
     fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
         self.policies.hold(pair, until, now, exact)
+    }
+
+    fn turn(&self, tag: u64) -> Option<Turn<'_>> {
+        self.policies.memory.turn(tag)
     }
 
     fn vacated(&self) {

@@ -19,6 +19,7 @@ use crate::table::memory::slot::{TAG, TAG_BITS};
 use crate::table::memory::Memory;
 use crate::table::slots::protocol::Event;
 pub(crate) use crate::table::slots::ROUNDS;
+use alloc::boxed::Box;
 use compiled::{Version, Versions};
 use local::{Locals, Scratch};
 use multi_word::MultiWord;
@@ -46,14 +47,15 @@ impl PolicyId {
 #[derive(Debug)]
 pub(crate) struct Policies {
     pub(crate) memory: Memory,
-    versions: Versions,
+    versions: Box<Versions>,
     locals: Locals,
 }
 
 impl Policies {
     /// Compiles the current policies of the table in `memory`, so that the first request does not allocate.
     pub(crate) fn over(memory: Memory) -> Result<Policies, TableError> {
-        let policies = Policies { memory, versions: Versions::new(), locals: Locals::new()? };
+        let policies =
+            Policies { memory, versions: Versions::new().ok_or(TableError::NoMemory)?, locals: Locals::new()? };
         for current in &policies.memory.header().current {
             let stamp = current.load(Ordering::Acquire);
             // A damaged record makes the calls that use it fail, but not this one.

@@ -4,9 +4,9 @@ use super::candidates::Candidates;
 use super::protocol::{first_to_expire, Changed, States};
 use super::ROUNDS;
 use crate::algorithm::Returned;
-use crate::table::memory::slot::Pair;
+use crate::table::memory::slot::{Pair, TAG};
 
-/// Tries once to give permits back to `key`, and returns their number. `lower` computes the lowered state. If it returns `None`, the key gets nothing
+/// Tries once to give permits back to `key` in its turn ([`States::turn`]), and returns their number. `lower` computes the lowered state. If it returns `None`, the key gets nothing
 /// back. It must read the flags of the policy and then the time itself, because [`GiveBack`](crate::algorithm::GiveBack) needs values that were read
 /// after the state. After [`Changed`] nothing went back, and the caller may try again under the current version of the key's policy.
 pub(crate) fn give_back(
@@ -20,6 +20,7 @@ pub(crate) fn give_back(
         // `Changed`: the key was under a former version of its policy, and this or another call has converted it.
         return first_to_expire(states, candidates, key, now()).map(|_| 0);
     };
+    let Some(_turn) = states.turn(key & TAG) else { return Ok(0) };
     let found = slot.pair();
     if found.key != key {
         return Err(Changed);

@@ -18,6 +18,7 @@ use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::sync::explore;
 use crate::table::memory::receipts::Receipts;
+use crate::table::memory::returns::Turn;
 use crate::table::memory::slot::{Bucket, Change, Journal, Pair, Slot, TAG, TAG_BITS};
 use alloc::format;
 use alloc::vec::Vec;
@@ -102,6 +103,7 @@ struct World {
     papers: Vec<Paper>,
     /// The newest time of any request under [`By::Lent`]. A settlement reads its time here.
     clock: AtomicU64,
+    turn: AtomicU64,
     overrides: Option<Map>,
 }
 
@@ -132,6 +134,10 @@ impl States for World {
         named(key).1.owing(until)
     }
 
+    fn turn(&self, _tag: u64) -> Option<Turn<'_>> {
+        Turn::take(&self.turn, 1, |_| false, || ())
+    }
+
     fn hold(&self, pair: Pair, until: u64, now: u64, _exact: bool) -> Option<u64> {
         rules::held(pair, until, now)
     }
@@ -145,9 +151,9 @@ impl World {
         let buckets = slots.iter().enumerate().map(bucket).collect();
         let receipts = Receipts::new();
         let papers = scene.charges.iter().map(|&(key, at, cost)| open(&receipts, 7, key, at, cost)).collect();
-        let (current, clock) = (AtomicU64::new(1), AtomicU64::new(0));
+        let (current, clock, turn) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(0));
         let overrides = scene.overrides.as_ref().map(|keys| Map::new(weak, keys));
-        World { buckets, journal, on_full: *on_full, current, receipts, papers, clock, overrides }
+        World { buckets, journal, on_full: *on_full, current, receipts, papers, clock, turn, overrides }
     }
 
     /// The number of the current version.

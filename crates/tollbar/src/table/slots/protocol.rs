@@ -40,6 +40,7 @@ use super::probe::{first_unused, lowest_state};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::limiter::head::TRIES;
+use crate::table::memory::returns::Turn;
 use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 
 /// What a new key gets when no candidate of the key has expired.
@@ -91,6 +92,9 @@ pub(crate) trait States {
         let _ = (pair, until, now, exact);
         None
     }
+
+    /// The turn of a return to the key with this tag. `None`: no permits can go back now.
+    fn turn(&self, tag: u64) -> Option<Turn<'_>>;
 
     /// The protocol calls it when it has taken a key out of its slot, so that the table can count it.
     fn vacated(&self) {}

@@ -5,6 +5,7 @@ use super::super::error::{Call, TableError};
 use super::presence::{show, Others};
 use super::system::{errno, random_u64, Fd, Status, Text};
 use super::{boot, Access, Enter, Fill, Inspect, Kind, Opened, Region, HEAD};
+use crate::sync::filled;
 use core::ffi::{c_char, c_int, CStr};
 use core::mem::ManuallyDrop;
 use core::ptr::{null_mut, NonNull};
@@ -132,7 +133,7 @@ pub(super) fn of_descriptor(fd: c_int, inspect: Inspect<'_>) -> Result<Region, T
 
 /// The length of a table's file. It is an error if the header says another length.
 fn inspected(fd: &Fd, status: &Status, inspect: Inspect<'_>) -> Result<u64, TableError> {
-    let mut head = [0_u8; HEAD];
+    let mut head = filled(HEAD, 0_u8).ok_or(TableError::NoMemory)?;
     let got = fd.read(&mut head).map_err(|errno| TableError::System(Call::Read, errno))?;
     let len = inspect(head.get(..got).unwrap_or(&[]))?;
     match len == status.len {

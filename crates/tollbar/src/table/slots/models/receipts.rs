@@ -68,6 +68,21 @@ fn a_receipt_is_settled_once() {
     model("settle twice, take", 3, paid(OnFull::Deny, 2, EMPTY, threads), check);
 }
 
+/// E10: a return reads the state and the time, and sleeps. Another return and a request at a later time bring the state back to the same value. Without turns
+/// the first return gives back what the limit has refilled since, and four permits pass at 110.
+#[test]
+fn a_state_that_came_back_gives_nothing_twice() {
+    let start = Pair { key: 7 << TAG_BITS | K.0, state: lent(100 + 3 * PERMIT, 200) };
+    let threads: &[&[Act]] = &[&[Settle(0, 100, 0)], &[Settle(1, 100, 0), Ask(K, 100 + PERMIT, 1)]];
+    let charges = Vec::from([(K, 100, 2), (K, 100, 1)]);
+    let scene = Scene { charges, ..scene(OnFull::Deny, &[start, EMPTY], threads) };
+    // The fault needs two preemptions, so `make check`, which allows one, would not see it.
+    model("settle beside settle and take", 3, scene, |played| {
+        let left = (100 + PERMIT + 3 * PERMIT).saturating_sub(played.state(K).map_or(0, full_at)) / PERMIT;
+        assert!(played.admitted(K) + left <= 3, "{left} left: {:?}", played.changes);
+    });
+}
+
 /// New receipts take the places of old ones while those are settled. There are two places.
 #[test]
 fn new_receipts_beside_settlements() {

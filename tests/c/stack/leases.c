@@ -1,0 +1,185 @@
+/* Leases, with a real server, and with a name that is looked up. */
+#include "stack.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#include "redis.h"
+#include "tollbar_redis.h"
+
+static struct redis server;
+
+static tollbar_lease *lease_of(const struct world *w) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    tollbar_lease *lease = NULL;
+    (void)tollbar_lease_new("limit", 5, &w->spec, &options, &lease);
+    return lease;
+}
+static tollbar_lease_client *client_of(const tollbar_lease *lease) {
+    tollbar_lease_client *client = NULL;
+    (void)tollbar_lease_client_new(lease, server.url, strlen(server.url), NULL, &client);
+    return client;
+}
+
+/* A case with a lease, once: the worlds differ in nothing that a lease takes. */
+#define LEASE(name, ...)                                                                                                                       \
+    CASE(name) {                                                                                                                               \
+        tollbar_decision decision = TOLLBAR_DECISION_INIT;                                                                                     \
+        tollbar_lease_stats stats = TOLLBAR_LEASE_STATS_INIT;                                                                                  \
+        tollbar_lease *lease = w->is_first ? lease_of(w) : NULL;                                                                               \
+        (void)decision, (void)stats;                                                                                                           \
+        if (lease == NULL)                                                                                                                     \
+            return;                                                                                                                            \
+        RUN(name(lease, __VA_ARGS__));                                                                                                         \
+        RUN(name(lease, __VA_ARGS__));                                                                                                         \
+        tollbar_lease_close(lease);                                                                                                            \
+    }
+LEASE(tollbar_lease_check, KEY, 1, &decision)
+LEASE(tollbar_lease_check_at, KEY, 1, w->now, &decision)
+LEASE(tollbar_lease_peek, KEY, 1, &decision)
+LEASE(tollbar_lease_get_stats, &stats)
+
+CASE(tollbar_redis_version) {
+    (void)w;
+    RUN((tollbar_redis_version(), 0));
+}
+CASE(tollbar_lease_bytes) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    uint64_t bytes;
+    RUN(tollbar_lease_bytes(&w->spec, &options, &bytes));
+}
+CASE(tollbar_lease_new) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    tollbar_lease *lease = NULL;
+    RUN(tollbar_lease_new("limit", 5, &w->spec, &options, &lease));
+    tollbar_lease_close(lease);
+}
+CASE(tollbar_lease_new_shared) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    tollbar_lease *lease = NULL;
+    RUN(tollbar_lease_new_shared("limit", 5, &w->spec, &options, &lease));
+    tollbar_lease_close(lease);
+}
+CASE(tollbar_lease_init_in) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    tollbar_lease *lease = NULL;
+    RUN(tollbar_lease_init_in(memory, sizeof *memory, "limit", 5, &w->spec, &options, &lease));
+    tollbar_lease_close(lease);
+}
+CASE(tollbar_lease_attach) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    tollbar_lease *lease = NULL, *again = NULL;
+    (void)tollbar_lease_init_in(memory, sizeof *memory, "limit", 5, &w->spec, &options, &lease);
+    RUN(tollbar_lease_attach(memory, sizeof *memory, &again));
+    tollbar_lease_close(again);
+    tollbar_lease_close(lease);
+}
+CASE(tollbar_lease_close) {
+    tollbar_lease *lease = lease_of(w);
+    RUN((tollbar_lease_close(lease), 0));
+}
+CASE(tollbar_lease_now) {
+    tollbar_lease *lease = lease_of(w);
+    RUN((tollbar_lease_now(lease), 0));
+    tollbar_lease_close(lease);
+}
+
+static void listen_to(void *argument, uint32_t circuit) {
+    (void)argument, (void)circuit;
+}
+
+/* A case with a client, once. */
+#define CLIENT(name, ...)                                                                                                                      \
+    CASE(name) {                                                                                                                               \
+        tollbar_lease *lease;                                                                                                                  \
+        tollbar_lease_client *client;                                                                                                          \
+        uint32_t events;                                                                                                                       \
+        (void)events;                                                                                                                          \
+        if (!w->is_first)                                                                                                                      \
+            return;                                                                                                                            \
+        redis_start(&server);                                                                                                                  \
+        lease = lease_of(w);                                                                                                                   \
+        client = client_of(lease);                                                                                                             \
+        RUN((name(__VA_ARGS__), 0));                                                                                                           \
+        (void)tollbar_lease_client_close(client, 0);                                                                                           \
+        tollbar_lease_close(lease);                                                                                                            \
+        redis_end(&server);                                                                                                                    \
+    }
+CLIENT(tollbar_lease_client_on_change, client, listen_to, NULL)
+CLIENT(tollbar_lease_client_circuit, client)
+CLIENT(tollbar_lease_client_stop, client)
+CLIENT(tollbar_lease_client_error, client)
+CLIENT(tollbar_lease_client_fd, client, &events)
+
+CASE(tollbar_lease_client_new) {
+    static const char *const urls[] = {"redis://user:secret@redis.example:6379/2", "unix:/tmp/redis.sock", "redis://[::1]:1", "http://"};
+    tollbar_lease *lease = lease_of(w);
+    size_t n;
+    for (n = 0; lease != NULL && n < COUNT(urls); n++) {
+        tollbar_lease_client *client = NULL;
+        size_t column;
+        RUN(tollbar_lease_client_new(lease, urls[n], strlen(urls[n]), &column, &client));
+        if (client != NULL)
+            (void)tollbar_lease_client_close(client, 0);
+    }
+    tollbar_lease_close(lease);
+}
+
+/* Ticks by which the client looks its server up, connects, loads its scripts, and asks for leases. */
+static void ticks(tollbar_lease *lease, tollbar_lease_client *client, const struct world *w) {
+    int n;
+    for (n = 0; n < 200; n++) {
+        struct pollfd watched = {-1, 0, 0};
+        uint32_t events = 0, wait = 0;
+        uint64_t key = (uint64_t)n % 7;
+        (void)tollbar_lease_check(lease, &key, sizeof key, 1, NULL);
+        (void)tollbar_lease_check(lease, KEY, 1, NULL);
+        RUN(tollbar_lease_client_tick(client, &wait));
+        watched.fd = tollbar_lease_client_fd(client, &events);
+        watched.events = (short)((events & TOLLBAR_EVENT_READ ? POLLIN : 0) | (events & TOLLBAR_EVENT_WRITE ? POLLOUT : 0));
+        (void)poll(&watched, 1, 1);
+    }
+}
+CASE(tollbar_lease_client_tick) {
+    static const char named[] = "redis://redis.invalid:6379";
+    tollbar_lease *lease;
+    tollbar_lease_client *client;
+    if (!w->is_first)
+        return;
+    redis_start(&server);
+    lease = lease_of(w);
+    client = client_of(lease);
+    ticks(lease, client, w);
+    (void)tollbar_lease_client_close(client, 100);
+    redis_end(&server);
+    if (tollbar_lease_client_new(lease, named, sizeof named - 1, NULL, &client) == 0) {
+        ticks(lease, client, w);
+        (void)tollbar_lease_client_close(client, 0);
+    }
+    tollbar_lease_close(lease);
+}
+CASE(tollbar_lease_client_run) {
+    tollbar_lease *lease;
+    tollbar_lease_client *client;
+    if (!w->is_first)
+        return;
+    redis_start(&server);
+    lease = lease_of(w);
+    client = client_of(lease);
+    (void)tollbar_lease_client_stop(client);
+    RUN(tollbar_lease_client_run(client));
+    (void)tollbar_lease_client_close(client, 0);
+    tollbar_lease_close(lease);
+    redis_end(&server);
+}
+CASE(tollbar_lease_client_close) {
+    tollbar_lease *lease;
+    if (!w->is_first)
+        return;
+    redis_start(&server);
+    lease = lease_of(w);
+    (void)tollbar_lease_check(lease, KEY, 1, NULL);
+    RUN((tollbar_lease_client_close(client_of(lease), 100), 0));
+    tollbar_lease_close(lease);
+    redis_end(&server);
+}
