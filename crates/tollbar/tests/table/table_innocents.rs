@@ -200,3 +200,49 @@ fn a_reset_succeeds_in_a_full_table() {
         }
     }
 }
+
+/// B8, the price of [`OnFull::EvictNearest`]: of a limited key, while a client invents keys that use up their bursts. Over 40 seeds the limited key gains about
+/// a burst for as many invented keys as the table has slots, and honest new keys beside the flood are refused nothing.
+#[test]
+fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() {
+    for (text, spread) in [("1/h burst 3", 1), ("5/min burst 3", 33_333), ("1/h burst 1", 1), ("100/h burst 20", 1)] {
+        let policy = policy(text);
+        let (mut most, mut sum, mut above, mut promise) = (0, 0, 0, 0.0f64);
+        let (mut asked, mut refused) = ([0u64; 2], [0u64; 2]);
+        for seed in 1..=40 {
+            let table = Table::private(&Options::new(500).with_seed(seed), &[policy]).expect("memory");
+            let keys = 8 * table.slots();
+            let mut now = NOW;
+            table.take_up_to_at(FIRST, b"limited", now, policy.burst);
+            let mut gained = 0;
+            for key in 1..=keys {
+                for n in 0..policy.burst {
+                    now += spread;
+                    table.admit_at(FIRST, &key.to_le_bytes(), now, 1);
+                    if n % 10 == 0 {
+                        gained += u64::from(table.admit_at(FIRST, b"limited", now, 1) == tollbar::Verdict::Allowed);
+                    }
+                }
+                if key % 100 == 0 && key > keys / 8 {
+                    // An honest new key: a request, and another a little later.
+                    for n in 0..policy.burst.min(2) {
+                        let verdict = table.admit_at(FIRST, &(!key).to_le_bytes(), now + n * 2 * US, 1);
+                        asked[n as usize] += 1;
+                        refused[n as usize] += u64::from(verdict != tollbar::Verdict::Allowed);
+                    }
+                }
+            }
+            let refill = (now - NOW) as f64 * policy.limit as f64 / policy.period as f64;
+            promise = policy.burst as f64 * (keys as f64 / table.slots() as f64) + refill;
+            (most, sum, above) = (most.max(gained), sum + gained, above + u64::from(gained as f64 > promise));
+        }
+        println!(
+            "B8, {text}: the limited key gains {:.1} on average, {most} at most, where a burst for as many keys as slots is {promise:.1}: above it in {above} of 40 seeds; \
+             new keys refused: {} of {} first requests, {} of {} second ones",
+            sum as f64 / 40.0, refused[0], asked[0], refused[1], asked[1]
+        );
+        assert!(most as f64 <= 1.25 * promise + policy.burst as f64, "{text}: {most} of {promise}");
+        assert!(sum as f64 / 40.0 >= 0.2 * promise, "{text}: the search stays far below the promise");
+        assert_eq!(refused, [0, 0], "{text}");
+    }
+}
