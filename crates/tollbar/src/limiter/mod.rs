@@ -39,7 +39,7 @@ use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
 use change::Changes;
 use tally::Tally;
-use waiting::{Waiters, WAITERS};
+use waiting::{Lines, WAITERS};
 
 #[cfg(unix)]
 type Usual = crate::clock::Utc<crate::clock::Tsc>;
@@ -65,7 +65,7 @@ type Usual = crate::clock::Utc<crate::clock::Tsc>;
 pub struct Limiter<S = State, C = Usual> {
     shared: S,
     clock: C,
-    waiters: Waiters,
+    waiting: Lines<1>,
     tally: Tally,
     /// The states that replaced `shared`.
     changes: Changes<S>,
@@ -132,7 +132,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         Limiter {
             shared,
             clock,
-            waiters: Waiters::new(Self::WAITERS),
+            waiting: Lines::new(Self::WAITERS),
             tally: Tally::default(),
             changes: Changes::default(),
         }
@@ -140,7 +140,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Sets the maximum of callers asleep at one time. 0: none may sleep.
     pub fn with_waiters(mut self, most: u32) -> Limiter<S, C> {
-        self.waiters = Waiters::new(most);
+        self.waiting = Lines::new(most);
         self
     }
 
@@ -315,7 +315,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// sleep. So callers wake one after the other, and no caller wakes in vain. Under all other algorithms a caller sleeps until a permit
     /// could be free and tries again.
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
-        let decision = match waiting::wait(self, &self.clock, &self.waiters, cost, deadline) {
+        let decision = match waiting::wait(self, &self.clock, &self.waiting, 0, cost, deadline) {
             Ok(decision) => decision,
             Err(never) => match never {},
         };
@@ -417,7 +417,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         Snapshot {
             now,
             decision: self.shared().peek_at(now, 1),
-            waiting: self.waiters.asleep(),
+            waiting: self.waiting.asleep(),
             backward_steps: self.changes.states().fold(self.shared.watch().backward_steps(), |steps, state| {
                 steps.saturating_add(state.watch().backward_steps())
             }),

@@ -3,9 +3,9 @@
 use super::multi_word::Op;
 use super::Table;
 use crate::algorithm::{begun, Algorithm, Charge, Reservation, Rule, Step};
-use crate::clock::Clock;
+use crate::clock::{Bell, Clock};
 use crate::decision::{Decision, Verdict};
-use crate::limiter::waiting::{self, Permits};
+use crate::limiter::waiting::{self, last_by_peeks, last_by_steps, Permits};
 use crate::table::memory::error::TableError;
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
@@ -99,7 +99,7 @@ impl Table {
         deadline: u64,
     ) -> Result<Decision, TableError> {
         let permits = KeyPermits { table: self, policy, key };
-        let decision = waiting::wait(&permits, &permits, &self.waiters, cost, deadline)?;
+        let decision = waiting::wait(&permits, &permits, &self.waiting, permits.hash(), cost, deadline)?;
         self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
         self.note_refusal(decision.verdict, policy, key, None);
         Ok(decision)
@@ -107,7 +107,7 @@ impl Table {
 
     /// The number of callers of this table object that are asleep in [`Table::wait_until`].
     pub fn waiting(&self) -> u32 {
-        self.waiters.asleep()
+        self.waiting.asleep()
     }
 
     /// [`Table::try_reserve`] without counting the decision.
@@ -185,13 +185,16 @@ struct KeyPermits<'a> {
 }
 
 impl<'a> KeyPermits<'a> {
+    fn hash(&self) -> u64 {
+        self.table.hash_out_of_line(self.key) ^ salt(self.policy.number())
+    }
+
     /// The version that the key is under.
     fn version<'s>(&self, scratch: &'s mut Scratch<'a>) -> Result<&'s Version, TableError>
     where
         'a: 's,
     {
-        let hash = self.table.hash_out_of_line(self.key) ^ salt(self.policy.number());
-        self.table.policies.current(self.policy, hash, scratch)
+        self.table.policies.current(self.policy, self.hash(), scratch)
     }
 }
 
@@ -203,6 +206,10 @@ impl Clock for KeyPermits<'_> {
 
     fn sleep_until(&self, at: u64) {
         self.table.clock.sleep_until(at.wrapping_sub(self.table.offset));
+    }
+
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        bell.sleep(at.saturating_sub(self.table.now()));
     }
 }
 
@@ -223,24 +230,43 @@ impl Permits for KeyPermits<'_> {
         }
     }
 
-    fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, TableError> {
-        let mut scratch = Scratch::new();
-        if self.version(&mut scratch)?.rule.counts_refusals() {
-            let decision = self.table.try_peek(self.policy, self.key, Some(now), cost)?;
-            if decision.verdict == Verdict::Denied && waiting::in_time(&decision, now, deadline) {
-                return Ok(decision);
-            }
-        }
-        self.check(now, cost)
+    fn now(&self) -> u64 {
+        self.table.now()
     }
 
-    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, TableError> {
-        Ok(self.table.book(self.policy, self.key, now, cost, until)?.ok().map(|charge| charge.at))
+    fn peek(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
+        self.table.try_peek(self.policy, self.key, Some(now), cost)
+    }
+
+    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<Charge>, TableError> {
+        Ok(self.table.book(self.policy, self.key, now, cost, until)?.ok())
     }
 
     fn books_ahead(&self) -> Result<bool, TableError> {
         let mut scratch = Scratch::new();
         let version = self.version(&mut scratch)?;
         Ok(version.multi_word.is_none() && version.rule.books_ahead())
+    }
+
+    fn counts_refusals(&self) -> Result<bool, TableError> {
+        let mut scratch = Scratch::new();
+        Ok(self.version(&mut scratch)?.rule.counts_refusals())
+    }
+
+    fn give_back(&self, charge: Charge, permits: u64) -> u64 {
+        self.table.give_back(self.policy, self.key, charge, permits).unwrap_or(0)
+    }
+
+    /// The credit of any thread may serve the first requests, so the answer for a policy with credit is `now`.
+    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, TableError> {
+        let mut scratch = Scratch::new();
+        let version = self.version(&mut scratch)?;
+        if self.table.policies.memory.has_credit(version.number) {
+            return Ok(now);
+        }
+        match self.table.state_of(version, self.hash()) {
+            Some(state) => Ok(last_by_steps(&version.rule, state, now, costs, until)),
+            None => last_by_peeks(now, costs, |cost| self.peek(now, cost)),
+        }
     }
 }
