@@ -307,13 +307,16 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared().charge_at(now, cost)
     }
 
-    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. A request that cannot pass by then
-    /// is refused at once, with nothing taken. So is a caller that finds the maximum number of callers asleep. The decision's times count
-    /// from the return.
+    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. The decision's times count from the return.
     ///
-    /// Where the algorithm can book ahead (gcra, lists of two, pacer, warm-up, interval aligned to time 0), permits are taken before the
-    /// sleep. So callers wake one after the other, and no caller wakes in vain. Under all other algorithms a caller sleeps until a permit
-    /// could be free and tries again.
+    /// Callers wait in a queue and get their permits in the order in which they came. A caller that comes while others wait joins the queue, also if
+    /// permits are there. Only the first of the queue holds a booking, where the algorithm can book ahead (gcra, lists of two, pacer, warm-up, interval
+    /// aligned to time 0). It hands the booking on if it leaves, and the last caller gives it back. Under all other algorithms the first one asks again when a
+    /// permit could be free. There a caller that checks in a loop may take every permit; past a booking it gets none.
+    ///
+    /// The call refuses at once, with nothing taken, if the permits would come after the deadline: after those of all callers before it, as far as
+    /// these are known. (A sliding window or log sees one limit ahead, and a limiter whose threads have credit less.) So does a caller that finds the
+    /// maximum number of callers asleep ([`Reason::QueueFull`](crate::Reason::QueueFull)).
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
         let decision = match waiting::wait(self, &self.clock, &self.waiting, 0, cost, deadline) {
             Ok(decision) => decision,

@@ -16,6 +16,7 @@ use super::Permits;
 use crate::algorithm::Charge;
 use crate::clock::Bell;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
+use crate::units::NEVER;
 use core::iter;
 use core::ptr;
 
@@ -40,15 +41,18 @@ pub(crate) struct Waiter {
     state: Word,
     /// The end of its sleep.
     wakes: Word,
-    /// Of a first caller without all its permits: the time at which it books or asks.
+    /// When the first caller of a queue without a booking asks again.
     asks: Word,
-    /// The queue's booking, if this is the first caller.
-    booking: [Word; 5],
+    /// When the queue's booking may be used, if this is the first caller and the queue has one; else [`NONE`].
+    departs: Word,
 }
 
 const WAITS: u64 = 0;
 const ADMITTED: u64 = 1;
 const REFUSED: u64 = 2;
+
+/// No booking. Nothing departs at that time.
+const NONE: u64 = NEVER;
 
 /// A word that only the holder of the list's lock uses. Relaxed: the lock orders it.
 #[derive(Debug, Default)]
@@ -60,39 +64,6 @@ impl Word {
     }
     fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
-    }
-}
-
-/// Permits that a queue has taken for its first caller.
-#[derive(Clone, Copy)]
-struct Booking {
-    permits: u64,
-    /// When the permits may be used.
-    at: u64,
-    /// The latest charge among them. Only this one goes back, because the limiter takes back no more of an earlier one than it has not refilled by the
-    /// departure of the latest.
-    last: Charge,
-    /// When the permits without those of the latest charge may be used.
-    earlier: u64,
-}
-
-impl Booking {
-    const NONE: Booking = Booking { permits: 0, at: 0, last: Charge { at: 0, cost: 0 }, earlier: 0 };
-
-    fn with(self, charge: Charge, permits: u64) -> Booking {
-        let permits = self.permits.saturating_add(permits);
-        Booking { permits, at: self.at.max(charge.at), last: charge, earlier: self.at }
-    }
-
-    /// The permits that the limiter did not take back.
-    fn given_back<P: Permits>(self, permits: &P) -> Booking {
-        if self.permits == 0 {
-            return Booking::NONE;
-        }
-        let cost = self.last.cost;
-        let back = if cost == 0 { 0 } else { permits.give_back(self.last, self.permits.min(cost)) };
-        let at = if back == cost { self.earlier } else { self.at };
-        Booking { permits: self.permits.saturating_sub(back), at, last: Charge { cost: 0, ..self.last }, earlier: at }
     }
 }
 
@@ -109,8 +80,8 @@ pub(crate) enum Turn {
 
 /// What a first caller gets.
 pub(crate) enum Taken {
-    /// A charge. Its permits may be used from its time on.
-    Charged(Charge),
+    /// The permits, which may be used at that time.
+    At(u64),
     /// Nothing. The algorithm cannot book ahead, and the permits may be there at that time.
     Again(u64),
     /// Nothing. The permits come after the deadline, or never.
@@ -128,7 +99,7 @@ impl Waiter {
             state: Word::default(),
             wakes: Word::default(),
             asks: Word::default(),
-            booking: Default::default(),
+            departs: Word(AtomicU64::new(NONE)),
         }
     }
 
@@ -136,19 +107,12 @@ impl Waiter {
         &self.bell
     }
 
-    fn booking(&self) -> Booking {
-        let [permits, at, charged_at, cost, earlier] = &self.booking;
-        let last = Charge { at: charged_at.get(), cost: cost.get() };
-        Booking { permits: permits.get(), at: at.get(), last, earlier: earlier.get() }
-    }
-
-    fn set_booking(&self, booking: Booking) {
-        let [permits, at, charged_at, cost, earlier] = &self.booking;
-        earlier.set(booking.earlier);
-        permits.set(booking.permits);
-        at.set(booking.at);
-        charged_at.set(booking.last.at);
-        cost.set(booking.last.cost);
+    /// The next time at which something may happen for the first caller of a queue.
+    fn due(&self) -> u64 {
+        match self.departs.get() {
+            NONE => self.asks.get(),
+            departs => departs,
+        }
     }
 
     /// Ends the sleep, unless it ends at `by` anyway.
@@ -217,56 +181,48 @@ impl Locked<'_> {
         link.store(ptr::from_ref(waiter).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Takes a caller out of the list, and hands the queue's booking on if the caller held it.
-    fn remove<P: Permits>(&self, waiter: &Waiter, permits: &P) {
-        if !self.has(waiter) {
-            return;
-        }
+    /// Takes a caller out of the list.
+    fn remove(&self, waiter: &Waiter) {
         let before = self.all().take_while(|other| !other.is(waiter)).last();
         let link = before.map_or(&self.list.first, |before| &before.next);
         link.store(waiter.next.load(Ordering::Relaxed), Ordering::Relaxed);
-        let booking = waiter.booking();
-        waiter.set_booking(Booking::NONE);
-        let next = self.first(waiter.queue);
-        // A booking of another cost goes back and is made anew, because the next caller may then depart earlier. Permits that do not come back stay the
-        // queue's.
-        let kept = match next {
-            Some(next) if next.cost == booking.permits => booking,
-            _ => booking.given_back(permits),
-        };
-        if let (Some(next), true) = (next, booking.permits != 0) {
-            next.set_booking(kept);
-        }
     }
 
-    fn end<P: Permits>(&self, waiter: &Waiter, state: u64, now: u64, permits: &P) {
-        self.remove(waiter, permits);
+    fn end(&self, waiter: &Waiter, state: u64, now: u64) {
+        self.remove(waiter);
         waiter.state.set(state);
         waiter.wake(now);
+    }
+
+    /// Hands the booking of a caller that has left on to the next one of its queue. If that one has another cost, or if there is none, the booking goes back:
+    /// the next caller may then depart earlier, and permits that were booked for one time must not be used at a later one.
+    fn hand_on<P: Permits>(&self, from: &Waiter, permits: &P) {
+        let departs = from.departs.get();
+        from.departs.set(NONE);
+        match self.first(from.queue) {
+            _ if departs == NONE => {}
+            Some(next) if next.cost == from.cost => next.departs.set(departs),
+            _ => permits.give_back(Charge { at: departs, cost: from.cost }),
+        }
     }
 
     /// Serves all callers of a queue whose permits are there, and books for the first of the others.
     fn serve<P: Permits>(&self, queue: u64, now: u64, permits: &P) -> Result<(), P::Error> {
         while let Some(first) = self.first(queue) {
-            let mut booking = first.booking();
-            if booking.permits < first.cost {
+            if first.departs.get() == NONE {
                 if now < first.asks.get() {
                     break;
                 }
-                match permits.take(now, first.cost - booking.permits, first.deadline) {
-                    Ok(Taken::Charged(charge)) => {
-                        booking = booking.with(charge, first.cost - booking.permits);
-                        first.set_booking(booking);
-                    }
+                match permits.take(now, first.cost, first.deadline) {
+                    Ok(Taken::At(at)) => first.departs.set(at),
                     Ok(Taken::Again(at)) => {
                         // Later than now, so that the caller sleeps.
-                        let at = at.max(now.saturating_add(1));
-                        first.asks.set(at);
-                        first.wake(at);
+                        first.asks.set(at.max(now.saturating_add(1)));
+                        first.wake(first.asks.get());
                         break;
                     }
                     Ok(Taken::Late) => {
-                        self.end(first, REFUSED, now, permits);
+                        self.end(first, REFUSED, now);
                         continue;
                     }
                     Err(error) => {
@@ -276,14 +232,15 @@ impl Locked<'_> {
                     }
                 }
             }
-            if booking.at > first.deadline {
-                self.end(first, REFUSED, now, permits);
-            } else if booking.at <= now {
-                // The caller's permits are used. The next caller gets those above its cost.
-                first.set_booking(Booking { permits: booking.permits - first.cost, ..booking });
-                self.end(first, ADMITTED, now, permits);
+            let departs = first.departs.get();
+            if departs > first.deadline {
+                // It was booked for a caller with more patience.
+                self.end(first, REFUSED, now);
+                self.hand_on(first, permits);
+            } else if departs <= now {
+                self.end(first, ADMITTED, now);
             } else {
-                first.wake(booking.at);
+                first.wake(departs);
                 break;
             }
         }
@@ -301,21 +258,14 @@ impl Locked<'_> {
         permits: &P,
     ) -> Result<u64, P::Error> {
         let Some(first) = self.first(queue) else { return Ok(now) };
-        let booking = first.booking();
-        // The booked permits are charged already.
-        let mut booked = booking.permits;
         let callers = self.queue(queue).take_while(|waiter| !before.is_some_and(|before| waiter.is(before)));
-        let mut costs = callers.map(|waiter| waiter.cost).chain(iter::once(cost)).filter_map(|cost| {
-            let paid = booked.min(cost);
-            booked -= paid;
-            Some(cost - paid).filter(|&rest| rest != 0)
-        });
-        let from = if booking.permits == 0 { now } else { now.max(booking.at) };
-        let at = permits.last_of(from, &mut costs, until)?;
-        Ok(match booking.permits < first.cost {
-            true => at.max(first.asks.get()),
-            false => at.max(booking.at),
-        })
+        let costs = callers.map(|waiter| waiter.cost).chain(iter::once(cost));
+        let at = match first.departs.get() {
+            NONE => permits.last_of(now, &mut { costs }, until)?,
+            // The first caller's permits are charged already.
+            departs => permits.last_of(now.max(departs), &mut costs.skip(1), until)?,
+        };
+        Ok(at.max(first.due()))
     }
 }
 
@@ -352,7 +302,7 @@ impl<'a, P: Permits> Seat<'a, P> {
         let waiter = self.waiter;
         if waiter.state.get() == WAITS && !locked.has(waiter) {
             // A signal handler has forked during the sleep, and this is the child. The booking is the parent's.
-            waiter.set_booking(Booking::NONE);
+            waiter.departs.set(NONE);
             locked.push(waiter);
         }
         self.turn_locked(&locked, now)
@@ -386,7 +336,8 @@ impl<P: Permits> Drop for Seat<'_, P> {
         let locked = self.list.lock();
         let waiter = self.waiter;
         if locked.has(waiter) {
-            locked.remove(waiter, self.permits);
+            locked.remove(waiter);
+            locked.hand_on(waiter, self.permits);
             // An error shows itself to the next caller, whom `serve` wakes.
             let _ = locked.serve(waiter.queue, self.permits.now(), self.permits);
         }

@@ -116,7 +116,7 @@ pub(crate) trait Permits {
     fn peek(&self, now: u64, cost: u64) -> Result<Decision, Self::Error>;
 
     /// Books the permits for the earliest instant; `None` if that is after `until`.
-    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<Charge>, Self::Error>;
+    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, Self::Error>;
 
     /// Whether [`Permits::book`] works.
     fn books_ahead(&self) -> Result<bool, Self::Error>;
@@ -124,8 +124,8 @@ pub(crate) trait Permits {
     /// Whether refusals lead to a ban.
     fn counts_refusals(&self) -> Result<bool, Self::Error>;
 
-    /// Gives back permits of a booking, and returns how many. An error gives none back.
-    fn give_back(&self, charge: Charge, permits: u64) -> u64;
+    /// Gives a booking back, as far as the limiter takes it.
+    fn give_back(&self, booking: Charge);
 
     /// When the last of requests for `costs` would pass, which come one after the other from `now` on, or earlier. The call may stop after `until`.
     fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, Self::Error>;
@@ -158,11 +158,11 @@ pub(crate) trait Permits {
     /// Takes or books the permits for a caller that is the first of its queue.
     fn take(&self, now: u64, cost: u64, deadline: u64) -> Result<Taken, Self::Error> {
         if self.books_ahead()? {
-            return Ok(self.book(now, cost, deadline)?.map_or(Taken::Late, Taken::Charged));
+            return Ok(self.book(now, cost, deadline)?.map_or(Taken::Late, Taken::At));
         }
         let decision = self.try_until(now, cost, deadline)?;
         Ok(match decision.is_allowed() {
-            true => Taken::Charged(Charge { at: now, cost }),
+            true => Taken::At(now),
             false if in_time(&decision, now, deadline) => Taken::Again(now.saturating_add(decision.retry_after)),
             false => Taken::Late,
         })
@@ -184,8 +184,8 @@ impl<S: Shared, C: Clock> Permits for Limiter<S, C> {
         Ok(self.shared().peek_at(now, cost))
     }
 
-    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<Charge>, Self::Error> {
-        Ok(self.shared().reserve_at(now, cost, until).map(|at| Charge { at, cost }))
+    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, Self::Error> {
+        Ok(self.shared().reserve_at(now, cost, until))
     }
 
     fn books_ahead(&self) -> Result<bool, Self::Error> {
@@ -196,8 +196,8 @@ impl<S: Shared, C: Clock> Permits for Limiter<S, C> {
         Ok(self.shared().counts_refusals())
     }
 
-    fn give_back(&self, charge: Charge, permits: u64) -> u64 {
-        Limiter::give_back(self, charge, permits)
+    fn give_back(&self, booking: Charge) {
+        Limiter::give_back(self, booking, booking.cost);
     }
 
     fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, Self::Error> {

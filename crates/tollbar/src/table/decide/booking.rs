@@ -1,4 +1,4 @@
-//! Reservations of a key: `reserve` charges permits for a later instant, and `wait` sleeps until that instant.
+//! Reservations of a key: `reserve` charges permits for a later instant, and `wait` sleeps for permits in a queue.
 
 use super::multi_word::Op;
 use super::Table;
@@ -74,12 +74,16 @@ impl Table {
         self.wait_until(policy, key, cost, self.now().saturating_add(patience))
     }
 
-    /// Takes `cost` permits of `key`, and sleeps until they may be used, at the latest until `deadline` (on [`Table::now`]'s scale). The call
-    /// refuses at once, and takes nothing, if the request cannot pass by then, or if as many callers sleep already as may
-    /// ([`Options::waiters`](crate::table::Options::waiters)). The answer's times count from the return.
+    /// Takes `cost` permits of `key`, and sleeps until they may be used, at the latest until `deadline` (on [`Table::now`]'s scale). The answer's
+    /// times count from the return.
     ///
-    /// If the algorithm can book ahead, the call takes the permits before the sleep. So the callers of a key, in all processes, wake in the order
-    /// of their bookings, and each of them passes. Otherwise a caller sleeps until a permit could be free, and tries again.
+    /// The callers of a key that use one table object wait in a queue, as those of a limiter do ([`Limiter::wait_until`](crate::Limiter::wait_until)). Of
+    /// several queues, such as those of several processes, the first callers depart in the order of their bookings. So a later caller of another queue may
+    /// depart before this one: at most one of each other queue for each caller before this one in its own queue. If a process is killed while callers wait,
+    /// the booking of the first of each queue stays charged.
+    ///
+    /// The call refuses at once, and takes nothing, if the permits would come too late, or if as many callers of all keys sleep already as may
+    /// ([`Options::waiters`](crate::table::Options::waiters)).
     pub fn wait_until(&self, policy: PolicyId, key: &[u8], cost: u64, deadline: u64) -> Decision {
         use super::answer::Answer;
         Answer::of(self.try_wait_until(policy, key, cost, deadline))
@@ -238,8 +242,8 @@ impl Permits for KeyPermits<'_> {
         self.table.try_peek(self.policy, self.key, Some(now), cost)
     }
 
-    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<Charge>, TableError> {
-        Ok(self.table.book(self.policy, self.key, now, cost, until)?.ok())
+    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, TableError> {
+        Ok(self.table.book(self.policy, self.key, now, cost, until)?.ok().map(|charge| charge.at))
     }
 
     fn books_ahead(&self) -> Result<bool, TableError> {
@@ -253,8 +257,9 @@ impl Permits for KeyPermits<'_> {
         Ok(self.version(&mut scratch)?.rule.counts_refusals())
     }
 
-    fn give_back(&self, charge: Charge, permits: u64) -> u64 {
-        self.table.give_back(self.policy, self.key, charge, permits).unwrap_or(0)
+    fn give_back(&self, booking: Charge) {
+        // An error shows itself to the next caller.
+        let _ = self.table.give_back(self.policy, self.key, booking, booking.cost);
     }
 
     /// The credit of any thread may serve the first requests, so the answer for a policy with credit is `now`.
@@ -270,3 +275,6 @@ impl Permits for KeyPermits<'_> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -7,6 +7,7 @@ mod processes;
 mod random;
 mod world;
 
+pub(crate) use leaving::{stay_charged, twenty, within_the_bound};
 pub(crate) use random::Rng;
 pub(crate) use world::{caller, Caller, End, World};
 
@@ -47,7 +48,7 @@ fn limiter<'a>(text: &str, clock: &'a Manual) -> Limiter<State, &'a Manual> {
 }
 
 /// The time at which every test begins. Then one permit is taken, and the limiter has no other.
-const START: u64 = 1_000 * SEC;
+pub(crate) const START: u64 = 1_000 * SEC;
 
 fn taken<'a>(text: &str, clock: &'a Manual) -> Limiter<State, &'a Manual> {
     clock.set(START);
@@ -57,7 +58,7 @@ fn taken<'a>(text: &str, clock: &'a Manual) -> Limiter<State, &'a Manual> {
 }
 
 /// When the next callers of an untouched limiter depart, from [`START`] on.
-fn departures(text: &str, n: usize) -> Vec<u64> {
+pub(crate) fn departures(text: &str, n: usize) -> Vec<u64> {
     let clock = Manual::default();
     let limiter = taken(text, &clock);
     let callers: Vec<Caller> = (0..n).map(|_| caller(START)).collect();
