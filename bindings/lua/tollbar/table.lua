@@ -182,8 +182,8 @@ local function calls(self, sleep, policy, key)
 end
 
 --- Takes `cost` permits of the key, and sleeps up to `timeout` seconds for them. Returns true if it took them. Returns false and the reason at once, and takes
--- nothing, if the key will not have them in time, or if `waiters` callers of all keys wait already ("queue full"). The callers of a key get their permits in the
--- order in which they came; those of several processes take turns. In nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or
+-- nothing, if the key will not have them in time, or if `waiters` callers of all keys wait already ("queue full"). The callers of a key get their
+-- permits in the order in which they came; those of several processes take turns. In nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or
 -- the event loop's `sleep`, a function of seconds.
 function Table:wait(key, timeout, cost, policy, sleep)
     local patience = core.patience(timeout)
