@@ -1495,9 +1495,8 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
  * -------------------------------------------------------------------------------------------- */
 
 /* tollbar_table_check refuses a request and says when to try again. A job that would rather wait than fail has two calls.
- * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an event loop. Both
- * take the permits first, for the earliest instant at which they may be used. So the callers of a key depart one after the other, however
- * many there are, and no caller wakes in vain.
+ * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an event loop: it takes
+ * the permits first, for the earliest instant at which they may be used. So reservations depart one after the other, however many there are.
  *
  *     tollbar_reservation mail;
  *     if (tollbar_table_reserve(table, MAILS, tenant, strlen(tenant), 1, patience_ns, &mail) != TOLLBAR_ALLOWED)
@@ -1508,8 +1507,14 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
  *
  * tollbar_table_cancel gives back the permits that no later reservation waits behind.
  *
- * Gcra, lists of two, pacer, warm-up, and interval aligned to time 0 book ahead. All other algorithms cannot: there a reserve is denied,
- * and a wait sleeps until a permit could be free and tries again. The same calls exist for a limiter.
+ * Callers of tollbar_table_wait wait in a queue for each key, in the order in which they came. A caller that comes while others wait joins the
+ * queue, also if a permit is there. Only the first of a queue holds a reservation, so callers that give up, and a process that is killed, leave no more
+ * than one behind. Each process (each tollbar_table object) has its own queues. Between them turns go by their first callers: a later caller of another
+ * queue may depart before this one, at most one of each other queue for each caller before this one in its own.
+ *
+ * Gcra, lists of two, pacer, warm-up, and interval aligned to time 0 book ahead. All other algorithms cannot: there a reserve is denied, and the first
+ * of a queue sleeps until a permit could be free and tries again. A caller that checks in a loop may take every such permit; past a reservation it
+ * gets none. The same calls exist for a limiter.
  */
 
 /* Booked permits. This is plain data: it may be copied, and sent to another process that has the same table. */
@@ -1540,11 +1545,14 @@ int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
                                    uint64_t now_ns,
                                    tollbar_reservation *out);
 
-/* Takes `cost` permits, sleeping up to `max_wait_ns` for them.
+/* Takes `cost` permits, sleeping up to `max_wait_ns` for them. Callers wait in a queue and get their permits in the order in which they came.
  *
- * The call refuses at once, and charges nothing, if the permits would come later than that or if
- * `waiters` callers sleep already (tollbar_limiter_options). Callers of an algorithm that can book ahead wake one after the
- * other, each with its permits. With windows and logs a caller sleeps until a permit could be free and tries again.
+ * The call refuses at once, and charges nothing, if the permits would come later than that, after those of all callers before it, or if `waiters`
+ * callers sleep already (tollbar_limiter_options; TOLLBAR_REASON_QUEUE_FULL). A sliding window or log counts the callers before it only up to its limit. A
+ * caller may then sleep until its time is up, and is refused then.
+ *
+ * A signal does not end the sleep, and the call is no cancellation point on Linux: a cancelled thread ends its wait first. A signal handler must not leave
+ * the call by longjmp, and must not wait itself.
  * Returns the results of tollbar_limiter_check. */
 int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
                              uint64_t cost,
@@ -1571,8 +1579,8 @@ int32_t tollbar_table_reserve_at(const tollbar_table *table,
                                  uint64_t now_ns,
                                  tollbar_reservation *out);
 
-/* tollbar_limiter_wait for a key of a table. The callers of one key wake in the order of their bookings, in all processes. Of
- * each tollbar_table object, `waiters` callers may sleep at one time (tollbar_table_options). */
+/* tollbar_limiter_wait for a key of a table. Each tollbar_table object has its own queues, one for each key; `waiters` callers of all keys may sleep in
+ * them at one time (tollbar_table_options). The first callers of a key's queues, in all processes, depart in the order of their bookings. */
 int32_t tollbar_table_wait(const tollbar_table *table,
                            uint32_t policy,
                            const void *key,

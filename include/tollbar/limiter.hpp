@@ -179,8 +179,8 @@ public:
         return done;
     }
 
-    /// Takes `cost` permits, and sleeps up to `patience` until they may be used. If the wait would be longer, the call refuses at
-    /// once and charges nothing. It blocks without a lock.
+    /// Takes `cost` permits, and sleeps up to `patience` until they may be used. Callers get them in the order in which they came. If the
+    /// wait would be longer, the call refuses at once and charges nothing. No lock is held during the sleep.
     template <class Rep, class Period>
     decision wait(const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
         return decision::of(

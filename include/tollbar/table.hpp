@@ -236,7 +236,7 @@ public:
         return detail::done(code, back);
     }
     /// Takes `cost` permits of a key, sleeping up to `patience` for them. If they would come later, the call refuses at once and charges
-    /// nothing. The callers of a key wake in the order of their bookings.
+    /// nothing. The callers of a key get their permits in the order in which they came; those of several processes take turns.
     template <class Rep, class Period>
     decision wait(const key &of, const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {

@@ -68,6 +68,36 @@ static void c5_a_child_has_none_of_its_parents_sleepers(void **state) {
     tollbar_limiter_free(limiter);
 }
 
+/* A child is born while threads of its parent wait, and may hold the queue's lock. Its own callers wait in a queue of their own. */
+static void a2_a_child_has_a_queue_of_its_own(void **state) {
+    enum { CHILDREN = 20 };
+    tollbar_limiter *limiter = limiter_with("200/s burst 1", TOLLBAR_CLOCK_TSC, 0);
+    pthread_t threads[4];
+    size_t i;
+    (void)state;
+    for (i = 0; i < CHILDREN; i++) {
+        size_t n;
+        pid_t child;
+        for (n = 0; n < COUNT(threads); n++)
+            assert_int_equal(pthread_create(&threads[n], NULL, sleeps, limiter), 0);
+        usleep((useconds_t)(i * 700));
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+            int wrong = 0, call;
+            for (call = 0; call < 3; call++)
+                wrong |= tollbar_limiter_wait(limiter, 1, 10 * SEC, NULL) != TOLLBAR_ALLOWED;
+            tollbar_limiter_get_state(limiter, &view);
+            _exit(wrong || view.waiting != 0);
+        }
+        for (n = 0; n < COUNT(threads); n++)
+            pthread_join(threads[n], NULL);
+        assert_int_equal(status_of(child), 0);
+    }
+    tollbar_limiter_free(limiter);
+}
+
 static void c5_the_clock_goes_on_in_parent_and_child(void **state) {
     uint64_t before = 0, after = 0;
     pid_t child;
@@ -141,6 +171,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c5_limiters_go_on_in_parent_and_child),
         cmocka_unit_test(c5_a_child_has_none_of_its_parents_sleepers),
+        cmocka_unit_test(a2_a_child_has_a_queue_of_its_own),
         cmocka_unit_test(c5_the_clock_goes_on_in_parent_and_child),
         cmocka_unit_test(c5_waiting_goes_on_in_parent_and_child),
         cmocka_unit_test(c5_cells_in_shared_memory_are_one_for_all_processes),

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <time.h>
 
 static void nap(uint64_t ns) {
@@ -155,6 +156,140 @@ static void s21_sleepers_are_bounded(void **state) {
     assert_in_range(least, 0, MS);
 }
 
+/* Callers that wait in one queue, started 20 ms apart. Each writes its number when it has its permit. */
+enum { QUEUED = 6 };
+
+static struct {
+    tollbar_limiter *limiter;
+    pthread_mutex_t lock;
+    int order[QUEUED], done;
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *takes_its_turn(void *number) {
+    static int32_t refused = 1;
+    int32_t verdict = tollbar_limiter_wait(queue.limiter, 1, MIN, NULL);
+    pthread_mutex_lock(&queue.lock);
+    queue.order[queue.done++] = *(int *)number;
+    pthread_mutex_unlock(&queue.lock);
+    return verdict == TOLLBAR_ALLOWED ? NULL : &refused;
+}
+
+static void handled(int signal) {
+    (void)signal;
+}
+
+/* Nobody is overtaken, whether or not the algorithm books ahead. Signals arrive before the first one passes, and nobody
+ * wakes early. */
+static void a2_callers_wait_in_a_queue(void **state) {
+    static const char *const texts[] = {"10/s burst 1", "10/s algo pacer", "1/100ms algo sliding-log",
+                                        "1/100ms algo fixed-window anchor first"};
+    struct sigaction action, old;
+    size_t i;
+    (void)state;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handled;
+    assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
+    for (i = 0; i < COUNT(texts); i++) {
+        pthread_t threads[QUEUED];
+        int numbers[QUEUED], n;
+        uint64_t begun;
+        queue.limiter = limiter_of(texts[i]);
+        queue.done = 0;
+        assert_int_equal(tollbar_limiter_check(queue.limiter, 1, NULL), TOLLBAR_ALLOWED);
+        begun = monotonic();
+        for (n = 0; n < QUEUED; n++) {
+            tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+            numbers[n] = n;
+            assert_int_equal(pthread_create(&threads[n], NULL, takes_its_turn, &numbers[n]), 0);
+            /* The next thread starts when this one is in the queue, or has already left it on a slow machine. */
+            while (view.waiting + (uint32_t)__atomic_load_n(&queue.done, __ATOMIC_SEQ_CST) < (uint32_t)n + 1) {
+                assert_int_equal(tollbar_limiter_get_state(queue.limiter, &view), 0);
+                nap(MS / 10);
+            }
+        }
+        for (n = 0; n < 100; n++) {
+            int thread = n % QUEUED;
+            if (__atomic_load_n(&queue.done, __ATOMIC_SEQ_CST) == 0)
+                pthread_kill(threads[thread], SIGUSR1);
+            nap(MS / 2);
+        }
+        for (n = 0; n < QUEUED; n++) {
+            void *refused;
+            assert_int_equal(pthread_join(threads[n], &refused), 0);
+            assert_null(refused);
+            assert_int_equal(queue.order[n], n);
+        }
+        /* Less than six intervals, by the difference of two clocks and the time before `begun`. */
+        assert_in_range(monotonic() - begun, QUEUED * 100 * MS - 20 * MS, MIN);
+        tollbar_limiter_free(queue.limiter);
+    }
+    sigaction(SIGUSR1, &old, NULL);
+}
+
+/* A caller behind others is refused at once if the permits of those before it and its own come too late. */
+static void a2_who_comes_too_late_behind_others_is_refused_at_once(void **state) {
+    tollbar_limiter *limiter = limiter_of("1/3s burst 1");
+    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    uint64_t begun, took;
+    pthread_t thread;
+    void *refused;
+    int i;
+    (void)state;
+    assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_one, limiter), 0);
+    for (i = 0; i < 1000 && view.waiting == 0; i++) {
+        nap(MS);
+        assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
+    }
+    begun = monotonic();
+    assert_int_equal(tollbar_limiter_wait(limiter, 1, 2900 * MS, &got), TOLLBAR_DENIED);
+    took = monotonic() - begun;
+    assert_int_equal(got.reason, TOLLBAR_REASON_RATE);
+    /* The first caller's permit comes within three seconds, and the next one three seconds later. */
+    assert_in_range(got.retry_after_ns, 3 * SEC, 6 * SEC);
+    assert_in_range(took, 0, SEC);
+    assert_int_equal(pthread_join(thread, &refused), 0);
+    assert_null(refused);
+    tollbar_limiter_free(limiter);
+}
+
+#ifdef __linux__
+static void *is_cancelled(void *limiter) {
+    int32_t verdict = tollbar_limiter_wait(limiter, 1, MIN, NULL);
+    int ignored;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ignored);
+    return verdict == TOLLBAR_ALLOWED ? NULL : limiter;
+}
+
+/* A cancelled thread ends its wait first, so it leaves no place in the queue. */
+static void a2_a_wait_is_no_cancellation_point(void **state) {
+    tollbar_limiter *limiter = limiter_of("10/s burst 1");
+    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+    pthread_t threads[3];
+    void *got;
+    size_t n;
+    (void)state;
+    assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_ALLOWED);
+    for (n = 0; n < COUNT(threads); n++)
+        assert_int_equal(pthread_create(&threads[n], NULL, is_cancelled, limiter), 0);
+    for (n = 0; n < 1000 && view.waiting == 0; n++) {
+        nap(MS / 10);
+        assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
+    }
+    for (n = 0; n < COUNT(threads); n++)
+        pthread_cancel(threads[n]);
+    for (n = 0; n < COUNT(threads); n++) {
+        assert_int_equal(pthread_join(threads[n], &got), 0);
+        assert_null(got);
+    }
+    assert_int_equal(tollbar_limiter_wait(limiter, 1, MIN, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
+    assert_int_equal(view.waiting, 0);
+    tollbar_limiter_free(limiter);
+}
+#endif
+
 static void reserve_books_for_those_who_can(void **state) {
     static const char *const books[] = {"5/s burst 1", "5/s algo pacer", "5/s algo warm-up warm 1s",
                                         "5/s burst 1 algo interval"};
@@ -198,6 +333,11 @@ int main(void) {
         cmocka_unit_test(s17_what_cannot_fit_is_refused_at_once),
         cmocka_unit_test(s17_in_its_own_numbers),
         cmocka_unit_test(s21_sleepers_are_bounded),
+        cmocka_unit_test(a2_callers_wait_in_a_queue),
+        cmocka_unit_test(a2_who_comes_too_late_behind_others_is_refused_at_once),
+#ifdef __linux__
+        cmocka_unit_test(a2_a_wait_is_no_cancellation_point),
+#endif
         cmocka_unit_test(reserve_books_for_those_who_can),
     };
     return cmocka_run_group_tests_name("waiting", tests, NULL, NULL);

@@ -71,6 +71,7 @@ end
 test("of fifty that wait one asks, and they go in the order in which they came", function()
     local limiter = assert(tollbar.limiter("1/3ms algo fixed-window"))
     local order = {}
+    local began = tollbar.now()
     local world = run(times(50, function(i)
         equal(limiter:wait(), true)
         order[#order + 1] = i
@@ -78,9 +79,10 @@ test("of fifty that wait one asks, and they go in the order in which they came",
     for i = 1, 50 do
         equal(order[i], i)
     end
-    -- Each request sleeps once for its turn and once or twice, for whole milliseconds, for its permit. Without a line the
-    -- requests sleep some 1,200 times.
-    assert(world.naps <= 250, world.naps)
+    -- Each request sleeps once for its turn and once or twice, for whole milliseconds, for its permit. Each sleeps at most 250 ms at a time. If all
+    -- asked, they would sleep some 1,200 times.
+    local took = tonumber(tollbar.now() - began) / 1e9
+    assert(world.naps <= 250 + 50 * took / 0.25, world.naps)
 end)
 
 test("who is out of patience leaves the line, and who can never pass does not join it", function()
@@ -97,20 +99,124 @@ test("who is out of patience leaves the line, and who can never pass does not jo
 end)
 
 test("a light thread that was killed does not hold up the others", function()
-    local limiter = assert(tollbar.limiter("1/50ms algo sliding-log"))
-    assert(limiter:allow())
-    local passed = {}
-    run(times(3, function(i, world)
-        -- The first sleeps in front of the second, which checks a second after the first should have checked.
-        world.killed[1] = i == 3
-        passed[i] = limiter:wait()
-    end))
-    equal(passed[1], nil)
-    equal(passed[2], true)
-    equal(passed[3], true)
+    for _, policy in ipairs { "1/50ms algo sliding-log", "1/50ms burst 1" } do
+        local limiter = assert(tollbar.limiter(policy))
+        assert(limiter:allow())
+        local passed = {}
+        run(times(3, function(i, world)
+            -- The first sleeps in front of the second, which runs 20 ms after the first should have run.
+            world.killed[1] = i == 3
+            passed[i] = limiter:wait()
+        end))
+        equal(passed[1], nil)
+        equal(passed[2], true)
+        equal(passed[3], true)
+    end
 end)
 
-test("without ngx.semaphore all ask", function()
+test("A2: twenty that are killed leave nothing behind", function()
+    for _, policy in ipairs { "10/s burst 1", "10/s algo pacer", "1/100ms algo fixed-window" } do
+        local limiter = assert(tollbar.limiter(policy))
+        assert(limiter:allow())
+        local waited
+        local all = times(20, function() limiter:wait() end)
+        -- It kills the others after 50 ms, and waits alone.
+        all[21] = function(world)
+            package.loaded.ngx.sleep(0.05)
+            for i = 1, 20 do
+                world.killed[i] = true
+            end
+            local began = tollbar.now()
+            equal(limiter:wait(5), true)
+            waited = tonumber(tollbar.now() - began) / 1e9
+        end
+        run(all)
+        -- The first one's booking, the removal of the others, which have 20 ms each, and one permit. Twenty bookings would be two seconds.
+        assert(waited < 1.2, policy .. ": waited " .. waited .. " s")
+    end
+end)
+
+test("A2: every wave gets its permits", function()
+    local clients = assert(tollbar.table("50/s burst 1", { capacity = 10 }))
+    for wave = 1, 4 do
+        local passed = 0
+        local began = tollbar.now()
+        run(times(60, function()
+            local good = clients:wait("a", 0.19)
+            passed = passed + (good and 1 or 0)
+        end))
+        -- Ten at 20 ms each, or nine behind a permit that is taken. A slow machine lets fewer be in time.
+        local took = tonumber(tollbar.now() - began) / 1e9
+        assert(passed <= 11 and (passed >= 8 or took > 0.25), "wave " .. wave .. ": " .. passed .. " in " .. took)
+        repeat until clients:peek("a")
+    end
+end)
+
+test("A2: who would come too late behind others is refused at once", function()
+    local limiter = assert(tollbar.limiter("1/100ms burst 1"))
+    assert(limiter:allow())
+    local answers, took = {}, {}
+    run(times(6, function(i)
+        local began = tollbar.now()
+        answers[i], took[i] = limiter:wait(0.35), nil
+        took[i] = tonumber(tollbar.now() - began) / 1e9
+    end))
+    for i = 1, 6 do
+        equal(answers[i], i <= 3)
+        assert(i <= 3 or took[i] < 0.09, took[i])
+    end
+end)
+
+test("A2: nobody is overtaken, and a permit that is there is the first one's", function()
+    local limiter = assert(tollbar.limiter("1/20ms burst 1"))
+    assert(limiter:allow())
+    local order = {}
+    local all = times(5, function(i)
+        limiter:wait()
+        order[#order + 1] = i
+    end)
+    all[6] = function()
+        -- A caller that comes later, at a time at which a permit may be there.
+        package.loaded.ngx.sleep(0.045)
+        limiter:wait()
+        order[#order + 1] = 6
+    end
+    run(all)
+    equal(table.concat(order, " "), "1 2 3 4 5 6")
+end)
+
+test("A4: more callers than `waiters` do not wait", function()
+    local limiter = assert(tollbar.limiter("1/50ms burst 1", { waiters = 3 }))
+    local clients = assert(tollbar.table("1/50ms burst 1", { capacity = 10, waiters = 3 }))
+    for _, whom in ipairs { limiter, clients } do
+        assert(whom == limiter and limiter:allow() or whom == clients and clients:allow("a"))
+        local passed, full = 0, 0
+        run(times(10, function()
+            local good, why
+            if whom == limiter then
+                good, why = limiter:wait()
+            else
+                good, why = clients:wait("a")
+            end
+            passed = passed + (good and 1 or 0)
+            full = full + (why == "queue full" and 1 or 0)
+        end))
+        equal(passed, 3)
+        equal(full, 7)
+    end
+    equal(select("#", pcall(tollbar.limiter, "1/s", { waiters = -1 })), 2)
+    local default = assert(tollbar.limiter("1000/s burst 1"))
+    assert(default:allow())
+    local full = 0
+    run(times(1030, function()
+        local _, why = default:wait()
+        full = full + (why == "queue full" and 1 or 0)
+    end))
+    -- Some of the first 1,024 may have passed before the last one came.
+    assert(full <= 6, full)
+end)
+
+test("without ngx.semaphore a queue works, too", function()
     local limiter = assert(tollbar.limiter("1/3ms algo fixed-window"))
     local slept = 0
     package.loaded.ngx = {

@@ -144,6 +144,7 @@ end
 local seconds = core.seconds
 
 local reasons = {}
+core.reasons = reasons
 for number = 0, lib.TOLLBAR_REASON_RESERVE do
     reasons[number] = ffi.string(lib.tollbar_strreason(number))
 end

@@ -5,8 +5,8 @@ local line = require "tollbar.line"
 local sleeping = require "tollbar.sleep"
 
 local lib = core.lib
-local count, answer, failure = core.count, core.answer, core.failure
-local ALLOWED, DENIED, TSC = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED, lib.TOLLBAR_CLOCK_TSC
+local count, number, answer, failure = core.count, core.number, core.answer, core.failure
+local ALLOWED, TSC = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_CLOCK_TSC
 
 -- A struct around the pointer, so that a method loads the pointer and calls C, without a lookup by name and without an allocation. NULL
 -- means closed, and C refuses it.
@@ -122,81 +122,36 @@ function Limiter:cancel(reservation)
     return tonumber(word[0])
 end
 
---- Books permits, or checks. Returns a code and the time from which the permits may be used, or nil and the time of the next check.
-local function book_or_ask(self, patience, cost)
-    local now = core.clock_now(TSC)
-    local code = lib.tollbar_limiter_reserve(self.handle, cost, patience, booked)
-    if code == ALLOWED then
-        return code, now + booked.wait_ns
-    elseif code == DENIED then
-        -- The wait would be too long, or the algorithm cannot book ahead.
-        code = lib.tollbar_limiter_check(self.handle, cost, decision)
-        if code == DENIED and decision.retry_after_ns <= patience then
-            return nil, now + decision.retry_after_ns
-        end
-    end
-    return code, now
+--- What line.wait calls. The limiter may be closed while its callers sleep: C refuses a NULL.
+local function calls(self, sleep)
+    return line.calls({
+        sleep = sleep,
+        clock = function() return core.clock_now(TSC) end,
+        reserve = function(cost, patience) return lib.tollbar_limiter_reserve(self.handle, cost, patience, booked) end,
+        check = function(cost) return lib.tollbar_limiter_check(self.handle, cost, decision) end,
+        peek = function(cost) return lib.tollbar_limiter_peek(self.handle, cost, decision) end,
+        cancel = function(reservation) return lib.tollbar_limiter_cancel(self.handle, reservation, word) end,
+    }, decision, booked)
 end
 
---- For an event loop, which must not block: books permits, or (in nginx) waits in a line and checks again.
-local function wait_in_loop(self, sleep, patience, cost)
-    local function clock()
-        return core.clock_now(TSC)
-    end
-    local began, semaphore = clock(), line.semaphore()
-    local deadline = began + patience
-    if deadline < began then
-        deadline = 0xffffffffffffffffULL
-    end
-    local code, at
-    if not (semaphore and line.anybody(self)) then
-        code, at = book_or_ask(self, patience, cost)
-    else
-        -- A request that can never pass is refused at once, without its turn in the line.
-        local alone = lib.tollbar_limiter_peek(self.handle, cost, decision)
-        if alone ~= ALLOWED and (alone ~= DENIED or decision.retry_after_ns > patience) then
-            return alone
-        end
-        at = began
-    end
-    local function sleep_to(time)
-        sleeping.until_time(sleep, time)
-    end
-    local function ask(left)
-        code, at = book_or_ask(self, left, cost)
-        return code, at
-    end
-    if code == nil and semaphore then
-        code = line.wait(self, semaphore, at, deadline, clock, sleep_to, ask, DENIED)
-    end
-    while code == nil do
-        sleep_to(at)
-        local now = clock()
-        ask(now < deadline and deadline - now or 0ULL)
-    end
-    if code == ALLOWED then
-        sleep_to(at)
-    end
-    return code
-end
-
---- Takes `cost` permits, and sleeps up to `timeout` seconds for them. Returns true if it took them. Returns false at once, and takes nothing, if
--- the limiter will not have them in time. In nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or the event
--- loop's `sleep`, a function of seconds.
+--- Takes `cost` permits, and sleeps up to `timeout` seconds for them. Returns true if it took them. Returns false and the reason at once, and takes nothing,
+-- if the limiter will not have them in time, or if `waiters` callers wait already ("queue full"). Callers get their permits in the order in which they came. In
+-- nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or the event loop's `sleep`, a function of seconds.
 function Limiter:wait(timeout, cost, sleep)
     local patience = core.patience(timeout)
     cost = cost == nil and 1 or count(cost)
-    local code
+    local code, reason
     sleep = sleeping.of(sleep)
     if sleep then
-        code = wait_in_loop(self, sleep, patience, cost)
+        code, reason = line.wait(self, "", calls(self, sleep), cost, line.deadline(core.clock_now(TSC), patience))
     else
-        code = lib.tollbar_limiter_wait(self.handle, cost, patience, nil)
+        code = lib.tollbar_limiter_wait(self.handle, cost, patience, decision)
+        reason = decision.reason
     end
     if code < 0 then
         return failure(code, "the limiter")
     end
-    return code == ALLOWED
+    return line.answer(code, reason)
 end
 
 local new_state = core.struct("tollbar_limiter_state")
@@ -252,15 +207,17 @@ local new_handle = ffi.metatype("tollbar_lua_limiter", {
 })
 
 local new_options = core.struct("tollbar_limiter_options")
-local KNOWN = { clock = true, credit = true }
+local KNOWN = { clock = true, credit = true, waiters = true }
 local limiter = {}
 
 --- limiter("100/s burst 20", { clock = "tsc" }) makes a limiter. The clocks are tsc, monotonic, coarse and wall. With `credit = true` threads take
--- permits in advance: the bound stays, and up to an eighth of the burst may be refused early. Only gcra has credit.
+-- permits in advance: the bound stays, and up to an eighth of the burst may be refused early. Only gcra has credit. At most `waiters` callers wait at one time,
+-- 1024 by default.
 function limiter.new(policy, options)
     options = core.options(options, KNOWN)
     local how = new_options()
     how.clock = core.choice("clock", options.clock or "tsc", core.CLOCKS)
+    how.waiters = options.waiters == nil and 0 or number(options.waiters)
     how.credit = options.credit and lib.TOLLBAR_CREDIT_ON or lib.TOLLBAR_CREDIT_OFF
     local spec, message, number = core.policy(policy)
     if not spec then
@@ -274,6 +231,7 @@ function limiter.new(policy, options)
         return failure(code, "policy " .. policy)
     end
     self.handle = out[0]
+    line.bound(self, options.waiters)
     return self
 end
 

@@ -1,17 +1,19 @@
 --- Table: a state for each of millions of keys, in memory that processes can share.
 local ffi = require "ffi"
 local core = require "tollbar.core"
+local line = require "tollbar.line"
 local sleeping = require "tollbar.sleep"
 
 local lib = core.lib
 local count, number, text, answer, failure, yes = core.count, core.number, core.text, core.answer, core.failure, core.yes
-local ALLOWED, DENIED, TSC = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED, lib.TOLLBAR_CLOCK_TSC
+local ALLOWED, TSC = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_CLOCK_TSC
 
 -- A struct around the pointer, as in limiter.lua. NULL means closed.
 ffi.cdef "typedef struct { tollbar_table *handle; } tollbar_lua_table;"
 
 local decision = core.struct("tollbar_decision")()
 local word = ffi.new("uint64_t[1]")
+local booked = ffi.new "tollbar_reservation"
 local bytes = core.key
 
 local Table = {}
@@ -164,49 +166,43 @@ function Table:cancel(key, reservation, policy)
     return tonumber(word[0])
 end
 
---- Books permits, or checks until there are permits. Returns a code.
-local function wait_in_loop(self, sleep, policy, key, cost, patience)
+--- What line.wait calls. The table may be closed while its callers sleep: C refuses a NULL.
+local function calls(self, sleep, policy, key)
     local data, length = bytes(key)
-    local reservation = ffi.new "tollbar_reservation"
-    while true do
-        local now = core.clock_now(TSC)
-        local code = lib.tollbar_table_reserve(self.handle, policy, data, length, cost, patience, reservation)
-        if code == ALLOWED then
-            sleeping.until_time(sleep, now + reservation.wait_ns)
-            return code
-        end
-        if code == DENIED then
-            -- The wait would be too long, or the algorithm cannot book ahead.
-            code = lib.tollbar_table_check(self.handle, policy, data, length, cost, decision)
-        end
-        if code ~= DENIED or decision.retry_after_ns > patience then
-            return code
-        end
-        sleeping.until_time(sleep, now + decision.retry_after_ns)
-        local slept = core.clock_now(TSC) - now
-        patience = slept < patience and patience - slept or 0ULL
-    end
+    return line.calls({
+        sleep = sleep,
+        clock = function() return core.clock_now(TSC) end,
+        reserve = function(cost, patience)
+            return lib.tollbar_table_reserve(self.handle, policy, data, length, cost, patience, booked)
+        end,
+        check = function(cost) return lib.tollbar_table_check(self.handle, policy, data, length, cost, decision) end,
+        peek = function(cost) return lib.tollbar_table_peek(self.handle, policy, data, length, cost, decision) end,
+        cancel = function(reservation) return lib.tollbar_table_cancel(self.handle, policy, data, length, reservation, word) end,
+    }, decision, booked)
 end
 
---- Takes `cost` permits of the key, and sleeps up to `timeout` seconds for them. Returns true if it took them. Returns false at once, and takes nothing,
--- if the key will not have them in time. The callers of a key wake in the order of their bookings; callers of windows and logs each check again. In nginx
--- other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or the event loop's `sleep`, a function of seconds.
+--- Takes `cost` permits of the key, and sleeps up to `timeout` seconds for them. Returns true if it took them. Returns false and the reason at once, and takes
+-- nothing, if the key will not have them in time, or if `waiters` callers of all keys wait already ("queue full"). The callers of a key get their
+-- permits in the order in which they came; those of several processes take turns. In nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or
+-- the event loop's `sleep`, a function of seconds.
 function Table:wait(key, timeout, cost, policy, sleep)
     local patience = core.patience(timeout)
     cost = cost == nil and 1 or count(cost)
     policy = policy == nil and 0 or number(policy)
-    local code
+    local code, reason
     sleep = sleeping.of(sleep)
     if sleep then
-        code = wait_in_loop(self, sleep, policy, key, cost, patience)
+        local name = policy .. ":" .. (key or "")
+        code, reason = line.wait(self, name, calls(self, sleep, policy, key), cost, line.deadline(core.clock_now(TSC), patience))
     else
         local data, length = bytes(key)
-        code = lib.tollbar_table_wait(self.handle, policy, data, length, cost, patience, nil)
+        code = lib.tollbar_table_wait(self.handle, policy, data, length, cost, patience, decision)
+        reason = decision.reason
     end
     if code < 0 then
         return failure(code, "the table")
     end
-    return code == ALLOWED
+    return line.answer(code, reason)
 end
 
 --- Gives a key a fresh state, which also ends a ban. Returns false and changes nothing if all of the key's other slots are taken.
@@ -455,7 +451,7 @@ local MISSING = {
 }
 local COMMON =
     { capacity = true, on_full = true, missing = true, clock = true, seed = true, small_pages = true, hot_keys = true,
-        overrides = true }
+        overrides = true, waiters = true }
 local IN_MEMORY = setmetatable({ shared = true }, { __index = COMMON })
 local IN_FILE = setmetatable({ mode = true, trust_anyone = true }, { __index = COMMON })
 local new_options = core.struct("tollbar_table_options")
@@ -469,6 +465,7 @@ local function how(options, any)
     o.mode = options.mode or 0
     o.hot_keys = options.hot_keys or 0
     o.overrides = options.overrides or 0
+    o.waiters = options.waiters == nil and 0 or number(options.waiters)
     if options.seed ~= nil then
         o.seed = count(options.seed, 3)
         o.flags = o.flags + lib.TOLLBAR_TABLE_HAS_SEED
@@ -498,7 +495,7 @@ local function compiled(policies)
     return pointers, #policies, specs
 end
 
-local function made(make, path, policies, options)
+local function made(make, path, policies, options, waiters)
     local pointers, n, specs = compiled(policies)
     if not pointers then
         return nil, n, specs
@@ -511,6 +508,7 @@ local function made(make, path, policies, options)
     -- C has read the specs, which the reference keeps alive until here.
     specs[1] = nil
     self.handle = out[0]
+    line.bound(self, waiters)
     return self
 end
 
@@ -520,10 +518,12 @@ local keyed = {}
 -- With `shared = true` the processes that are forked later share the table, such as nginx's workers after init_by_lua.
 -- on_full: evict-nearest (the default), inherit, allow, deny. missing (a nil or empty key): deny, allow, report. clock, seed, small_pages.
 -- hot_keys: for how many keys each thread may take permits in advance, those that it checks most often; 0 (the default) is none.
+-- waiters: how many callers may wait at one time (1024 by default).
 -- overrides: how many keys may have a policy of their own at one time (set_override), 32 bytes each; 1024 by default.
 function keyed.new(policies, options)
     options = core.options(options, IN_MEMORY)
-    return made(options.shared and lib.tollbar_table_new_shared or lib.tollbar_table_new, nil, policies, how(options))
+    return made(options.shared and lib.tollbar_table_new_shared or lib.tollbar_table_new, nil, policies, how(options),
+        options.waiters)
 end
 
 --- Opens the table in a file, or makes the file if there is none. All processes that open it share the table, whatever their language. Without policies and
@@ -542,7 +542,7 @@ function keyed.open(path, policies, options)
     end
     return made(function(pointers, n, o, out)
         return lib.tollbar_table_open(path, n > 0 and pointers or nil, n, o, out)
-    end, path, policies or {}, given)
+    end, path, policies or {}, given, options and options.waiters)
 end
 
 return keyed

@@ -62,11 +62,14 @@ pub unsafe extern "C" fn tollbar_limiter_reserve_at(
     guard(|| code(unsafe { reserve(limiter, Some(now_ns), cost, max_wait_ns, out) }))
 }
 
-/// Takes `cost` permits, sleeping up to `max_wait_ns` for them.
+/// Takes `cost` permits, sleeping up to `max_wait_ns` for them. Callers wait in a queue and get their permits in the order in which they came.
 ///
-/// The call refuses at once, and charges nothing, if the permits would come later than that or if
-/// `waiters` callers sleep already (tollbar_limiter_options). Callers of an algorithm that can book ahead wake one after the
-/// other, each with its permits. With windows and logs a caller sleeps until a permit could be free and tries again.
+/// The call refuses at once, and charges nothing, if the permits would come later than that, after those of all callers before it, or if `waiters`
+/// callers sleep already (tollbar_limiter_options; TOLLBAR_REASON_QUEUE_FULL). A sliding window or log counts the callers before it only up to its limit. A
+/// caller may then sleep until its time is up, and is refused then.
+///
+/// A signal does not end the sleep, and the call is no cancellation point on Linux: a cancelled thread ends its wait first. A signal handler must not leave
+/// the call by longjmp, and must not wait itself.
 /// Returns the results of tollbar_limiter_check.
 ///
 /// # Safety
@@ -120,8 +123,8 @@ pub unsafe extern "C" fn tollbar_table_reserve_at(
     guard(|| code(unsafe { reserve_key(table, policy, key, length, Some(now_ns), cost, max_wait_ns, out) }))
 }
 
-/// tollbar_limiter_wait for a key of a table. The callers of one key wake in the order of their bookings, in all processes. Of
-/// each tollbar_table object, `waiters` callers may sleep at one time (tollbar_table_options).
+/// tollbar_limiter_wait for a key of a table. Each tollbar_table object has its own queues, one for each key; `waiters` callers of all keys may sleep in
+/// them at one time (tollbar_table_options). The first callers of a key's queues, in all processes, depart in the order of their bookings.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

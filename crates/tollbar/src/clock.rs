@@ -5,6 +5,7 @@
 //!
 //! The system's clocks need a Unix. On other systems use [`Manual`] or a [`Clock`] of the program.
 
+mod bell;
 #[cfg(all(unix, target_arch = "x86_64", not(loom)))]
 mod line;
 #[cfg(unix)]
@@ -14,6 +15,8 @@ pub(crate) mod machine;
 mod system;
 #[cfg(all(unix, target_arch = "x86_64", not(loom)))]
 mod tsc;
+
+pub use bell::Bell;
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -35,7 +38,20 @@ pub trait Clock {
 
     /// Returns when the clock has reached `at`, or a little later.
     fn sleep_until(&self, at: u64);
+
+    /// Returns when the clock has reached `at` or another thread has rung `bell`. It may return earlier. Callers that wait for a limiter's permits sleep
+    /// so, and the one that is first in their queue rings the others.
+    ///
+    /// A clock of a program whose [`Clock::sleep_until`] a bell cannot end sleeps for a millisecond of its time at most.
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        if !bell.has_rung() {
+            self.sleep_until(at.min(self.now().saturating_add(SLICE)));
+        }
+    }
 }
+
+/// The longest sleep of a clock that no bell wakes.
+const SLICE: u64 = 1_000_000;
 
 /// `CLOCK_MONOTONIC`: nanoseconds since boot, the same in all processes of the host. About 25 ns a call.
 ///
@@ -184,6 +200,9 @@ impl<C: Clock> Clock for Utc<C> {
     fn sleep_until(&self, at: u64) {
         system::sleep_until(at, || self.now());
     }
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        bell.sleep(at.saturating_sub(self.now()));
+    }
 }
 
 /// A clock that only its calls move: for tests, replays and simulations.
@@ -219,6 +238,9 @@ impl Clock for Monotonic {
     fn sleep_until(&self, at: u64) {
         system::sleep_until(at, system::monotonic);
     }
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        bell.sleep(at.saturating_sub(self.now()));
+    }
 }
 
 #[cfg(unix)]
@@ -232,6 +254,9 @@ impl Clock for Coarse {
     }
     fn sleep_until(&self, at: u64) {
         system::sleep_until(at, system::coarse);
+    }
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        bell.sleep(at.saturating_sub(self.now()));
     }
 }
 
@@ -257,6 +282,9 @@ impl Clock for Tsc {
     fn sleep_until(&self, at: u64) {
         system::sleep_until(at, || self.now());
     }
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        bell.sleep(at.saturating_sub(self.now()));
+    }
 }
 
 #[cfg(unix)]
@@ -268,6 +296,9 @@ impl Clock for Wall {
     fn sleep_until(&self, at: u64) {
         system::sleep_until(at, system::wall);
     }
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        bell.sleep(at.saturating_sub(self.now()));
+    }
 }
 
 /// `sleep_until` moves the time instead of sleeping.
@@ -277,6 +308,9 @@ impl Clock for Manual {
     }
     fn sleep_until(&self, at: u64) {
         self.0.fetch_max(at, Ordering::Relaxed);
+    }
+    fn sleep_until_rung(&self, at: u64, _: &Bell) {
+        self.sleep_until(at);
     }
 }
 
@@ -292,6 +326,9 @@ impl<C: Clock + ?Sized> Clock for &C {
     }
     fn sleep_until(&self, at: u64) {
         (**self).sleep_until(at);
+    }
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        (**self).sleep_until_rung(at, bell);
     }
 }
 
@@ -354,6 +391,9 @@ impl Clock for Source {
             Source::Coarse => Coarse.sleep_until(at),
             Source::Wall => Wall.sleep_until(at),
         }
+    }
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        bell.sleep(at.saturating_sub(self.now()));
     }
 }
 

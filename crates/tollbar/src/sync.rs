@@ -1,5 +1,6 @@
 //! The choice between real atomics and loom's model of them, and helpers that differ with it.
 
+mod futex;
 mod two_words;
 
 #[cfg(not(loom))]
@@ -8,6 +9,7 @@ pub use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 pub use loom::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 pub use crossbeam_utils::CachePadded;
+pub use futex::Futex;
 pub(crate) use two_words::TwoWords;
 
 use alloc::boxed::Box;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tollbar::algorithm::gcra::Gcra;
 use tollbar::clock::{Clock, Manual};
 use tollbar::limiter::Cell;
-use tollbar::{Limiter, Verdict};
+use tollbar::{Limiter, Reason, Verdict};
 
 /// Counts the allocations of each thread, so that a test can assert that a call allocates nothing.
 struct Counting;
@@ -83,24 +83,26 @@ fn s17_sleepers_wake_one_after_the_other() {
     assert_eq!(woken, [0, 100 * MS, 200 * MS, 300 * MS, 400 * MS]);
 }
 
-/// A clock that stands still. Its sleepers sleep until the test wakes them.
-#[derive(Default)]
+/// A clock that stands still until the test opens the gate. Then each sleep moves it.
 struct Gate {
+    now: AtomicU64,
     open: Mutex<bool>,
     bell: Condvar,
-    slept: AtomicU64,
+    asleep: AtomicU64,
 }
 
 impl Clock for &Gate {
     fn now(&self) -> u64 {
-        SEC
+        self.now.load(Relaxed)
     }
-    fn sleep_until(&self, _at: u64) {
-        self.slept.fetch_add(1, Relaxed);
+    fn sleep_until(&self, at: u64) {
         let mut open = self.open.lock().unwrap();
+        self.asleep.fetch_add(1, Relaxed);
         while !*open {
             open = self.bell.wait(open).unwrap();
         }
+        self.asleep.fetch_sub(1, Relaxed);
+        self.now.fetch_max(at, Relaxed);
     }
 }
 
@@ -111,7 +113,8 @@ fn s21_callers_cannot_pile_up() {
     const CAP: u32 = 100;
     const CALLERS: u64 = 100_000;
     const THREADS: u64 = 8;
-    let gate = Gate::default();
+    let gate =
+        Gate { now: AtomicU64::new(SEC), open: Mutex::new(false), bell: Condvar::new(), asleep: AtomicU64::new(0) };
     let limiter = Limiter::with(state("1000/s burst 1"), &gate).with_waiters(CAP);
     assert!(limiter.check(1).is_allowed());
 
@@ -124,7 +127,7 @@ fn s21_callers_cannot_pile_up() {
                 passed.fetch_add(1, Relaxed);
             });
         }
-        while gate.slept.load(Relaxed) < u64::from(CAP) {
+        while gate.asleep.load(Relaxed) < u64::from(CAP) {
             std::thread::yield_now();
         }
         assert_eq!(limiter.snapshot().waiting, CAP);
@@ -138,9 +141,10 @@ fn s21_callers_cannot_pile_up() {
                     let before = ALLOCATED.with(ThreadCell::get);
                     let begun = Instant::now();
                     for _ in 0..calls {
-                        // The request could pass in time, but there is no place to sleep.
+                        // The request could pass in time, but there is no place in the queue. Only the first sleeper has a booking.
                         let answer = limiter.wait(1, HOUR);
-                        assert_eq!((answer.verdict, answer.retry_after), (Verdict::Denied, u64::from(CAP + 1) * MS));
+                        assert_eq!((answer.verdict, answer.reason), (Verdict::Denied, Reason::QueueFull));
+                        assert_eq!(answer.retry_after, 2 * MS);
                         refused.fetch_add(1, Relaxed);
                     }
                     let each = begun.elapsed() / calls as u32;
@@ -155,7 +159,7 @@ fn s21_callers_cannot_pile_up() {
         gate.bell.notify_all();
     });
     assert_eq!((passed.into_inner(), refused.into_inner()), (u64::from(CAP), CALLERS - u64::from(CAP)));
-    assert_eq!(gate.slept.load(Relaxed), u64::from(CAP), "nobody else slept");
+    assert_eq!(gate.now.load(Relaxed), SEC + u64::from(CAP) * MS, "one permit a millisecond");
     assert_eq!(limiter.snapshot().waiting, 0);
 }
 

@@ -9,6 +9,7 @@
 mod returns;
 
 use super::gaps::Gaps;
+use super::waiting::{after_first, last_by_steps};
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::pair::Pair;
@@ -370,6 +371,12 @@ impl<A: Algorithm> Shared for Cell<A> {
 
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         self.return_permits(charge, permits, &now)
+    }
+
+    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> u64 {
+        // A first request may take a gap.
+        let gaps = if self.gaps.exist() { self.gaps.permits(now) } else { 0 };
+        last_by_steps(&self.algorithm, self.word(), now, &mut after_first(gaps, costs), until)
     }
 
     fn counts_refusals(&self) -> bool {

@@ -59,6 +59,15 @@ impl Gaps {
         self.take(|at, _| at > now, |at, best| at > best)
     }
 
+    /// The permits of all gaps from `now` on.
+    pub(super) fn permits(&self, now: u64) -> u64 {
+        let of = |place| match read(place) {
+            (at, permits) if at >= now => permits,
+            _ => 0,
+        };
+        self.places().map_or(0, |places| places.0.iter().map(of).fold(0, u64::saturating_add))
+    }
+
     /// Forgets all gaps: their bookings are no longer in the state.
     pub(super) fn forget(&self) {
         for place in self.places().iter().flat_map(|places| &places.0) {

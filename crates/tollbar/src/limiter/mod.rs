@@ -39,7 +39,7 @@ use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
 use change::Changes;
 use tally::Tally;
-use waiting::{Waiters, WAITERS};
+use waiting::{Lines, WAITERS};
 
 #[cfg(unix)]
 type Usual = crate::clock::Utc<crate::clock::Tsc>;
@@ -65,7 +65,7 @@ type Usual = crate::clock::Utc<crate::clock::Tsc>;
 pub struct Limiter<S = State, C = Usual> {
     shared: S,
     clock: C,
-    waiters: Waiters,
+    waiting: Lines<1>,
     tally: Tally,
     /// The states that replaced `shared`.
     changes: Changes<S>,
@@ -132,7 +132,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         Limiter {
             shared,
             clock,
-            waiters: Waiters::new(Self::WAITERS),
+            waiting: Lines::new(Self::WAITERS),
             tally: Tally::default(),
             changes: Changes::default(),
         }
@@ -140,7 +140,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Sets the maximum of callers asleep at one time. 0: none may sleep.
     pub fn with_waiters(mut self, most: u32) -> Limiter<S, C> {
-        self.waiters = Waiters::new(most);
+        self.waiting = Lines::new(most);
         self
     }
 
@@ -307,15 +307,18 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared().charge_at(now, cost)
     }
 
-    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. A request that cannot pass by then
-    /// is refused at once, with nothing taken. So is a caller that finds the maximum number of callers asleep. The decision's times count
-    /// from the return.
+    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. The decision's times count from the return.
     ///
-    /// Where the algorithm can book ahead (gcra, lists of two, pacer, warm-up, interval aligned to time 0), permits are taken before the
-    /// sleep. So callers wake one after the other, and no caller wakes in vain. Under all other algorithms a caller sleeps until a permit
-    /// could be free and tries again.
+    /// Callers wait in a queue and get their permits in the order in which they came. A caller that comes while others wait joins the queue, also if
+    /// permits are there. Only the first of the queue holds a booking, where the algorithm can book ahead (gcra, lists of two, pacer, warm-up, interval
+    /// aligned to time 0). It hands the booking on if it leaves, and the last caller gives it back. Under all other algorithms the first one asks again when a
+    /// permit could be free. There a caller that checks in a loop may take every permit; past a booking it gets none.
+    ///
+    /// The call refuses at once, with nothing taken, if the permits would come after the deadline: after those of all callers before it, as far as
+    /// these are known. (A sliding window or log sees one limit ahead, and a limiter whose threads have credit less.) So does a caller that finds the
+    /// maximum number of callers asleep ([`Reason::QueueFull`](crate::Reason::QueueFull)).
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
-        let decision = match waiting::wait(self, &self.clock, &self.waiters, cost, deadline) {
+        let decision = match waiting::wait(self, &self.clock, &self.waiting, 0, cost, deadline) {
             Ok(decision) => decision,
             Err(never) => match never {},
         };
@@ -417,7 +420,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         Snapshot {
             now,
             decision: self.shared().peek_at(now, 1),
-            waiting: self.waiters.asleep(),
+            waiting: self.waiting.asleep(),
             backward_steps: self.changes.states().fold(self.shared.watch().backward_steps(), |steps, state| {
                 steps.saturating_add(state.watch().backward_steps())
             }),

@@ -1,6 +1,7 @@
 //! The calls that every shared state has.
 
 use super::cell::Quick;
+use super::waiting::last_by_peeks;
 use super::watch::Watch;
 use crate::algorithm::Charge;
 use crate::decision::{Decision, Verdict};
@@ -116,6 +117,17 @@ pub trait Shared: Sync {
     /// The nanoseconds in which the limit refills one permit. `None` if [`Shared::give_back`] never gives any back.
     fn refill(&self) -> Option<u64> {
         None
+    }
+
+    /// When the last of requests for `costs` would pass, which come one after the other from `now` on and find no other request before them, or
+    /// earlier. The call may stop after `until`. It charges nothing.
+    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> u64 {
+        let _ = until;
+        let peek = |cost| Ok::<_, core::convert::Infallible>(self.peek_at(now, cost));
+        match last_by_peeks(now, costs, peek) {
+            Ok(at) => at,
+            Err(never) => match never {},
+        }
     }
 
     /// Whether refusals lead to a ban. If so, a caller that may wait for permits peeks first.

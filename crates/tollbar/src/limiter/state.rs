@@ -239,6 +239,9 @@ impl Shared for State {
     fn give_back(&self, charge: Charge, permits: u64, now: impl Fn() -> u64) -> u64 {
         each!(self, s => s.give_back(charge, permits, now))
     }
+    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> u64 {
+        each!(self, s => s.last_of(now, costs, until))
+    }
     fn counts_refusals(&self) -> bool {
         each!(self, s => s.counts_refusals())
     }

@@ -136,6 +136,20 @@ fn a_wait_that_ends_in_time_is_no_refusal() {
     assert_eq!(limiter.reserve(1, NEVER), None);
 }
 
+/// A2: the next refusal would ban the key, and the permits come in time. And a caller that is more patient than a ban in force is refused, too.
+#[test]
+fn a2_a_wait_does_not_take_the_next_ban_for_its_own() {
+    let limiter = Limiter::with(state("1/s burst 1 ban 1h"), tollbar::clock::Manual::new(NOW));
+    for n in 0..10 {
+        assert!(limiter.wait(1, SEC).is_allowed(), "{n}");
+    }
+    assert_eq!(limiter.now(), NOW + 9 * SEC);
+    assert_eq!(limiter.check(1).reason, Reason::Banned);
+    let refused = limiter.wait(1, 2 * HOUR);
+    assert_eq!((refused.reason, limiter.now()), (Reason::Banned, NOW + 9 * SEC));
+    assert_eq!(limiter.wait(1, 0).retry_after, HOUR);
+}
+
 #[test]
 fn a_charge_that_leaves_no_permit_counts_as_a_refusal() {
     for (text, bans_at) in [("5/min ban 1h", 5), ("5/min ban 1h after 3", 7)] {

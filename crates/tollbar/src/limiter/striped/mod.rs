@@ -46,6 +46,7 @@ mod stripe;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use super::waiting::{after_first, last_by_steps};
 use super::{cell, thread, Shared, Watch};
 use crate::algorithm::gcra::Gcra;
 use crate::algorithm::{Algorithm, Step};
@@ -340,6 +341,12 @@ impl Shared for Striped {
 
     fn books_ahead(&self) -> bool {
         self.gcra.books_ahead()
+    }
+
+    /// The credit of all threads may serve the first requests.
+    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> u64 {
+        let costs = &mut after_first(self.credit(), costs);
+        last_by_steps(&self.gcra, self.line.word.load(Ordering::Relaxed), now, costs, until)
     }
 
     /// Makes the shared bucket fresh again. Threads keep their credit, which is within the bound. Admissions of

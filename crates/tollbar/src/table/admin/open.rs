@@ -1,7 +1,7 @@
 //! Making and opening tables.
 
 use crate::clock::{machine, Clock, Source, Utc, Wall};
-use crate::limiter::waiting::{Waiters, WAITERS};
+use crate::limiter::waiting::{Lines, WAITERS};
 use crate::policy::Policy;
 use crate::sync::Ordering;
 use crate::table::decide::hot_keys::HotKeys;
@@ -168,7 +168,7 @@ impl Table {
 
     /// Sets the most callers of this table object that may sleep in [`Table::wait_until`] at one time.
     pub fn with_waiters(mut self, most: u32) -> Table {
-        self.waiters = Waiters::new(most);
+        self.waiting = Lines::new(most);
         self
     }
 
@@ -223,7 +223,7 @@ impl Table {
             clock: clock(fixed.clock).ok_or(TableError::Corrupt)?,
             offset,
             secrets: RapidSecrets::seed(fixed.seed),
-            waiters: Waiters::new(WAITERS),
+            waiting: Lines::new(WAITERS),
             hot: None,
         })
     }

@@ -1,11 +1,11 @@
-//! Reservations of a key: `reserve` charges permits for a later instant, and `wait` sleeps until that instant.
+//! Reservations of a key: `reserve` charges permits for a later instant, and `wait` sleeps for permits in a queue.
 
 use super::multi_word::Op;
 use super::Table;
 use crate::algorithm::{begun, Algorithm, Charge, Reservation, Rule, Step};
-use crate::clock::Clock;
+use crate::clock::{Bell, Clock};
 use crate::decision::{Decision, Verdict};
-use crate::limiter::waiting::{self, Permits};
+use crate::limiter::waiting::{self, last_by_peeks, last_by_steps, Permits};
 use crate::table::memory::error::TableError;
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
@@ -74,12 +74,16 @@ impl Table {
         self.wait_until(policy, key, cost, self.now().saturating_add(patience))
     }
 
-    /// Takes `cost` permits of `key`, and sleeps until they may be used, at the latest until `deadline` (on [`Table::now`]'s scale). The call
-    /// refuses at once, and takes nothing, if the request cannot pass by then, or if as many callers sleep already as may
-    /// ([`Options::waiters`](crate::table::Options::waiters)). The answer's times count from the return.
+    /// Takes `cost` permits of `key`, and sleeps until they may be used, at the latest until `deadline` (on [`Table::now`]'s scale). The answer's
+    /// times count from the return.
     ///
-    /// If the algorithm can book ahead, the call takes the permits before the sleep. So the callers of a key, in all processes, wake in the order
-    /// of their bookings, and each of them passes. Otherwise a caller sleeps until a permit could be free, and tries again.
+    /// The callers of a key that use one table object wait in a queue, as those of a limiter do ([`Limiter::wait_until`](crate::Limiter::wait_until)). Of
+    /// several queues, such as those of several processes, the first callers depart in the order of their bookings. So a later caller of another queue may
+    /// depart before this one: at most one of each other queue for each caller before this one in its own queue. If a process is killed while callers wait,
+    /// the booking of the first of each queue stays charged.
+    ///
+    /// The call refuses at once, and takes nothing, if the permits would come too late, or if as many callers of all keys sleep already as may
+    /// ([`Options::waiters`](crate::table::Options::waiters)).
     pub fn wait_until(&self, policy: PolicyId, key: &[u8], cost: u64, deadline: u64) -> Decision {
         use super::answer::Answer;
         Answer::of(self.try_wait_until(policy, key, cost, deadline))
@@ -99,7 +103,7 @@ impl Table {
         deadline: u64,
     ) -> Result<Decision, TableError> {
         let permits = KeyPermits { table: self, policy, key };
-        let decision = waiting::wait(&permits, &permits, &self.waiters, cost, deadline)?;
+        let decision = waiting::wait(&permits, &permits, &self.waiting, permits.hash(), cost, deadline)?;
         self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
         self.note_refusal(decision.verdict, policy, key, None);
         Ok(decision)
@@ -107,7 +111,7 @@ impl Table {
 
     /// The number of callers of this table object that are asleep in [`Table::wait_until`].
     pub fn waiting(&self) -> u32 {
-        self.waiters.asleep()
+        self.waiting.asleep()
     }
 
     /// [`Table::try_reserve`] without counting the decision.
@@ -185,13 +189,16 @@ struct KeyPermits<'a> {
 }
 
 impl<'a> KeyPermits<'a> {
+    fn hash(&self) -> u64 {
+        self.table.hash_out_of_line(self.key) ^ salt(self.policy.number())
+    }
+
     /// The version that the key is under.
     fn version<'s>(&self, scratch: &'s mut Scratch<'a>) -> Result<&'s Version, TableError>
     where
         'a: 's,
     {
-        let hash = self.table.hash_out_of_line(self.key) ^ salt(self.policy.number());
-        self.table.policies.current(self.policy, hash, scratch)
+        self.table.policies.current(self.policy, self.hash(), scratch)
     }
 }
 
@@ -203,6 +210,10 @@ impl Clock for KeyPermits<'_> {
 
     fn sleep_until(&self, at: u64) {
         self.table.clock.sleep_until(at.wrapping_sub(self.table.offset));
+    }
+
+    fn sleep_until_rung(&self, at: u64, bell: &Bell) {
+        bell.sleep(at.saturating_sub(self.table.now()));
     }
 }
 
@@ -223,15 +234,12 @@ impl Permits for KeyPermits<'_> {
         }
     }
 
-    fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, TableError> {
-        let mut scratch = Scratch::new();
-        if self.version(&mut scratch)?.rule.counts_refusals() {
-            let decision = self.table.try_peek(self.policy, self.key, Some(now), cost)?;
-            if decision.verdict == Verdict::Denied && waiting::in_time(&decision, now, deadline) {
-                return Ok(decision);
-            }
-        }
-        self.check(now, cost)
+    fn now(&self) -> u64 {
+        self.table.now()
+    }
+
+    fn peek(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
+        self.table.try_peek(self.policy, self.key, Some(now), cost)
     }
 
     fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, TableError> {
@@ -243,4 +251,30 @@ impl Permits for KeyPermits<'_> {
         let version = self.version(&mut scratch)?;
         Ok(version.multi_word.is_none() && version.rule.books_ahead())
     }
+
+    fn counts_refusals(&self) -> Result<bool, TableError> {
+        let mut scratch = Scratch::new();
+        Ok(self.version(&mut scratch)?.rule.counts_refusals())
+    }
+
+    fn give_back(&self, booking: Charge) {
+        // An error shows itself to the next caller.
+        let _ = self.table.give_back(self.policy, self.key, booking, booking.cost);
+    }
+
+    /// The credit of any thread may serve the first requests, so the answer for a policy with credit is `now`.
+    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, TableError> {
+        let mut scratch = Scratch::new();
+        let version = self.version(&mut scratch)?;
+        if self.table.policies.memory.has_credit(version.number) {
+            return Ok(now);
+        }
+        match self.table.state_of(version, self.hash()) {
+            Some(state) => Ok(last_by_steps(&version.rule, state, now, costs, until)),
+            None => last_by_peeks(now, costs, |cost| self.peek(now, cost)),
+        }
+    }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -44,7 +44,7 @@ use super::slots::Slots;
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Reason, Verdict};
-use crate::limiter::waiting::Waiters;
+use crate::limiter::waiting::Lines;
 use answer::{closed, describe, full, of_slow_step, uncharged, Answer};
 use hot_keys::HotKeys;
 use prefetch::prefetch;
@@ -63,7 +63,7 @@ pub struct Table {
     pub(super) offset: u64,
     pub(super) secrets: RapidSecrets,
     /// The callers of this object that are asleep in [`Table::wait_until`].
-    pub(super) waiters: Waiters,
+    pub(super) waiting: Lines<LISTS>,
     /// The credit of this process's threads, if the table has hot keys.
     pub(super) hot: Option<HotKeys>,
 }
@@ -123,6 +123,9 @@ struct Lookup<'a> {
     /// The key word of the key's slot.
     key: u64,
 }
+
+/// The lists of waiting callers of a table object. Each key's callers are in one of them.
+const LISTS: usize = 64;
 
 /// The most bytes of a key that is hashed inline.
 const SHORT: usize = 16;

@@ -72,7 +72,7 @@ fn a_receipt_is_settled_once() {
 /// the first return gives back what the limit has refilled since, and four permits pass at 110.
 #[test]
 fn a_state_that_came_back_gives_nothing_twice() {
-    let start = Pair { key: 7 << TAG_BITS | K.0, state: lent(100 + 3 * PERMIT, 200) };
+    let start = Pair { key: 7 << TAG_BITS | K.0, state: rules::lent(100 + 3 * PERMIT, 200) };
     let threads: &[&[Act]] = &[&[Settle(0, 100, 0)], &[Settle(1, 100, 0), Ask(K, 100 + PERMIT, 1)]];
     let charges = Vec::from([(K, 100, 2), (K, 100, 1)]);
     let scene = Scene { charges, ..scene(OnFull::Deny, &[start, EMPTY], threads) };

@@ -1,0 +1,96 @@
+//! A word on which threads sleep.
+
+use super::AtomicU32;
+#[cfg(any(loom, not(any(target_os = "linux", target_os = "android"))))]
+use super::Ordering;
+
+/// A word, and the threads that sleep while it has a certain value. A sleep is no cancellation point of POSIX threads on Linux.
+#[derive(Debug)]
+pub struct Futex {
+    word: AtomicU32,
+    #[cfg(loom)]
+    lock: loom::sync::Mutex<()>,
+    #[cfg(loom)]
+    wake: loom::sync::Condvar,
+}
+
+impl Futex {
+    pub fn new(word: u32) -> Futex {
+        Futex {
+            word: AtomicU32::new(word),
+            #[cfg(loom)]
+            lock: loom::sync::Mutex::new(()),
+            #[cfg(loom)]
+            wake: loom::sync::Condvar::new(),
+        }
+    }
+
+    pub fn word(&self) -> &AtomicU32 {
+        &self.word
+    }
+}
+
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
+impl Futex {
+    /// Sleeps for `nanos` at most, if the word is `value`. It may return earlier, also without a call of [`Futex::wake`].
+    pub fn sleep(&self, value: u32, nanos: u64) {
+        const SECOND: u64 = 1_000_000_000;
+        // An hour fits every time_t. A caller with a longer wait checks its condition then and sleeps again.
+        let nanos = nanos.min(3600 * SECOND);
+        let time = libc::timespec { tv_sec: (nanos / SECOND) as _, tv_nsec: (nanos % SECOND) as _ };
+        // SAFETY: an aligned word that lives as long as `self`, and a valid timespec. The kernel compares the word with `value` and
+        // returns at once if it differs.
+        unsafe {
+            let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+            libc::syscall(libc::SYS_futex, self.word.as_ptr(), wait, value, &time, core::ptr::null::<u32>(), 0);
+        }
+    }
+
+    /// Wakes all sleepers. The caller has changed the word before.
+    pub fn wake(&self) {
+        // SAFETY: as above.
+        unsafe {
+            let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+            libc::syscall(libc::SYS_futex, self.word.as_ptr(), wake, i32::MAX);
+        }
+    }
+}
+
+/// On systems without futexes a sleep lasts at most a millisecond, after which the caller checks its condition again.
+#[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
+impl Futex {
+    pub fn sleep(&self, value: u32, nanos: u64) {
+        if self.word.load(Ordering::SeqCst) == value {
+            #[cfg(not(unix))]
+            let _ = nanos;
+            #[cfg(not(unix))]
+            core::hint::spin_loop();
+            #[cfg(unix)]
+            let time = libc::timespec { tv_sec: 0, tv_nsec: nanos.min(1_000_000) as _ };
+            // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is allowed.
+            #[cfg(unix)]
+            unsafe {
+                libc::nanosleep(&time, core::ptr::null_mut())
+            };
+        }
+    }
+
+    pub fn wake(&self) {}
+}
+
+/// The model's futex: the kernel's comparison and its queue are under one lock. A model sleeps without a timeout, so a lost notification
+/// is a deadlock, which loom reports.
+#[cfg(loom)]
+impl Futex {
+    pub fn sleep(&self, value: u32, _nanos: u64) {
+        let Ok(guard) = self.lock.lock() else { return };
+        if self.word.load(Ordering::SeqCst) == value {
+            drop(self.wake.wait(guard));
+        }
+    }
+
+    pub fn wake(&self) {
+        drop(self.lock.lock());
+        self.wake.notify_all();
+    }
+}
