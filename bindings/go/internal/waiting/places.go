@@ -7,7 +7,7 @@ const Most = 1024
 
 // Places are those of a limiter's queue, or of all queues of a table: so many goroutines may wait at one time.
 type Places struct {
-	// Most goroutines; 0 stands for the constant, and a negative number for no bound.
+	// Most goroutines; 0 for no bound.
 	Most  int64
 	taken atomic.Int64
 }
@@ -17,13 +17,7 @@ func (p *Places) Nobody() bool { return p.taken.Load() == 0 }
 
 func (p *Places) full() bool { return p.isFull(p.taken.Load()) }
 
-func (p *Places) isFull(taken int64) bool {
-	most := p.Most
-	if most == 0 {
-		most = Most
-	}
-	return most > 0 && taken >= most
-}
+func (p *Places) isFull(taken int64) bool { return p.Most != 0 && taken >= p.Most }
 
 func (p *Places) take() bool {
 	for taken := p.taken.Load(); !p.isFull(taken); taken = p.taken.Load() {
