@@ -212,56 +212,6 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// A2: waits that are cancelled cost those who come later nothing.
-func TestA2WaitersThatGiveUp(t *testing.T) {
-	l := NewLimiter(20, 1)
-	l.Allow()
-	start := time.Now()
-	ctx, cancel := context.WithCancel(context.Background())
-	var given, all sync.WaitGroup
-	for range 40 {
-		given.Add(1)
-		go func() {
-			defer given.Done()
-			if err := l.Wait(ctx); !errors.Is(err, context.Canceled) && time.Since(start) < 40*time.Millisecond {
-				t.Error(err)
-			}
-		}()
-	}
-	time.AfterFunc(10*time.Millisecond, cancel)
-	given.Wait()
-	if tokens := l.Tokens(); tokens < 0 {
-		t.Errorf("%v tokens", tokens)
-	}
-	var order []int
-	var mu sync.Mutex
-	for i := range 5 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			if err := l.Wait(context.Background()); err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			order = append(order, i)
-			mu.Unlock()
-		}()
-		for deadline := time.Now().Add(10 * time.Second); l.queue.Len() <= i && time.Since(start) < 40*time.Millisecond && time.Now().Before(deadline); {
-			time.Sleep(100 * time.Microsecond)
-		}
-	}
-	// The sixth token is there after 300 ms.
-	short, stop := context.WithTimeout(context.Background(), 200*time.Millisecond)
-	defer stop()
-	if err := l.Wait(short); err == nil || short.Err() != nil {
-		t.Errorf("%v, not at once", err)
-	}
-	all.Wait()
-	if took := time.Since(start); took < 245*time.Millisecond || took > 5*time.Second || len(order) != 5 {
-		t.Errorf("%d after %v", len(order), took)
-	}
-}
-
 // Made-up times may be centuries apart.
 func TestCenturies(t *testing.T) {
 	l := NewLimiter(1, 2)

@@ -147,16 +147,16 @@ func (l *Limiter) wait(ctx context.Context, n int, now time.Time, newTimer func(
 // permits are a limiter's tokens, for a queue.
 type permits struct {
 	limiter *Limiter
-	// The time of the call and its patience, for the first question. Later ones are asked when the one before has left.
+	// The time of the call and its patience, for a question that is asked at once. That of a goroutine behind others is asked when they have left.
 	now      time.Time
 	deadline time.Duration
-	asked    bool
+	later    bool
 }
 
 func (p *permits) Ask(n uint64, patience time.Duration) (waiting.Turn[Reservation], error) {
 	now := time.Now()
-	if !p.asked {
-		now, patience, p.asked = p.now, p.deadline, true
+	if !p.later {
+		now, patience, p.later = p.now, p.deadline, true
 	}
 	r := p.limiter.reserveN(now, int(n), patience)
 	if !r.ok {
@@ -167,7 +167,11 @@ func (p *permits) Ask(n uint64, patience time.Duration) (waiting.Turn[Reservatio
 
 func (p *permits) Cancel(r Reservation) { r.Cancel() }
 
-func (p *permits) Alone(uint64) (time.Duration, error) { return 0, nil }
+// Alone is called for a goroutine behind others.
+func (p *permits) Alone(uint64) (time.Duration, error) {
+	p.later = true
+	return 0, nil
+}
 
 // Behind: when the head's events happen, all tokens are taken.
 func (p *permits) Behind(head waiting.Head, n uint64) time.Duration {
