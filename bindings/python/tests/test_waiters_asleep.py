@@ -359,27 +359,25 @@ def test_a2_a_coroutine_that_is_collected_leaves():
 
 
 def test_a2_a_child_of_a_process_whose_threads_wait():
-    """The fork may come while another thread has the queues' lock."""
-    limiter = Limiter("2000/s burst 1")
-    ended = threading.Event()
+    """The fork comes while another thread has the queues' lock."""
+    limiter = Limiter("20/s burst 1")
+    has, ended = threading.Event(), threading.Event()
 
-    def others():
-        while not ended.is_set():
-            limiter.wait(0.01)
+    def other():
+        with _queue._lock:
+            has.set()
+            ended.wait(60)
 
-    beside = [threading.Thread(target=others) for _ in range(3)]
-    for thread in beside:
-        thread.start()
-    try:
-        for _ in range(30):
-            child = os.fork()
-            if child == 0:
-                signal.alarm(20)
-                os._exit(0 if not _queue._queues and all(limiter.wait(10) for _ in range(3)) else 1)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    finally:
-        ended.set()
-        join(beside)
+    beside = threading.Thread(target=other)
+    beside.start()
+    has.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(0 if all(limiter.wait(10) for _ in range(3)) else 1)
+    ended.set()
+    join([beside])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 ENDS = """
