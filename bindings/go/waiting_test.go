@@ -70,6 +70,16 @@ func (v *virtual) next(t *testing.T) time.Duration {
 	return after
 }
 
+// counts is the number of admissions.
+func (v *virtual) counts(t *testing.T) uint64 {
+	t.Helper()
+	state, err := v.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.Allowed
+}
+
 // empty is a limiter without permits, in a bubble.
 func empty(t *testing.T, policy string) *virtual {
 	t.Helper()
@@ -390,113 +400,4 @@ func TestA2TheBookingIsTheQueues(t *testing.T) {
 		cancels[2]()
 		cancels[3]()
 	})
-}
-
-func TestA4AtMostSoManyWait(t *testing.T) {
-	bubbles(t, []string{"10/s burst 1", "5/s algo fixed-window"}, func(t *testing.T, policy string) {
-		v := empty(t, policy)
-		v.places.Most = 3
-		var all sync.WaitGroup
-		ctx, cancel := context.WithCancel(context.Background())
-		for i := range 3 {
-			of := context.Background()
-			if i == 1 {
-				of = ctx
-			}
-			all.Go(func() { _ = v.wait(of, 1) })
-			synctest.Wait()
-		}
-		for range 2 {
-			if err := v.wait(context.Background(), 1); !errors.Is(err, ErrQueueFull) || !errors.Is(err, ErrDenied) {
-				t.Error(err)
-			}
-		}
-		impatient, stop := context.WithTimeout(context.Background(), time.Millisecond)
-		if err := v.wait(impatient, 1); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrQueueFull) {
-			t.Error(err)
-		}
-		stop()
-		cancel()
-		synctest.Wait()
-		all.Go(func() {
-			if err := v.wait(context.Background(), 1); err != nil {
-				t.Error(err)
-			}
-		})
-		all.Wait()
-		if !v.places.Nobody() {
-			t.Error("a place is still taken")
-		}
-	})
-}
-
-// A newcomer's estimate beside what a queue of callers gets: it is never too late.
-func TestA2WhoIsRefusedCouldNotHaveBeenServed(t *testing.T) {
-	for _, policy := range append(asking, booking...) {
-		rand := rand.New(rand.NewSource(1))
-		waited, met := 0, 0
-		for trial := range 1000 {
-			limiter, err := NewLimiter(policy)
-			if err != nil {
-				t.Fatal(err)
-			}
-			most := int(min(limiter.Policy().Burst, 3))
-			v := &virtual{Limiter: limiter}
-			now := uint64(time.Hour) + uint64(rand.Intn(1e6))*1_000_003
-			for range rand.Intn(12) {
-				v.AllowAt(now, uint64(1+rand.Intn(most)))
-				now += uint64(rand.Intn(100e6))
-			}
-			ask := func(at, cost uint64) (waiting.Turn[Reservation], error) {
-				if v.policy.Load().booksAhead() {
-					booked, err := v.ReserveAt(at, cost, Forever)
-					return turnOf(booked, err)
-				}
-				decision, err := v.CheckAt(at, cost)
-				return turnAfter(decision, err, Forever)
-			}
-			costs := make([]uint64, 2+rand.Intn(20))
-			head := waiting.Head{}
-			for i := range costs {
-				costs[i] = uint64(1 + rand.Intn(most))
-				head.Ahead += costs[i]
-			}
-			own := costs[len(costs)-1]
-			head.Ahead -= own
-			alone, _ := v.PeekAt(now, own)
-			turn, err := ask(now, costs[0])
-			if err != nil || turn.Wait == 0 {
-				continue
-			}
-			head.Wait, head.Booked, head.Cost = turn.Wait, turn.Booked, costs[0]
-			bound := max(head.Wait, alone.RetryAfter, v.Behind(head, own))
-			if turn.Booked {
-				costs = costs[1:]
-			}
-			at := now
-			for _, cost := range costs {
-				for {
-					turn, err = ask(at, cost)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if turn.Booked || turn.Wait == 0 {
-						break
-					}
-					at += uint64(turn.Wait)
-				}
-			}
-			served := time.Duration(at-now) + turn.Wait
-			if bound > served {
-				t.Fatalf("%s, trial %d: refused by %v, and it would have been %v", policy, trial, bound, served)
-			}
-			waited++
-			if served-bound <= time.Duration(len(costs)) {
-				met++
-			}
-		}
-		if waited < 5 || met == 0 && slices.Contains(booking, policy) || policy == booking[0] && met != waited {
-			t.Errorf("%s: %d of %d estimates were exact", policy, met, waited)
-		}
-	}
 }
