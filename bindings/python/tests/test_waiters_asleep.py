@@ -444,3 +444,34 @@ def test_a2_a_handler_that_waits_in_the_midst_of_a_wait():
     assert interrupted.allow()
     join(threads(2, lambda _: interrupted.wait()))
     assert "has interrupted a call that does" in told[0]
+
+
+def test_a2_a_handlers_exception_is_that_of_the_thread_that_it_interrupts():
+    """A thread departs and books for the next one. A handler that raises then ends the first one's call, whose permit is the next one's."""
+
+    class Interrupted(Limiter):
+        __slots__ = ()
+        raised = False
+
+        def _book(self, cost, patience, at=None):
+            if _queue._busy and not Interrupted.raised:
+                Interrupted.raised = True
+                raise InterruptedError
+            return super()._book(cost, patience)
+
+    limiter, answers = Interrupted("20/s burst 1"), []
+    assert limiter.allow()
+
+    def one(n):
+        try:
+            answers.append((n, limiter.wait()))
+        except InterruptedError:
+            answers.append((n, "interrupted"))
+
+    waiting = []
+    for n in range(2):
+        waiting.append(threading.Thread(target=one, args=(n,)))
+        waiting[-1].start()
+        queued(n + 1)
+    join(waiting)
+    assert sorted(answers, key=str) == [(0, "interrupted"), (1, True)]

@@ -197,7 +197,8 @@ class Queue:
                 return True
             try:
                 turn = ask(self.permits, first.cost, FOREVER if first.deadline == NEVER else max(first.deadline - now(), 0))
-            except Exception as error:
+            except (Error, ValueError, MemoryError) as error:
+                # The library's, such as that of a closed table. Any other is one of a signal's handler, and the interrupted thread's.
                 first.outcome = error
                 return True
             if turn is None or turn.wait == 0:
