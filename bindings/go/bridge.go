@@ -28,6 +28,8 @@ package tollbar
 #cgo nocallback go_limiter_take_at
 #cgo noescape go_limiter_now
 #cgo nocallback go_limiter_now
+#cgo noescape go_limiter_take_now
+#cgo nocallback go_limiter_take_now
 #cgo noescape go_limiter_reserve
 #cgo nocallback go_limiter_reserve
 #cgo noescape go_limiter_reserve_at
@@ -297,6 +299,13 @@ func (l *Limiter) checkAt(now, n uint64) (Decision, error) {
 	code := C.go_limiter_check_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), &d)
 	runtime.KeepAlive(l)
 	return decided(code, &d)
+}
+
+// takeNow takes permits that are there. It counts no decision if they are not.
+func (l *Limiter) takeNow(n uint64) bool {
+	code := C.go_limiter_take_now(C.uintptr_t(l.handle), C.uint64_t(n))
+	runtime.KeepAlive(l)
+	return code == 0
 }
 
 func (l *Limiter) peek(n uint64) (Decision, error) {

@@ -59,6 +59,12 @@ static inline int32_t go_limiter_peek(uintptr_t limiter, uint64_t cost, tollbar_
 static inline int32_t go_limiter_peek_at(uintptr_t limiter, uint64_t now, uint64_t cost, tollbar_decision *out) {
     return tollbar_limiter_peek_at(GO_LIMITER(limiter), cost, now, out);
 }
+/* Takes permits that are there. It counts no decision if they are not. */
+static inline int32_t go_limiter_take_now(uintptr_t limiter, uint64_t cost) {
+    tollbar_decision peeked = TOLLBAR_DECISION_INIT;
+    int32_t code = tollbar_limiter_peek(GO_LIMITER(limiter), cost, &peeked);
+    return code != TOLLBAR_ALLOWED ? code : tollbar_limiter_check(GO_LIMITER(limiter), cost, NULL);
+}
 static inline int32_t go_limiter_many(uintptr_t limiter, const uint64_t *costs, size_t count, int32_t *results) {
     return tollbar_limiter_check_many(GO_LIMITER(limiter), costs, count, results);
 }
@@ -154,6 +160,12 @@ static inline int32_t go_table_check(uintptr_t table, uint32_t policy, const uin
 static inline int32_t go_table_check_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
                                         uint64_t now, uint64_t cost, tollbar_decision *out) {
     return tollbar_table_check_at(GO_TABLE(table), policy, key, length, cost, now, out);
+}
+/* Takes permits that are there. It counts no decision if they are not. */
+static inline int32_t go_table_take_now(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost) {
+    tollbar_decision peeked = TOLLBAR_DECISION_INIT;
+    int32_t code = tollbar_table_peek(GO_TABLE(table), policy, key, length, cost, &peeked);
+    return code != TOLLBAR_ALLOWED ? code : tollbar_table_check(GO_TABLE(table), policy, key, length, cost, NULL);
 }
 static inline int32_t go_table_peek(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
                                     tollbar_decision *out) {

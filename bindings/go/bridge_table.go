@@ -14,6 +14,8 @@ package tollbar
 #cgo nocallback go_table_peek
 #cgo noescape go_table_take
 #cgo nocallback go_table_take
+#cgo noescape go_table_take_now
+#cgo nocallback go_table_take_now
 #cgo noescape go_table_reserve
 #cgo nocallback go_table_reserve
 #cgo noescape go_table_cancel
@@ -139,6 +141,11 @@ func tableTakeUpTo(table uintptr, policy uint32, key string, most uint64) (uint6
 		taken = 0
 	}
 	return uint64(taken), Code(code)
+}
+
+// tableTakeNow takes permits that are there. It counts no decision if they are not.
+func tableTakeNow(table tableHandle, policy uint32, key string, n uint64) Code {
+	return Code(C.go_table_take_now(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n)))
 }
 
 func tableReserve(table uintptr, policy uint32, key string, n uint64, patience time.Duration) (Reservation, Code) {

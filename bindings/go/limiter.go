@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/tollbar/tollbar/bindings/go/cell"
+	"github.com/tollbar/tollbar/bindings/go/internal/waiting"
 )
 
 // Forever means that no wait would help, or that the wait is longer than 292 years.
@@ -72,8 +73,9 @@ type Limiter struct {
 	policy atomic.Pointer[Policy]
 	// A change of policy holds this, so that policy is the one in C.
 	changing sync.Mutex
-	// The queue of waiting goroutines, if the algorithm cannot book ahead.
-	line line
+	// The goroutines that wait.
+	queue  waiting.Queue[Reservation]
+	places waiting.Places
 }
 
 // LimiterState is a limiter's state, for people and metrics.
@@ -104,6 +106,8 @@ type LimiterOptions struct {
 	// reading the clock unless the call returns a full decision. It is for a limit that many threads check all the time. The bound stays
 	// the policy's, but up to an eighth of the burst may be refused early. Only gcra has credit; another policy is refused with [ErrOptionMismatch].
 	Credit bool
+	// Waiters is the most goroutines that wait for the limiter at one time ([Limiter.WaitN]). 0 means 1,024.
+	Waiters uint32
 }
 
 // NewLimiterWith is [NewLimiter] with options.
@@ -113,6 +117,7 @@ func NewLimiterWith(policy string, options LimiterOptions) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{handle: handle}
+	l.places.Most = waiters(options.Waiters)
 	l.policy.Store(&read)
 	l.freed()
 	return l, nil

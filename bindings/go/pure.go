@@ -193,6 +193,12 @@ func (l *Limiter) allow(n uint64) bool { return l.allowAt(l.handle.clock.now(), 
 
 func (l *Limiter) allowAt(now, n uint64) bool { return l.handle.Take(now, n) == core.Allowed }
 
+// takeNow takes permits that are there. It counts no decision if they are not.
+func (l *Limiter) takeNow(n uint64) bool {
+	now := l.handle.clock.now()
+	return l.handle.Peek(now, n).Verdict == core.Allowed && l.handle.Take(now, n) == core.Allowed
+}
+
 func (l *Limiter) check(n uint64) (Decision, error) { return l.checkAt(l.handle.clock.now(), n) }
 
 func (l *Limiter) checkAt(now, n uint64) (Decision, error) {

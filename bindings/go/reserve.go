@@ -1,9 +1,6 @@
 package tollbar
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Reservation holds booked permits. It is plain data: another process may cancel by it.
 type Reservation struct {
@@ -36,15 +33,6 @@ func (l *Limiter) CancelAt(now uint64, booked Reservation) (uint64, error) {
 	}
 	back, code := l.cancelAt(now, booked)
 	return back, asError(code)
-}
-
-// sleepOrCancel returns nil at the departure. If the context ends before, it calls cancel.
-func sleepOrCancel(ctx context.Context, booked Reservation, cancel func()) error {
-	err := sleep(ctx, booked.Wait)
-	if err != nil {
-		cancel()
-	}
-	return err
 }
 
 // booksAhead reports whether the policy can book permits ahead of their time.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/tollbar/tollbar/bindings/go/internal/waiting"
 )
 
 // Reserve takes n permits of the key ahead of time. Without an error the caller must act after the reservation's Wait, not earlier. The
@@ -36,83 +38,104 @@ func (k Keys) Wait(ctx context.Context, key string) error { return k.WaitN(ctx, 
 // WaitN takes n permits of the key, and waits for them if necessary. It waits on a timer of Go and blocks no thread.
 //
 // If the permits would come after the context's deadline, the call refuses at once and charges nothing. The error then is both [ErrDenied]
-// and [context.DeadlineExceeded]. It is [ErrNever] if n is above the burst. If the context ends during the wait, the error is the
-// context's, and the call cancels the booking ([Keys.Cancel]).
+// and [context.DeadlineExceeded]. It is [ErrNever] if n is above the burst, and [ErrQueueFull] if as many goroutines wait for keys of the table as
+// [TableOptions] allows. If the context ends during the wait, the error is the context's.
 //
-// Where the algorithm can book ahead, the callers of a key wake one after the other in the order of their bookings, in all
-// processes. With windows and logs the goroutines of this process stand in line, as in [Limiter.WaitN].
+// The goroutines that wait for a key form a queue, as in [Limiter.WaitN]. The first ones of processes that share the table wake in the order of their
+// bookings.
 func (k Keys) WaitN(ctx context.Context, key string, n uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if k.table.queues.places.Nobody() {
+		if taken, err := k.takeNow(key, n); taken || err != nil {
+			return err
+		}
+	}
+	of := queueKey{k.policy, key}
+	queue := k.table.queues.enter(of)
+	defer k.table.queues.leave(of)
+	return waitError(ctx, queue.Wait(ctx, n, permitsOfKey{k, key}, &k.table.queues.places, nil))
+}
+
+// takeNow takes permits that are there. It counts no decision if they are not.
+func (k Keys) takeNow(key string, n uint64) (bool, error) {
+	return k.ask(func(table tableHandle) Code { return tableTakeNow(table, k.policy, key, n) })
+}
+
+// permitsOfKey are the permits of a key.
+type permitsOfKey struct {
+	Keys
+	key string
+}
+
+func (k permitsOfKey) Ask(n uint64, patience time.Duration) (waiting.Turn[Reservation], error) {
 	policy, err := k.table.Policy(k.policy)
 	if err != nil {
-		return err
+		return waiting.Turn[Reservation]{}, err
 	}
 	if !policy.booksAhead() {
-		return k.waitInLine(ctx, &policy, key, n)
+		decision, err := k.Check(k.key, n)
+		return turnAfter(decision, err, patience)
 	}
-	patience, limited := timeLeft(ctx)
-	booked, err := k.Reserve(key, n, patience)
-	if err == ErrDenied && limited {
-		return errTooLate
-	}
+	booked, err := k.Reserve(k.key, n, patience)
+	return turnOf(booked, err)
+}
+
+func (k permitsOfKey) Cancel(booked Reservation) { _, _ = k.Keys.Cancel(k.key, booked) }
+
+func (k permitsOfKey) Alone(n uint64) (time.Duration, error) {
+	decision, err := k.Peek(k.key, n)
+	return aloneAfter(decision, err)
+}
+
+func (k permitsOfKey) Behind(head waiting.Head, n uint64) time.Duration {
+	policy, err := k.table.Policy(k.policy)
 	if err != nil {
-		return err
+		return head.Wait
 	}
-	return sleepOrCancel(ctx, booked, func() { _, _ = k.Cancel(key, booked) })
+	return policy.behind(head, n)
 }
 
-// waitInLine is WaitN of an algorithm that cannot book ahead.
-func (k Keys) waitInLine(ctx context.Context, policy *Policy, key string, n uint64) error {
-	l := k.table.lines.enter(lineKey{k.policy, key})
-	defer k.table.lines.leave(lineKey{k.policy, key})
-	ask := func() (Decision, error) { return k.Check(key, n) }
-	return l.wait(ctx, n, ask, func(ahead uint64) time.Duration {
-		// If the peek failed, the goroutine's turn returns the error.
-		alone, _ := k.Peek(key, n)
-		return policy.earliest(alone.RetryAfter, ahead, n)
-	})
-}
-
-type lineKey struct {
+type queueKey struct {
 	policy uint32
 	key    string
 }
 
-// lines has the lines of a table's keys. A key has a line only while a goroutine waits for it.
-type lines struct {
-	mu    sync.Mutex
-	lines map[lineKey]*countedLine
+// queues has the queues of a table's keys. A key has one only while a goroutine waits for it.
+type queues struct {
+	places waiting.Places
+	mu     sync.Mutex
+	queues map[queueKey]*usedQueue
 }
 
-type countedLine struct {
-	line
-	// The number of goroutines that wait in the line, or are about to.
+type usedQueue struct {
+	waiting.Queue[Reservation]
+	// The number of goroutines that wait in the queue, or are about to.
 	users int
 }
 
-func (l *lines) enter(of lineKey) *line {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lines == nil {
-		l.lines = make(map[lineKey]*countedLine)
+func (q *queues) enter(of queueKey) *waiting.Queue[Reservation] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.queues == nil {
+		q.queues = make(map[queueKey]*usedQueue)
 	}
-	found := l.lines[of]
+	found := q.queues[of]
 	if found == nil {
-		found = new(countedLine)
-		l.lines[of] = found
+		found = new(usedQueue)
+		q.queues[of] = found
 	}
 	found.users++
-	return &found.line
+	return &found.Queue
 }
 
-func (l *lines) leave(of lineKey) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if found := l.lines[of]; found != nil {
+func (q *queues) leave(of queueKey) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if found := q.queues[of]; found != nil {
 		if found.users--; found.users == 0 {
-			delete(l.lines, of)
+			delete(q.queues, of)
 		}
 	}
 }

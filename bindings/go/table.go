@@ -59,6 +59,8 @@ type TableOptions struct {
 	HotKeys uint32
 	// Overrides is the number of keys that may have a policy of their own at one time ([Keys.SetOverride]), 32 bytes each. 0 means 1,024.
 	Overrides uint32
+	// Waiters is the most goroutines that wait for the table's keys at one time ([Keys.WaitN]). 0 means 1,024.
+	Waiters uint32
 }
 
 // Table has a state for each of millions of keys, in one block of memory that never grows and that processes may share.
@@ -71,7 +73,7 @@ type Table struct {
 	path    string
 	guard   *guard.Guard
 	cleanup runtime.Cleanup
-	lines   lines
+	queues  queues
 }
 
 // NewTable makes a table in this process's own memory, of 1 to 128 policies such as "5/min burst 3". The error is a
@@ -101,6 +103,7 @@ func newTable(path string, options TableOptions, policies []string) (*Table, err
 		return nil, err
 	}
 	t := &Table{handle: handle, path: path, guard: new(guard.Guard)}
+	t.queues.places.Most = waiters(options.Waiters)
 	t.cleanup = runtime.AddCleanup(t, freeTable, handle)
 	return t, nil
 }

@@ -126,6 +126,16 @@ func tablePeekAt(table tableHandle, policy uint32, key string, now, n uint64, d 
 	return Code(d.Verdict)
 }
 
+// tableTakeNow takes permits that are there. It counts no decision if they are not.
+func tableTakeNow(table tableHandle, policy uint32, key string, n uint64) Code {
+	now := table.Now()
+	var d Decision
+	if code := tablePeekAt(table, policy, key, now, n, &d); code != 0 {
+		return code
+	}
+	return tableCheckAt(table, policy, key, now, n, nil)
+}
+
 func tableCharge(table tableHandle, policy uint32, key string, n uint64) (uint64, Code) {
 	return tableChargeAt(table, policy, key, table.Now(), n)
 }

@@ -13,6 +13,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/tollbar/tollbar/bindings/go/internal/waiting"
 )
 
 // Limit is a number of events a second. 0 allows none.
@@ -67,6 +69,9 @@ type Limiter struct {
 	last    instant
 	// The time of the latest event.
 	lastEvent instant
+	// The goroutines that wait.
+	queue  waiting.Queue[Reservation]
+	places waiting.Places
 }
 
 // NewLimiter makes a limiter that lets limit events a second pass, and bursts of at most burst.

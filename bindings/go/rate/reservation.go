@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/tollbar/tollbar/bindings/go/internal/waiting"
 )
 
 // Reservation holds events that a [Limiter] lets happen after a delay. Cancel may let other events happen in their place.
@@ -98,8 +100,11 @@ func (l *Limiter) reserveN(t time.Time, n int, patience time.Duration) Reservati
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
 // WaitN returns when n events may happen. It returns an error at once if n is above the burst (unless the limit is [Inf]) or if the wait
-// would end after the context's deadline. If the context ends during the wait, it returns the context's error and gives the tokens back as
-// [Reservation.Cancel] does.
+// would end after the context's deadline. If the context ends during the wait, it returns the context's error.
+//
+// Goroutines wait in a queue, first in, first out, and only the first one has a reservation. If its context ends, the next one takes the reservation over, and
+// the last one cancels it. So waits that are cancelled cost the others nothing; in x/time/rate each waiter has a reservation, and one of a cancelled wait that
+// others follow is lost.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	return l.wait(ctx, n, time.Now(), func(d time.Duration) (<-chan time.Time, func() bool, func()) {
 		timer := time.NewTimer(d)
@@ -119,26 +124,60 @@ func (l *Limiter) wait(ctx context.Context, n int, now time.Time, newTimer func(
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	patience := InfDuration
-	if deadline, ok := ctx.Deadline(); ok {
-		patience = deadline.Sub(now)
+	if l.places.Nobody() {
+		if r := l.reserveN(now, n, 0); r.ok {
+			return nil
+		}
 	}
-	r := l.reserveN(now, n, patience)
-	if !r.ok {
+	p := &permits{limiter: l, now: now, deadline: InfDuration}
+	if deadline, ok := ctx.Deadline(); ok {
+		p.deadline = deadline.Sub(now)
+	}
+	err := l.queue.Wait(ctx, uint64(n), p, &l.places, func(d time.Duration) (<-chan time.Time, func() bool) {
+		fires, stop, waits := newTimer(d)
+		waits()
+		return fires, stop
+	})
+	if err == waiting.ErrLate {
 		return fmt.Errorf("rate: Wait(n=%d) would exceed context deadline", n)
 	}
-	delay := r.DelayFrom(now)
-	if delay == 0 {
-		return nil
+	return err
+}
+
+// permits are a limiter's tokens, for a queue.
+type permits struct {
+	limiter *Limiter
+	// The time of the call and its patience, for a question that is asked at once. That of a goroutine behind others is asked when they have left.
+	now      time.Time
+	deadline time.Duration
+	later    bool
+}
+
+func (p *permits) Ask(n uint64, patience time.Duration) (waiting.Turn[Reservation], error) {
+	now := time.Now()
+	if !p.later {
+		now, patience, p.later = p.now, p.deadline, true
 	}
-	fires, stop, waits := newTimer(delay)
-	defer stop()
-	waits()
-	select {
-	case <-fires:
-		return nil
-	case <-ctx.Done():
-		r.Cancel()
-		return ctx.Err()
+	r := p.limiter.reserveN(now, int(n), patience)
+	if !r.ok {
+		return waiting.Turn[Reservation]{}, waiting.ErrLate
 	}
+	return waiting.Turn[Reservation]{Wait: r.DelayFrom(now), Booked: true, Booking: r}, nil
+}
+
+func (p *permits) Cancel(r Reservation) { r.Cancel() }
+
+// Alone is called for a goroutine behind others.
+func (p *permits) Alone(uint64) (time.Duration, error) {
+	p.later = true
+	return 0, nil
+}
+
+// Behind: when the head's events happen, all tokens are taken.
+func (p *permits) Behind(head waiting.Head, n uint64) time.Duration {
+	after := p.limiter.Limit().duration(float64(int(head.Ahead-head.Cost) + int(n)))
+	if after > InfDuration-head.Wait {
+		return InfDuration
+	}
+	return head.Wait + after
 }

@@ -8,7 +8,10 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 cd "$here/differential" || exit 1
 upstream=$(go list -m -f '{{.Dir}}' golang.org/x/time) || exit 1
-mkdir "$work/rate" && cp "$here"/limiter.go "$here"/reservation.go "$here"/sometimes.go "$work/rate" || exit 1
+mkdir -p "$work/rate" "$work/internal/waiting" && cp "$here"/../internal/waiting/*.go "$work/internal/waiting" || exit 1
+for file in limiter reservation sometimes; do
+    sed 's|"github.com/tollbar/tollbar/bindings/go/internal/waiting"|"upstream/internal/waiting"|' "$here/$file.go" >"$work/rate/$file.go" || exit 1
+done
 for test in rate_test sometimes_test; do
     sed 's|"golang.org/x/time/rate"|"upstream/rate"|' "$upstream/rate/$test.go" >"$work/rate/$test.go" || exit 1
 done

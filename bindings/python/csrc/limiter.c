@@ -159,33 +159,52 @@ static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ss
     return core_limiter_many(of(self)->handle, of(self)->state, given[0], now, timed);
 }
 
-/* _book(cost, patience_ns): (departs_ns, wait_ns, cost); None if the wait would be longer than the patience; NotImplemented if the
+/* _take(cost): takes permits that are there. It counts no decision if they are not, because the caller then asks for later ones. */
+static PyObject *limiter_take(PyObject *self, PyObject *cost_given) {
+    uint64_t cost;
+    tollbar_decision peeked = TOLLBAR_DECISION_INIT;
+    if (core_uint64(cost_given, "cost", &cost) != 0)
+        return NULL;
+    int32_t code = tollbar_limiter_peek(of(self)->handle, cost, &peeked);
+    if (code == TOLLBAR_ALLOWED)
+        code = tollbar_limiter_check(of(self)->handle, cost, NULL);
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
+}
+
+/* _book(cost, patience_ns, at=None): (departs_ns, wait_ns, cost); None if the wait would be longer than the patience; NotImplemented if the
  * algorithm cannot book ahead. Python code sleeps, because signal handlers and event loops must run during the sleep. */
 static PyObject *limiter_book(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
-    uint64_t cost, patience;
+    uint64_t cost, patience, now = 0;
     tollbar_reservation booked;
-    if (nargs != 2) {
-        PyErr_SetString(PyExc_TypeError, "_book() takes a cost and a patience");
+    if (nargs != 2 && nargs != 3) {
+        PyErr_SetString(PyExc_TypeError, "_book() takes a cost, a patience and a time");
         return NULL;
     }
-    if (core_uint64(args[0], "cost", &cost) != 0 || core_uint64(args[1], "patience", &patience) != 0)
+    const int timed = nargs == 3 && args[2] != Py_None;
+    if (core_uint64(args[0], "cost", &cost) != 0 || core_uint64(args[1], "patience", &patience) != 0
+        || (timed && core_uint64(args[2], "at", &now) != 0))
         return NULL;
     if (!of(self)->books)
         Py_RETURN_NOTIMPLEMENTED;
-    return core_booked(of(self)->state, tollbar_limiter_reserve(of(self)->handle, cost, patience, &booked), &booked);
+    int32_t code = timed ? tollbar_limiter_reserve_at(of(self)->handle, cost, patience, now, &booked)
+                         : tollbar_limiter_reserve(of(self)->handle, cost, patience, &booked);
+    return core_booked(of(self)->state, code, &booked);
 }
 
-/* _cancel(departs_ns, cost): how many permits came back. */
+/* _cancel(departs_ns, cost, at=None): how many permits came back. */
 static PyObject *limiter_cancel(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     tollbar_reservation booked = { 0, 0, 0 };
-    uint64_t back = 0;
-    if (nargs != 2) {
-        PyErr_SetString(PyExc_TypeError, "_cancel() takes a departure and a cost");
+    uint64_t now = 0, back = 0;
+    if (nargs != 2 && nargs != 3) {
+        PyErr_SetString(PyExc_TypeError, "_cancel() takes a departure, a cost and a time");
         return NULL;
     }
-    if (core_uint64(args[0], "departs_ns", &booked.departs_ns) != 0 || core_uint64(args[1], "cost", &booked.cost) != 0)
+    const int timed = nargs == 3 && args[2] != Py_None;
+    if (core_uint64(args[0], "departs_ns", &booked.departs_ns) != 0 || core_uint64(args[1], "cost", &booked.cost) != 0
+        || (timed && core_uint64(args[2], "at", &now) != 0))
         return NULL;
-    int32_t code = tollbar_limiter_cancel(of(self)->handle, &booked, &back);
+    int32_t code = timed ? tollbar_limiter_cancel_at(of(self)->handle, &booked, now, &back)
+                         : tollbar_limiter_cancel(of(self)->handle, &booked, &back);
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(back);
 }
 
@@ -264,9 +283,10 @@ static PyMethodDef limiter_methods[] = {
               "A 1 for each request that may pass, a 0 for each that may not;\n"
               "costs is how many requests of 1, or a cost for each."),
     CORE_METHOD("_set_policy", limiter_set_policy, METH_VARARGS, "($self, text, keep, /)", "Changes the policy."),
-    CORE_METHOD("_book", (PyCFunction)(void (*)(void))limiter_book, METH_FASTCALL, "($self, cost, patience, /)",
+    CORE_METHOD("_take", limiter_take, METH_O, "($self, cost, /)", "Takes permits if they are there."),
+    CORE_METHOD("_book", (PyCFunction)(void (*)(void))limiter_book, METH_FASTCALL, "($self, cost, patience, at=None, /)",
                 "Books permits ahead of time."),
-    CORE_METHOD("_cancel", (PyCFunction)(void (*)(void))limiter_cancel, METH_FASTCALL, "($self, departs_ns, cost, /)",
+    CORE_METHOD("_cancel", (PyCFunction)(void (*)(void))limiter_cancel, METH_FASTCALL, "($self, departs_ns, cost, at=None, /)",
                 "Gives a booking back."),
     CORE_METHOD("_counts", limiter_counts, METH_NOARGS, "($self, /)", "Decisions that were allowed, denied, never."),
     CORE_METHOD("_text", limiter_text, METH_NOARGS, "($self, /)", "The text of the policy."),

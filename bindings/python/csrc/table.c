@@ -230,6 +230,28 @@ static PyObject *table_charge(PyObject *self, PyObject *const *args, Py_ssize_t 
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(rest);
 }
 
+/* _take(key, cost, policy): as a limiter's. */
+static PyObject *table_take_now(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    uint64_t cost;
+    uint32_t policy;
+    core_key key;
+    tollbar_decision peeked = TOLLBAR_DECISION_INIT;
+    if (nargs != 3) {
+        PyErr_SetString(PyExc_TypeError, "_take() takes a key, a cost and a policy");
+        return NULL;
+    }
+    if (core_uint64(args[1], "cost", &cost) != 0 || core_table_policy(of(self), args[2], &policy) != 0 || core_key_get(args[0], &key) != 0)
+        return NULL;
+    const tollbar_table *table = core_table_handle(of(self));
+    int32_t code = table == NULL ? 0 : tollbar_table_peek(table, policy, key.data, key.length, cost, &peeked);
+    if (table != NULL && code == TOLLBAR_ALLOWED)
+        code = tollbar_table_check(table, policy, key.data, key.length, cost, NULL);
+    core_key_release(&key);
+    if (table == NULL)
+        return NULL;
+    return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
+}
+
 /* Whether the policy can book ahead now: 1 or 0, or a negative code. It reads and decodes the whole policy, which takes longer than a booking. */
 static int32_t look_whether_it_books(core_table *self, const tollbar_table *table, uint32_t policy) {
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
@@ -244,17 +266,19 @@ static int32_t look_whether_it_books(core_table *self, const tollbar_table *tabl
     return books;
 }
 
-/* _book(key, patience_ns, cost, policy): as a limiter's. A policy that could book ahead is asked at once. If it refuses, it may have been
+/* _book(key, patience_ns, cost, policy, at=None): as a limiter's. A policy that could book ahead is asked at once. If it refuses, it may have been
  * changed to one that cannot, and only then is it looked at again. */
 static PyObject *table_book(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
-    uint64_t cost, patience;
+    uint64_t cost, patience, now = 0;
     uint32_t policy;
     core_key key;
-    if (nargs != 4) {
-        PyErr_SetString(PyExc_TypeError, "_book() takes a key, a patience, a cost and a policy");
+    if (nargs != 4 && nargs != 5) {
+        PyErr_SetString(PyExc_TypeError, "_book() takes a key, a patience, a cost, a policy and a time");
         return NULL;
     }
+    const int timed = nargs == 5 && args[4] != Py_None;
     if (core_uint64(args[1], "patience", &patience) != 0 || core_uint64(args[2], "cost", &cost) != 0
+        || (timed && core_uint64(args[4], "at", &now) != 0)
         || core_table_policy(of(self), args[3], &policy) != 0 || core_key_get(args[0], &key) != 0)
         return NULL;
     const tollbar_table *table = core_table_handle(of(self));
@@ -267,7 +291,8 @@ static PyObject *table_book(PyObject *self, PyObject *const *args, Py_ssize_t na
     const int could = policy < 128 && (of(self)->books[policy / 64] >> policy % 64 & 1);
     int32_t books = could ? 1 : look_whether_it_books(of(self), table, policy);
     if (books > 0)
-        code = tollbar_table_reserve(table, policy, key.data, key.length, cost, patience, &booked);
+        code = timed ? tollbar_table_reserve_at(table, policy, key.data, key.length, cost, patience, now, &booked)
+                     : tollbar_table_reserve(table, policy, key.data, key.length, cost, patience, &booked);
     if (could && code > 0)
         books = look_whether_it_books(of(self), table, policy);
     core_key_release(&key);
@@ -276,21 +301,26 @@ static PyObject *table_book(PyObject *self, PyObject *const *args, Py_ssize_t na
     return core_booked(of(self)->state, books < 0 ? books : code, &booked);
 }
 
-/* _cancel(key, departs_ns, cost, policy): how many permits came back. */
+/* _cancel(key, departs_ns, cost, policy, at=None): how many permits came back. */
 static PyObject *table_cancel(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     tollbar_reservation booked = { 0, 0, 0 };
-    uint64_t back = 0;
+    uint64_t now = 0, back = 0;
     uint32_t policy;
     core_key key;
-    if (nargs != 4) {
-        PyErr_SetString(PyExc_TypeError, "_cancel() takes a key, a departure, a cost and a policy");
+    if (nargs != 4 && nargs != 5) {
+        PyErr_SetString(PyExc_TypeError, "_cancel() takes a key, a departure, a cost, a policy and a time");
         return NULL;
     }
+    const int timed = nargs == 5 && args[4] != Py_None;
     if (core_uint64(args[1], "departs_ns", &booked.departs_ns) != 0 || core_uint64(args[2], "cost", &booked.cost) != 0
+        || (timed && core_uint64(args[4], "at", &now) != 0)
         || core_table_policy(of(self), args[3], &policy) != 0 || core_key_get(args[0], &key) != 0)
         return NULL;
     const tollbar_table *table = core_table_handle(of(self));
-    int32_t code = table == NULL ? 0 : tollbar_table_cancel(table, policy, key.data, key.length, &booked, &back);
+    int32_t code = 0;
+    if (table != NULL)
+        code = timed ? tollbar_table_cancel_at(table, policy, key.data, key.length, &booked, now, &back)
+                     : tollbar_table_cancel(table, policy, key.data, key.length, &booked, &back);
     core_key_release(&key);
     if (table == NULL)
         return NULL;
@@ -368,9 +398,11 @@ static PyMethodDef table_methods[] = {
               "Nanoseconds after the decision until the key has more permits than it left. None: it has all, or nobody can say."),
     CORE_FAST("check_many", core_table_check_many, "($self, /, keys, cost=1, policy=0, *, at=None, class_number=0)",
               "A 1 for each key that may pass, a 0 for each that may not."),
-    CORE_METHOD("_book", (PyCFunction)(void (*)(void))table_book, METH_FASTCALL, "($self, key, patience, cost, policy, /)",
+    CORE_METHOD("_take", (PyCFunction)(void (*)(void))table_take_now, METH_FASTCALL, "($self, key, cost, policy, /)",
+                "Takes permits if they are there."),
+    CORE_METHOD("_book", (PyCFunction)(void (*)(void))table_book, METH_FASTCALL, "($self, key, patience, cost, policy, at=None, /)",
                 "Books permits of a key ahead of time."),
-    CORE_METHOD("_cancel", (PyCFunction)(void (*)(void))table_cancel, METH_FASTCALL, "($self, key, departs_ns, cost, policy, /)",
+    CORE_METHOD("_cancel", (PyCFunction)(void (*)(void))table_cancel, METH_FASTCALL, "($self, key, departs_ns, cost, policy, at=None, /)",
                 "Gives a booking back."),
     CORE_METHOD("reset", table_reset, METH_VARARGS, "($self, key, policy=0, /)", "Lets a key begin again, which ends a ban, too."),
     CORE_METHOD("exempt", table_exempt, METH_VARARGS, "($self, key, policy=0, /)",

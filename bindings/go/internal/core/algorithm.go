@@ -41,6 +41,17 @@ type GiveBack struct {
 	Highest uint64
 }
 
+// beforeLast is the word before the last booking, if back's charge is that booking: returned whole, it was never made. The charge is the last one if a
+// booking of its cost that led to the word departs when it does, and no give-back has lowered the word since: a word below the highest one may be that
+// of this booking again, although other charges came after it.
+func beforeLast(a Algorithm, word, now uint64, back *GiveBack) (next uint64, ok bool) {
+	if !back.Booked || back.Charge.At <= now || back.Charge.Cost == 0 || word < back.Highest {
+		return 0, false
+	}
+	next, at, ok := a.LastBooking(word, back.Charge.Cost)
+	return next, ok && at == back.Charge.At
+}
+
 // Algorithm is a compiled policy whose state is one word. 0 is the fresh word of all algorithms. Times are nanoseconds of one clock.
 type Algorithm interface {
 	// LastTime is the last time at which a cost above 0 is admitted.
@@ -63,6 +74,9 @@ type Algorithm interface {
 	Charge(word, now, cost uint64) (next, rest uint64)
 	// GiveBack gives permits back: the word to store and the number of permits. The word is the former one if nothing changes.
 	GiveBack(word, now uint64, back *GiveBack) (next, permits uint64)
+	// LastBooking is the word before a booking of cost permits that led to this word, and the booking's departure. Not ok: there is none, or another
+	// booking could depart in the same nanosecond.
+	LastBooking(word, cost uint64) (next, at uint64, ok bool)
 	// Refill is the time in nanoseconds in which the limit refills a permit; NoTime if GiveBack gives nothing back.
 	Refill() uint64
 	// BooksAhead reports whether Reserve works.
@@ -151,6 +165,9 @@ func (Closed) Charge(word, _, cost uint64) (next, rest uint64) { return word, co
 
 // GiveBack gives nothing back.
 func (Closed) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
+
+// LastBooking is none.
+func (Closed) LastBooking(_, _ uint64) (next, at uint64, ok bool) { return 0, 0, false }
 
 // Refill is NoTime.
 func (Closed) Refill() uint64 { return NoTime }

@@ -218,6 +218,9 @@ func (b *Ban) Charge(word, now, cost uint64) (next, rest uint64) {
 // GiveBack gives nothing back.
 func (*Ban) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
 
+// LastBooking is none.
+func (*Ban) LastBooking(_, _ uint64) (next, at uint64, ok bool) { return 0, 0, false }
+
 // Refill is NoTime.
 func (*Ban) Refill() uint64 { return NoTime }
 

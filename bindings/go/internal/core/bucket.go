@@ -174,8 +174,10 @@ func (b *Bucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint6
 		newest = max(clock, subTo0(max(word, back.Highest), b.Tolerance))
 	}
 	passed := subTo0(newest, b.Grid.Units(back.Charge.At))
-	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit.
-	if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
+	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. The last booking departs at newest itself.
+	if back.Booked && newest > clock && b.tellsApart(newest) && b.Grid.Nanos(newest) == back.Charge.At {
+		passed = 0
+	} else if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
 		passed = subTo0(newest, b.Grid.Units(subTo0(back.Charge.At, 1)))
 	}
 	kept := subTo0(mulUpTo(back.Charge.Cost, b.Grid.PerPermit), passed)
@@ -183,6 +185,21 @@ func (b *Bucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint6
 	// At least 1, since 0 is the fresh word.
 	next = max(word-units, 1)
 	return next, (word - next) / b.Grid.PerPermit
+}
+
+// tellsApart reports whether no other booking departs in the nanosecond in which a booking for due does: it would depart a permit later or earlier, and
+// that is a nanosecond or more, or due is the nanosecond's last unit.
+func (b *Bucket) tellsApart(due uint64) bool {
+	return b.Refill() > 1 || b.Grid.shift == 0 && b.Grid.hi != 0 && due%b.Grid.hi == 0
+}
+
+// LastBooking departs when the debt that the word has is within the burst.
+func (b *Bucket) LastBooking(word, cost uint64) (next, at uint64, ok bool) {
+	high, charge := bits.Mul64(cost, b.Grid.PerPermit)
+	if high != 0 || word < b.Tolerance || word < charge || !b.tellsApart(word-b.Tolerance) {
+		return 0, 0, false
+	}
+	return max(word-charge, 1), b.Grid.Nanos(word - b.Tolerance), true
 }
 
 // Refill is the time of a permit.

@@ -210,6 +210,9 @@ func (w *FixedWindow) GiveBack(word, now uint64, back *GiveBack) (next, permits 
 	return next, word - next
 }
 
+// LastBooking is none.
+func (*FixedWindow) LastBooking(_, _ uint64) (next, at uint64, ok bool) { return 0, 0, false }
+
 // Refill is the rest of the window at most.
 func (w *FixedWindow) Refill() uint64 { return w.period }
 

@@ -127,6 +127,15 @@ func (i *Interval) Charge(word, now, cost uint64) (next, rest uint64) {
 // GiveBack gives nothing back.
 func (*Interval) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
 
+// LastBooking departs at an end of an interval. All permits of one interval are alike: of the bookings that depart at the last end, each may stand for the
+// last one.
+func (i *Interval) LastBooking(word, cost uint64) (next, at uint64, ok bool) {
+	if word < cost {
+		return 0, 0, false
+	}
+	return max(word-cost, 1), i.nanos(subTo0(word, i.burst)), true
+}
+
 // Refill is NoTime.
 func (*Interval) Refill() uint64 { return NoTime }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -16,8 +17,10 @@ type Limiter struct {
 	newest, backward atomic.Uint64
 	// Permits were booked for a later time than that of their call.
 	booked atomic.Bool
+	// Held by the calls that lower the word.
+	lowering sync.Mutex
 	// The highest word that a give-back has lowered.
-	highest atomic.Uint64
+	highest uint64
 	counts  [stripes]line
 	// The limiter's number in this process.
 	serial uint64
@@ -42,7 +45,11 @@ func (l *Limiter) Algorithm() Algorithm { return l.algorithm }
 func (l *Limiter) Word() uint64 { return l.word.Load() }
 
 // SetWord sets the state word.
-func (l *Limiter) SetWord(word uint64) { l.word.Store(word) }
+func (l *Limiter) SetWord(word uint64) {
+	l.lowering.Lock()
+	defer l.lowering.Unlock()
+	l.word.Store(word)
+}
 
 // count counts a decision.
 func (l *Limiter) count(verdict Verdict) {
@@ -141,21 +148,30 @@ func (l *Limiter) Charge(now, cost uint64) (rest uint64) {
 // GiveBack gives the unused permits of a charge back, and returns their number. It reads the time after each word, since with an older time it would
 // return permits that the limit has refilled meanwhile.
 func (l *Limiter) GiveBack(charge Charge, now func() uint64) (permits uint64) {
+	// Meanwhile the word only rises. If it could fall and rise again to the word that was read, more would come back than was charged.
+	l.lowering.Lock()
+	defer l.lowering.Unlock()
 	for {
 		word := l.word.Load()
-		back := GiveBack{Charge: charge, Booked: l.booked.Load(), Highest: l.highest.Load()}
-		next, permits := l.algorithm.GiveBack(word, now(), &back)
+		back := GiveBack{Charge: charge, Booked: l.booked.Load(), Highest: l.highest}
+		now := now()
+		next, last := beforeLast(l.algorithm, word, now, &back)
+		permits := charge.Cost
+		if !last {
+			next, permits = l.algorithm.GiveBack(word, now, &back)
+		}
 		if next == word {
 			return 0
 		}
-		for highest := l.highest.Load(); word > highest && !l.highest.CompareAndSwap(highest, word); {
-			highest = l.highest.Load()
+		if !l.word.CompareAndSwap(word, next) {
+			continue
 		}
-		if l.word.CompareAndSwap(word, next) {
-			return permits
+		if !last {
+			l.highest = max(l.highest, word)
 		}
+		return permits
 	}
 }
 
 // Reset makes the state fresh.
-func (l *Limiter) Reset() { l.word.Store(0) }
+func (l *Limiter) Reset() { l.SetWord(0) }

@@ -153,6 +153,16 @@ func (p *Pacer) Charge(word, now, cost uint64) (next, rest uint64) {
 // GiveBack gives nothing back.
 func (*Pacer) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
 
+// LastBooking departs at the time of the word before it.
+func (p *Pacer) LastBooking(word, cost uint64) (next, at uint64, ok bool) {
+	high, charge := bits.Mul64(cost, p.grid.PerPermit)
+	// A later booking departs a permit later. If that takes less than a nanosecond, both may depart in the same one.
+	if high != 0 || word <= charge || p.grid.Nanos(p.grid.PerPermit) <= 1 {
+		return 0, 0, false
+	}
+	return word - charge, p.grid.Nanos(subTo0(word-charge, p.initial)), true
+}
+
 // Refill is NoTime.
 func (*Pacer) Refill() uint64 { return NoTime }
 

@@ -87,6 +87,9 @@ func (*Quota) GiveBack(word, now uint64, back *GiveBack) (next, permits uint64) 
 	return word - permits, permits
 }
 
+// LastBooking is none.
+func (*Quota) LastBooking(_, _ uint64) (next, at uint64, ok bool) { return 0, 0, false }
+
 // Refill is the longest time, because a quota refills no permit.
 func (*Quota) Refill() uint64 { return NoTime - 1 }
 

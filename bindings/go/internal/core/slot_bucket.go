@@ -139,14 +139,19 @@ func (b *SlotBucket) GiveBack(word, now uint64, back *GiveBack) (next, permits u
 		newest = max(clock, subTo0(max(b.floors.floor(word), back.Highest), b.Tolerance))
 	}
 	passed := subTo0(newest, b.Grid.Units(back.Charge.At))
-	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit.
-	if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
+	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. The last booking departs at newest itself.
+	if back.Booked && newest > clock && b.tellsApart(newest) && b.Grid.Nanos(newest) == back.Charge.At {
+		passed = 0
+	} else if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
 		passed = subTo0(newest, b.Grid.Units(subTo0(back.Charge.At, 1)))
 	}
 	kept := subTo0(mulUpTo(back.Charge.Cost, b.Grid.PerPermit), passed)
 	next = b.floors.lower(word, tat-min(kept, tat-clock))
 	return next, (tat - b.floors.tat(next)) / b.Grid.PerPermit
 }
+
+// LastBooking is none.
+func (*SlotBucket) LastBooking(_, _ uint64) (next, at uint64, ok bool) { return 0, 0, false }
 
 // Refill is the time of a permit; NoTime at the few rates at which words have no room for floors.
 func (b *SlotBucket) Refill() uint64 {

@@ -269,6 +269,9 @@ func (w *WeightedWindow) GiveBack(word, now uint64, back *GiveBack) (next, permi
 	return next, permits
 }
 
+// LastBooking is none.
+func (*WeightedWindow) LastBooking(_, _ uint64) (next, at uint64, ok bool) { return 0, 0, false }
+
 // Refill is two periods: a permit fades until the end of the next window.
 func (w *WeightedWindow) Refill() uint64 { return mulUpTo(w.period, 2) }
 

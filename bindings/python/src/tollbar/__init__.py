@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from . import _core
 from ._core import Decision, Share, Taken, take_many
-from ._errors import Error, LeaseError, PolicyError, TableError
+from ._errors import Error, LeaseError, PolicyError, QueueFull, TableError
 from ._reservation import Reservation
 from .adaptive import Adaptive, AdaptivePermit
 from .hierarchy import Hierarchy
@@ -91,6 +91,7 @@ __all__ = [
     "Permit",
     "Policy",
     "PolicyError",
+    "QueueFull",
     "Refused",
     "Reservation",
     "Override",

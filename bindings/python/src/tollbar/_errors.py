@@ -26,6 +26,18 @@ class TableError(Error, OSError, ValueError):
     """A table could not be made, opened or used. `errno` and `filename` are set where a system call failed."""
 
 
+class QueueFull(Error):
+    """As many callers wait as the option `waiters` of the limiter or the table allows. Nothing has been charged."""
+
+    reason: str = "queue full"
+
+    def __init__(self, waiters: object) -> None:
+        super().__init__(f"{waiters} callers wait already; expected: fewer, or the option `waiters` with a larger number")
+
+    def __reduce__(self) -> tuple[type[Error], tuple[str]]:
+        return Error, (str(self),)
+
+
 class LeaseError(Error, ValueError):
     """A limit could not be leased, or a store's URL is invalid."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from . import _time
 from ._core import Decision, key_bytes
-from ._errors import Error
+from ._errors import Error, QueueFull
 from ._http import exempt_keys
 from .limiter import Limiter
 from .policy import Policy
@@ -24,10 +24,12 @@ R = TypeVar("R")
 
 
 class Limited(Error):
-    """A call of a function was refused. `decision` is the answer of the limiter, and `retry_after` the seconds to wait."""
+    """A call of a function was refused. `decision` is the answer of the limiter, `retry_after` the seconds to wait, and `reason` that of the
+    decision, or "queue full" if too many calls wait already (option `waiters` of the limiter or the table)."""
 
-    def __init__(self, name: str, decision: Decision) -> None:
-        super().__init__(f"{name} is limited: {decision.reason}, again in {decision.retry_after:.3f} s")
+    def __init__(self, name: str, decision: Decision, reason: str | None = None) -> None:
+        self.reason = decision.reason if reason is None else reason
+        super().__init__(f"{name} is limited: {self.reason}, again in {decision.retry_after:.3f} s")
         self.decision = decision
 
     def __reduce__(self) -> tuple[type[Error], tuple[str]]:
@@ -81,8 +83,8 @@ def limit(
             if not decision:
                 raise Limited(name, decision)
 
-        def refuse(key: bytes | None, cost: int) -> Limited:
-            return Limited(name, state.peek(cost) if isinstance(state, Limiter) else state.peek(key, cost, policy))
+        def refuse(key: bytes | None, cost: int, reason: str | None = None) -> Limited:
+            return Limited(name, state.peek(cost) if isinstance(state, Limiter) else state.peek(key, cost, policy), reason)
 
         if inspect.iscoroutinefunction(function):
 
@@ -92,10 +94,13 @@ def limit(
                 if not passes and wait == 0:
                     check(key, cost)
                 elif not passes:
-                    if isinstance(state, Limiter):
-                        admitted = await state.wait_async(wait, cost)
-                    else:
-                        admitted = await state.wait_async(key, wait, cost, policy)
+                    try:
+                        if isinstance(state, Limiter):
+                            admitted = await state.wait_async(wait, cost)
+                        else:
+                            admitted = await state.wait_async(key, wait, cost, policy)
+                    except QueueFull as full:
+                        raise refuse(key, cost, full.reason) from full
                     if not admitted:
                         raise refuse(key, cost)
                 return await function(*args, **kwargs)
@@ -108,7 +113,10 @@ def limit(
             if not passes and wait == 0:
                 check(key, cost)
             elif not passes:
-                admitted = state.wait(wait, cost) if isinstance(state, Limiter) else state.wait(key, wait, cost, policy)
+                try:
+                    admitted = state.wait(wait, cost) if isinstance(state, Limiter) else state.wait(key, wait, cost, policy)
+                except QueueFull as full:
+                    raise refuse(key, cost, full.reason) from full
                 if not admitted:
                     raise refuse(key, cost)
             return function(*args, **kwargs)

@@ -1,6 +1,5 @@
-"""Times in the forms that callers use, and sleeps until a time."""
+"""Times in the forms that callers use."""
 
-import time
 from datetime import timedelta
 from typing import Union
 
@@ -9,9 +8,6 @@ Time = Union[float, timedelta]
 
 FOREVER = 2**64 - 2
 """Nanoseconds of a patience without end; the largest number is what tollbar.h calls no time."""
-
-# time.sleep refuses what does not fit into 63 bits of nanoseconds, so a longer sleep is slept in parts.
-_LONGEST = 1e6
 
 
 def nanoseconds(value: Time, what: str) -> int:
@@ -34,18 +30,3 @@ def nanoseconds(value: Time, what: str) -> int:
 
 def patience(timeout: "Time | None") -> int:
     return FOREVER if timeout is None else nanoseconds(timeout, "timeout")
-
-
-def sleep(until: int) -> None:
-    """Sleeps until a time of time.monotonic_ns(), without the GIL. Signal handlers run during the sleep."""
-    while (left := until - time.monotonic_ns()) > 0:
-        time.sleep(min(left / 1e9, _LONGEST))
-
-
-async def sleep_async(until: int) -> None:
-    """The same, in an event loop."""
-    # Imported here, because asyncio takes longer to import than the whole package, and a caller of this function has imported it.
-    import asyncio
-
-    while (left := until - time.monotonic_ns()) > 0:
-        await asyncio.sleep(min(left / 1e9, _LONGEST))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
-from . import _core, _line, _time
-from ._reservation import Reservation, sleep_until_departure, sleep_until_departure_async
+from . import _core, _queue, _time, _waiters
+from ._reservation import Reservation
 from .policy import Policy, _text
 
 CLOCKS = {"tsc": 0, "monotonic": 1, "coarse": 2, "wall": 3}
@@ -32,13 +32,16 @@ class Limiter(_core.Limiter):
 
     Any number of threads may use it at once. After a fork each process has its own copy. With credit=True threads
     take permits in advance, for a limit that many threads check all the time: the bound is the policy's, but up to an eighth of
-    the burst may be refused early. Only gcra has credit.
+    the burst may be refused early. Only gcra has credit. At most `waiters` callers of this process wait at one time.
     """
 
-    __slots__ = ()
+    __slots__ = ("_places",)
+    _places: _queue.Places
 
-    def __new__(cls, policy: str | Policy, *, clock: str = "tsc", credit: bool = False) -> Limiter:
-        return super().__new__(cls, _text(policy), choice("clock", clock, CLOCKS), credit)
+    def __new__(cls, policy: str | Policy, *, clock: str = "tsc", credit: bool = False, waiters: int = _queue.Places.MOST) -> Limiter:
+        self = super().__new__(cls, _text(policy), choice("clock", clock, CLOCKS), credit)
+        self._places = _queue.Places(waiters)
+        return self
 
     @property
     def policy(self) -> Policy:
@@ -56,66 +59,43 @@ class Limiter(_core.Limiter):
         """The counts of decisions of all threads since the limiter was made. Peeks do not count. Each check of a waiter counts."""
         return Counts(*self._counts())
 
-    def reserve(self, timeout: _time.Time | None = None, cost: int = 1) -> Reservation | None:
-        """Takes cost permits ahead of time. The caller must act `wait` seconds from now, not earlier.
+    def reserve(
+        self, timeout: _time.Time | None = None, cost: int = 1, *, at: SupportsIndex | None = None
+    ) -> Reservation | None:
+        """Takes cost permits ahead of time. The caller must act `wait` seconds from now (or from `at`), not earlier.
 
         None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead: windows, logs.
         """
-        booked = self._book(cost, _time.patience(timeout))
+        booked = self._book(cost, _time.patience(timeout), at)
         return None if booked is None or booked is NotImplemented else Reservation(*booked)
 
-    def cancel(self, reservation: Reservation) -> int:
+    def cancel(self, reservation: Reservation, *, at: SupportsIndex | None = None) -> int:
         """Gives back the permits of a reservation that the caller does not use, and returns the number that came back. Cancel a
         reservation once only.
 
         The latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep the
         departure times that they have.
         """
-        return self._cancel(reservation.departs_ns, reservation.cost)
+        return self._cancel(reservation.departs_ns, reservation.cost, at)
 
     def wait(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
         """Takes cost permits, and sleeps up to timeout for them. Other threads run during the sleep.
 
-        If they would come later, the call returns False at once and takes nothing. Where the algorithm can book ahead (gcra, pacer,
-        warm-up, interval at its usual anchor) callers wake one after the other. Where it cannot (windows and logs) they
-        wait in line, and the first checks again when a permit could be free.
-        When a signal's handler ends the sleep with an exception, the booking is cancelled.
+        If they would come later, the call returns False at once and takes nothing. The callers of this process, threads and tasks of event loops, wait in one
+        queue, first in, first out, and only its head holds a booking, which the next one takes over if the head gives up. Where the algorithm cannot book ahead
+        (windows and logs) the head checks again when a permit could be free. QueueFull refuses a caller if as many wait as the option `waiters` allows.
+        When a signal's handler ends the sleep with an exception, the caller leaves the queue.
         """
         patience = _time.patience(timeout)
-        booked = self._book(cost, patience)
-        if booked is NotImplemented:
-            answer = _line.NOT_ASKED if _line.anybody() else self._ask(cost, patience)
-            if answer == 0:
-                return True
-            return _line.wait(self, answer, cost, lambda left: self._ask(cost, left), self._earliest(cost), patience)
-        if booked is None:
-            return False
-        if booked[1]:
-            sleep_until_departure(Reservation(*booked), self.cancel)
-        return True
+        return (not self._places.taken and self._take(cost)) or _waiters.wait(self, cost, patience)
 
     async def wait_async(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
-        """wait, in an event loop. A task that is cancelled cancels its booking."""
+        """wait, in an event loop. A task that is cancelled leaves the queue."""
         patience = _time.patience(timeout)
-        booked = self._book(cost, patience)
-        if booked is NotImplemented:
-            answer = _line.NOT_ASKED if _line.anybody() else self._ask(cost, patience)
-            if answer == 0:
-                return True
-            return await _line.wait_async(
-                self, answer, cost, lambda left: self._ask(cost, left), self._earliest(cost), patience
-            )
-        if booked is None:
-            return False
-        if booked[1]:
-            await sleep_until_departure_async(Reservation(*booked), self.cancel)
-        return True
+        return (not self._places.taken and self._take(cost)) or await _waiters.wait_async(self, cost, patience)
 
-    def _ask(self, cost: int, left: int) -> int | None:
-        return _line.after(self.check(cost), left)
-
-    def _earliest(self, cost: int) -> _line.Earliest:
-        return lambda ahead: _line.earliest(self.policy, self.peek, ahead, cost)
+    def _who(self) -> Limiter:
+        return self
 
     def __repr__(self) -> str:
         return f"Limiter({self._text()!r})"

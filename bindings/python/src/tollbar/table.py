@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import NamedTuple, Union
+from typing import NamedTuple, SupportsIndex, Union
 
-from . import _core, _line, _time
-from ._reservation import Reservation, sleep_until_departure, sleep_until_departure_async
+from . import _core, _queue, _time, _waiters
+from ._reservation import Reservation
 from .limiter import CLOCKS, KEEPS, Counts, choice
 from .policy import Policy, _text
 
@@ -111,9 +111,12 @@ class Table(_core.Table):
     is for keys that many threads check at once; the bound stays the policy's. Only gcra has credit.
 
     `overrides` is how many keys may have a policy of their own at one time (set_override), 32 bytes each; 0 means 1,024.
+
+    At most `waiters` callers of this process wait for the table's keys at one time.
     """
 
-    __slots__ = ()
+    __slots__ = ("_places",)
+    _places: _queue.Places
 
     def __new__(
         cls,
@@ -128,9 +131,10 @@ class Table(_core.Table):
         huge_pages: bool = True,
         hot_keys: int = 0,
         overrides: int = 1024,
+        waiters: int = _queue.Places.MOST,
     ) -> Table:
         kind = _SHARED if shared else _PRIVATE
-        return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None, hot_keys=hot_keys, overrides=overrides)
+        return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None, False, hot_keys, overrides, waiters)
 
     @classmethod
     def open(
@@ -148,6 +152,7 @@ class Table(_core.Table):
         trust_anyone: bool = False,
         hot_keys: int = 0,
         overrides: int = 1024,
+        waiters: int = _queue.Places.MOST,
     ) -> Table:
         """Opens the table in that file, or makes the file if there is none. Without policies and capacity it makes no file and
         opens any table.
@@ -159,7 +164,7 @@ class Table(_core.Table):
         """
         if (policies is None) != (capacity is None):
             raise TypeError("policies and capacity: both, or neither")
-        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path, trust_anyone, hot_keys, overrides)
+        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path, trust_anyone, hot_keys, overrides, waiters)
 
     @classmethod
     def _make(
@@ -174,13 +179,14 @@ class Table(_core.Table):
         mode: int,
         kind: int,
         path: object,
-        trust_anyone: bool = False,
-        hot_keys: int = 0,
-        overrides: int = 1024,
+        trust_anyone: bool,
+        hot_keys: int,
+        overrides: int,
+        waiters: int,
     ) -> Table:
         texts, names = _list(policies)
         flags = (0 if seed is None else _SEEDED) | (0 if huge_pages else _SMALL_PAGES) | (_TRUST_ANYONE if trust_anyone else 0)
-        return super().__new__(
+        self = super().__new__(
             cls,
             texts,
             names,
@@ -196,6 +202,8 @@ class Table(_core.Table):
             kind,
             path,
         )
+        self._places = _queue.Places(waiters)
+        return self
 
     def policy(self, policy: int | str = 0) -> Policy:
         """The current policy."""
@@ -258,23 +266,31 @@ class Table(_core.Table):
         return Health(*self._health(True))
 
     def reserve(
-        self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
+        self,
+        key: _core.Key,
+        timeout: _time.Time | None = None,
+        cost: int = 1,
+        policy: int | str = 0,
+        *,
+        at: SupportsIndex | None = None,
     ) -> Reservation | None:
-        """Takes cost permits of the key ahead of time. The caller must act `wait` seconds from now, not earlier.
+        """Takes cost permits of the key ahead of time. The caller must act `wait` seconds from now (or from `at`), not earlier.
 
         None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead: windows, logs.
         """
-        booked = self._book(key, _time.patience(timeout), cost, policy)
+        booked = self._book(key, _time.patience(timeout), cost, policy, at)
         return None if booked is None or booked is NotImplemented else Reservation(*booked)
 
-    def cancel(self, key: _core.Key, reservation: Reservation, policy: int | str = 0) -> int:
+    def cancel(
+        self, key: _core.Key, reservation: Reservation, policy: int | str = 0, *, at: SupportsIndex | None = None
+    ) -> int:
         """Gives back the permits of a reservation that the caller does not use, and returns the number that came back. Cancel a
         reservation once only.
 
         The key's latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep
         the departure times that they have.
         """
-        return self._cancel(key, reservation.departs_ns, reservation.cost, policy)
+        return self._cancel(key, reservation.departs_ns, reservation.cost, policy, at)
 
     def settle(self, receipt: bytes, cost: int, *, at: int | None = None) -> Settled:
         """Settles a receipt of take at the real cost. It never waits.
@@ -297,55 +313,23 @@ class Table(_core.Table):
     ) -> bool:
         """Takes cost permits of the key, and sleeps up to timeout for them. Other threads run during the sleep.
 
-        If they would come later, the call returns False at once and takes nothing. Where the algorithm can book ahead (gcra, pacer,
-        warm-up, interval at its usual anchor) the callers of a key wake one after the other, in all processes. Where it
-        cannot (windows and logs) the threads of this process wait in line, and the first checks again when a permit could
-        be free. When a signal's handler ends the sleep with an exception, the booking is cancelled.
+        If they would come later, the call returns False at once and takes nothing. The callers of this process that wait for one key, threads and tasks of
+        event loops, wait in one queue, first in, first out, and only its head holds a booking, which the next one takes over if the head gives up. The heads of
+        processes that share the table wake in the order of their bookings. Where the algorithm cannot book ahead (windows and logs) the head checks again when
+        a permit could be free. QueueFull refuses a caller if as many wait for keys of this table as the option `waiters` allows.
+        When a signal's handler ends the sleep with an exception, the caller leaves the queue.
         """
         patience = _time.patience(timeout)
-        booked = self._book(key, patience, cost, policy)
-        if booked is NotImplemented:
-            answer = _line.NOT_ASKED if _line.anybody() else self._ask(key, patience, cost, policy)
-            if answer == 0:
-                return True
-            ask: _line.Ask = lambda left: self._ask(key, left, cost, policy)
-            return _line.wait(self._identity(key, policy), answer, cost, ask, self._earliest(key, cost, policy), patience)
-        if booked is None:
-            return False
-        if booked[1]:
-            sleep_until_departure(Reservation(*booked), lambda it: self.cancel(key, it, policy))
-        return True
+        return (not self._places.taken and self._take(key, cost, policy)) or _waiters.wait(_Key(self, key, policy), cost, patience)
 
     async def wait_async(
         self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
     ) -> bool:
-        """wait, in an event loop. A task that is cancelled cancels its booking."""
+        """wait, in an event loop. A task that is cancelled leaves the queue."""
         patience = _time.patience(timeout)
-        booked = self._book(key, patience, cost, policy)
-        if booked is NotImplemented:
-            answer = _line.NOT_ASKED if _line.anybody() else self._ask(key, patience, cost, policy)
-            if answer == 0:
-                return True
-            ask: _line.Ask = lambda left: self._ask(key, left, cost, policy)
-            return await _line.wait_async(
-                self._identity(key, policy), answer, cost, ask, self._earliest(key, cost, policy), patience
-            )
-        if booked is None:
-            return False
-        if booked[1]:
-            await sleep_until_departure_async(Reservation(*booked), lambda it: self.cancel(key, it, policy))
-        return True
-
-    def _ask(self, key: _core.Key, left: int, cost: int, policy: int | str) -> int | None:
-        return _line.after(self.check(key, cost, policy), left)
-
-    def _identity(self, key: _core.Key, policy: int | str) -> tuple[Table, int, bytes | None]:
-        return self, self._number(policy), _core.key_bytes(key)
-
-    def _earliest(self, key: _core.Key, cost: int, policy: int | str) -> _line.Earliest:
-        return lambda ahead: _line.earliest(
-            self.policy(policy), lambda permits: self.peek(key, permits, policy), ahead, cost
-        )
+        if not self._places.taken and self._take(key, cost, policy):
+            return True
+        return await _waiters.wait_async(_Key(self, key, policy), cost, patience)
 
     def __enter__(self) -> Table:
         return self
@@ -360,3 +344,36 @@ class Table(_core.Table):
             return "<tollbar.Table, closed>"
         stats = self._stats()
         return f"<tollbar.Table of {stats[1]} keys, {stats[0]} policies>"
+
+
+class _Key:
+    """A key whose permits a caller waits for."""
+
+    __slots__ = ("_key", "_policy", "_table", "_places")
+
+
+    def __init__(self, table: Table, key: _core.Key, policy: int | str) -> None:
+        self._table, self._key, self._policy = table, key, policy
+        self._places = table._places
+
+    def _who(self) -> tuple[Table, int, bytes | None]:
+        # A buffer may change later.
+        self._key = _core.key_bytes(self._key)
+        self._policy = self._table._number(self._policy)
+        return self._table, self._policy, self._key
+
+    def _book(self, cost: int, patience: int, /) -> _core.Booked:
+        return self._table._book(self._key, patience, cost, self._policy)
+
+    def _cancel(self, departs_ns: int, cost: int, /) -> int:
+        return self._table._cancel(self._key, departs_ns, cost, self._policy)
+
+    def check(self, cost: int, /) -> _core.Decision:
+        return self._table.check(self._key, cost, self._policy)
+
+    def peek(self, cost: int, /) -> _core.Decision:
+        return self._table.peek(self._key, cost, self._policy)
+
+    @property
+    def policy(self) -> Policy:
+        return self._table.policy(self._policy)

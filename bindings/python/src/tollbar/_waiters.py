@@ -1,0 +1,256 @@
+"""Callers that sleep in a queue: threads, and tasks of event loops."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from ._errors import QueueFull
+from ._queue import NEVER, Permits, Queue, Timer, Turn, Waiter, ask, find, find_or_make, lock, now, settle
+from ._time import FOREVER
+
+if TYPE_CHECKING:
+    import asyncio
+
+_LONGEST = 1e6
+"""Seconds, a time that the system's calls take. A longer sleep is slept in parts."""
+
+
+def wait(permits: Permits, cost: int, patience: int) -> bool:
+    """Takes permits, and sleeps for them without the GIL. Signals' handlers run meanwhile."""
+    waiter = None
+    try:
+        with lock():
+            answer = _at_once(permits, cost, patience)
+            if isinstance(answer, bool):
+                return answer
+            waiter = _Thread(permits, cost, patience, answer)
+        return waiter.sleep()
+    except BaseException:
+        if waiter is not None:
+            waiter.give_up()
+        raise
+
+
+async def wait_async(permits: Permits, cost: int, patience: int) -> bool:
+    """The same in an event loop."""
+    waiter = None
+    try:
+        with lock():
+            answer = _at_once(permits, cost, patience)
+            if isinstance(answer, bool):
+                return answer
+            waiter = _Task(permits, cost, patience, answer)
+        return await waiter.sleep()
+    except BaseException:
+        if waiter is not None:
+            waiter.give_up()
+        raise
+
+
+def _at_once(permits: Permits, cost: int, patience: int) -> bool | Turn | None:
+    """The answer to a caller that need not wait. Otherwise its turn as the head of a new queue, or None: it waits behind others."""
+    places = permits._places
+    full = len(places.taken) >= places.most
+    queue = find(permits._who())
+    if queue is None:
+        # Nothing is booked for a caller that has no place.
+        turn = ask(permits, cost, 0 if full else patience)
+        if turn is not None:
+            return turn if turn.wait else True
+        if not full or not _within(permits.peek(cost).retry_after_ns, patience):
+            return False
+    elif not _within(queue.earliest(cost), patience):
+        return False
+    if full:
+        raise QueueFull(places.most)
+    return None
+
+
+def _within(wait: int | None, patience: int) -> bool:
+    return wait is not None and wait <= patience
+
+
+class _Waiter:
+    __slots__ = ("cost", "deadline", "queue", "outcome", "booked")
+
+    def __init__(self, permits: Permits, cost: int, patience: int, turn: Turn | None) -> None:
+        self.cost = cost
+        self.deadline = NEVER if patience == FOREVER else now() + patience
+        self.outcome: bool | Exception | None = None
+        self.booked: tuple[int, int, int] | None = None
+        self.queue = find_or_make(permits)
+        self.queue.join(self, turn)
+
+    def timer_of(self, queue: Queue) -> Timer:
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        raise NotImplementedError
+
+    def is_gone(self) -> bool:
+        return False
+
+    def leave(self) -> None:
+        if self.outcome is None:
+            self.queue.leaving.append(self)
+            settle(self.queue)
+
+    def give_up(self) -> None:
+        """Leaves. If the caller has its permits and does not use them, they are the next one's."""
+        self.leave()
+        if self.outcome is True:
+            self.queue.unused.append(self)
+            settle(self.queue)
+
+    def answer(self) -> bool:
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return bool(self.outcome)
+
+
+class _Thread(_Waiter):
+    __slots__ = ("bell", "until")
+
+    def __init__(self, permits: Permits, cost: int, patience: int, turn: Turn | None) -> None:
+        # A signal's handler may put into a SimpleQueue whose get it has interrupted. It may not set an Event then.
+        self.bell: SimpleQueue[None] = SimpleQueue()
+        # The time until which the thread sleeps, if nobody rings.
+        self.until = NEVER
+        super().__init__(permits, cost, patience, turn)
+
+    def timer_of(self, queue: Queue) -> Timer:
+        timer = queue.timers.get(None)
+        if timer is None:
+            timer = queue.timers[None] = _FirstThread()
+        return timer
+
+    def wake(self) -> None:
+        self.bell.put(None)
+
+    def sleep(self) -> bool:
+        while self.outcome is None:
+            settle(self.queue)
+            with lock():
+                # The first of the threads is the timer. The head has a booking that departs in time.
+                first = next(iter(self.timer_of(self.queue).waiters), None) is self
+                due = (self.queue.due or 0) if first else NEVER
+                self.until = due if self.queue.head is self else min(due, self.deadline)
+            left = self.until - now()
+            if left > 0:
+                with suppress(Empty):
+                    self.bell.get(timeout=min(left / 1e9, _LONGEST))
+            elif self.deadline <= now() and self.queue.head is not self:
+                self.leave()
+                break
+        return self.answer()
+
+
+class _FirstThread:
+    """Rings for the first of the threads, which moves the queue on."""
+
+    __slots__ = ("waiters",)
+
+    def __init__(self) -> None:
+        self.waiters: OrderedDict[Waiter, None] = OrderedDict()
+
+    def ring_by(self, due: int) -> None:
+        first = next(iter(self.waiters), None)
+        if isinstance(first, _Thread) and due < first.until:
+            first.until = due
+            first.bell.put(None)
+
+
+class _Task(_Waiter):
+    __slots__ = ("future", "loop")
+
+    def __init__(self, permits: Permits, cost: int, patience: int, turn: Turn | None) -> None:
+        # Imported here, because asyncio takes longer to import than the whole package, and a task has imported it.
+        import asyncio
+
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[None] = self.loop.create_future()
+        super().__init__(permits, cost, patience, turn)
+
+    def timer_of(self, queue: Queue) -> Timer:
+        timer = queue.timers.get(self.loop)
+        if timer is None:
+            timer = queue.timers[self.loop] = _LoopTimer(queue, self.loop)
+        return timer
+
+    def wake(self) -> None:
+        _call(self.loop, self._resolve)
+
+    def is_gone(self) -> bool:
+        return self.future.cancelled() or self.loop.is_closed()
+
+    async def sleep(self) -> bool:
+        settle(self.queue)
+        timer = None
+        if self.deadline != NEVER:
+            timer = self.loop.call_later(max(self.deadline - now(), 0) / 1e9, self._expire)
+        try:
+            await self.future
+        finally:
+            if timer is not None:
+                timer.cancel()
+        self.leave()
+        return self.answer()
+
+    def _expire(self) -> None:
+        # The head has a booking that departs in time.
+        if self.queue.head is not self:
+            self._resolve()
+
+    def _resolve(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+class _LoopTimer:
+    """Rings in an event loop."""
+
+    __slots__ = ("queue", "loop", "waiters", "at", "handle")
+
+    def __init__(self, queue: Queue, loop: asyncio.AbstractEventLoop) -> None:
+        self.queue = queue
+        self.loop = loop
+        self.waiters: OrderedDict[Waiter, None] = OrderedDict()
+        # The time at which it rings, or will when the loop has heard of it.
+        self.at = NEVER
+        self.handle: asyncio.TimerHandle | None = None
+
+    def ring_by(self, due: int) -> None:
+        if not self.waiters:
+            self.queue.timers.pop(self.loop, None)
+            due = NEVER
+        elif due >= self.at:
+            return
+        self.at = due
+        _call(self.loop, self._set)
+
+    def _set(self) -> None:
+        if self.handle is not None:
+            self.handle.cancel()
+            self.handle = None
+        if self.at != NEVER:
+            self.handle = self.loop.call_later(max(self.at - now(), 0) / 1e9, self._ring)
+
+    def _ring(self) -> None:
+        self.handle = None
+        self.at = NEVER
+        settle(self.queue)
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
+    """Calls in that loop: at once, if it runs in this thread. A closed loop calls nothing."""
+    import asyncio
+
+    if asyncio._get_running_loop() is loop:
+        function()
+    else:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(function)
