@@ -20,18 +20,22 @@
 //! Most admitted in any interval of length t: for each of the two, `burst + limit/period · t`.
 
 mod bucket;
+mod fit;
 mod give_back;
 mod one;
+mod start;
 mod steps;
+
+pub(crate) use one::Usual;
 
 use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
-use crate::units::{bits, gcd, UnitLength, LAST, NEVER};
+use crate::units::{UnitLength, LAST, NEVER};
 use bucket::Bucket;
-use core::num::{NonZeroU128, NonZeroU64};
 use one::One;
-use steps::Steps;
+use start::{Held, Start};
+use steps::{Clock, Steps};
 
 /// Two compiled token buckets of one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +47,8 @@ pub struct Pair {
     slow: Bucket,
     /// The largest cost: the smaller burst.
     burst: u64,
+    /// How a word tells the step in which its buckets started.
+    start: Start,
     /// Bits of the word that hold the difference of the TATs.
     low: u32,
     /// The greatest TAT that a word holds.
@@ -61,10 +67,6 @@ struct Tats {
 }
 
 impl Pair {
-    /// A permit of the fast bucket takes at least this many steps. The clock is off by less than a step, so a decision is late by less than the
-    /// time of half a permit.
-    const LEAST_STEPS: u128 = 2;
-
     /// Compiles a policy with a second rate ([`Policy::second`]).
     ///
     /// # Errors
@@ -79,64 +81,22 @@ impl Pair {
         Pair::of(first, second).ok_or(PolicyError::List)
     }
 
-    #[inline(never)]
-    fn of(first: Rate, second: Rate) -> Option<Pair> {
-        // The time per permit is `length / common` nanoseconds.
-        let length = |rate: Rate, other: Rate| u128::from(rate.period).checked_mul(u128::from(other.limit));
-        let common = u128::from(first.limit).checked_mul(u128::from(second.limit))?;
-        let lengths = (length(first, second)?, length(second, first)?);
-        let slow_first = lengths.0 > lengths.1;
-        let (fast, slow) = if slow_first { (second, first) } else { (first, second) };
-        let (fast_length, slow_length) = if slow_first { (lengths.1, lengths.0) } else { lengths };
-        let whole = NonZeroU128::new(gcd(fast_length, slow_length))?;
-        let permits = (fast_length / whole, slow_length / whole);
-        // The finest steps that fit: the greatest common divisor of both times, divided by 1, 2, 5, 10, 20, …
-        let (mut finest, mut decade) = (None, 1_u128);
-        for _ in 0..MOST_DECADES {
-            for times in [1, 2, 5] {
-                let parts = decade.saturating_mul(times);
-                let per = common.saturating_mul(parts);
-                finest = Pair::in_steps(whole.get(), per, parts, permits, (fast, slow)).or(finest);
-            }
-            decade = decade.saturating_mul(10);
-        }
-        let pair: Pair = finest?;
-        (u128::from(pair.fast.permit.get()) >= Pair::LEAST_STEPS).then_some(Pair { slow_first, ..pair })
-    }
-
-    /// The pair in steps of `nanos / per` nanoseconds. A permit of each bucket takes `parts` times its number in `permits` steps. `None`: the word
-    /// has no room for such steps.
-    #[inline(never)]
-    fn in_steps(nanos: u128, per: u128, parts: u128, permits: (u128, u128), rates: (Rate, Rate)) -> Option<Pair> {
-        let shared = NonZeroU128::new(gcd(nanos, per))?;
-        let steps = Steps::new(nanos / shared, per / shared)?;
-        let fast = Bucket::new(permits.0.checked_mul(parts)?, rates.0.burst)?;
-        let slow = Bucket::new(permits.1.checked_mul(parts)?, rates.1.burst)?;
-        // A debt of one burst follows the burst. The clock is rounded up.
-        let ahead = slow.tolerance.checked_mul(2)?.checked_add(1)?;
-        let low = bits(ahead);
-        let most = steps.clock(LAST).up.checked_add(ahead)?;
-        let high = bits(most);
-        if high + low > u64::BITS {
-            return None;
-        }
-        let length = UnitLength::new(NonZeroU64::new(rates.1.limit)?, NonZeroU64::new(rates.1.period)?, slow.permit);
-        let most = u64::MAX >> (u64::BITS - high);
-        let burst = fast.burst.min(slow.burst);
-        let one = One::new(&steps, &fast, &slow, low).unwrap_or_default();
-        Some(Pair { one, steps, fast, slow, burst, low, most, length, slow_first: false })
-    }
-
     /// [`Pair::step_one`] decides at clock readings below this one. 0: at none.
     #[inline(always)]
     pub(crate) fn one_end(&self) -> u64 {
         self.one.end
     }
 
-    /// [`Algorithm::step`] of one permit at a clock reading below [`Pair::one_end`]: the next word, or `None` for a refusal.
+    /// [`Algorithm::step`] of one permit at a clock reading below [`Pair::one_end`], if both buckets owe.
     #[inline(always)]
-    pub(crate) fn step_one(&self, state: u64, now: u64) -> Option<u64> {
+    pub(crate) fn step_one(&self, state: u64, now: u64) -> Usual {
         self.one.step(state, now)
+    }
+
+    /// [`Algorithm::step`] of one permit at such a clock reading, where [`Pair::step_one`] does not decide.
+    #[inline(always)]
+    pub(crate) fn start_one(&self, state: u64, now: u64) -> Usual {
+        self.one.start(state, now)
     }
 
     /// [`Algorithm::step`] in every case, that of [`Pair::step_one`] included.
@@ -149,14 +109,22 @@ impl Pair {
         if now > LAST {
             return Step::deny();
         }
-        let (tats, clock) = (self.unpack(state), self.steps.clock(now));
+        let clock = self.steps.clock(now);
+        let held = self.held(state, clock);
+        let tats = self.seen(held, clock);
         // TATs and the clock are below 2^63, and tolerances below 2^61: no sum wraps.
         if tats.fast.wrapping_add(self.fast.charge(cost)) > clock.down.wrapping_add(self.fast.tolerance)
             || tats.slow.wrapping_add(self.slow.charge(cost)) > clock.down.wrapping_add(self.slow.tolerance)
         {
             return Step::deny();
         }
-        Step::allow(self.pack(self.charged_at(tats, clock.up, cost)))
+        let (tats, count) = self.charged(held, clock, cost, cost);
+        Step::allow(self.pack_counted(tats, count))
+    }
+
+    /// The TATs that a request at this clock reading sees.
+    fn seen_at(&self, state: u64, clock: Clock) -> Tats {
+        self.seen(self.held(state, clock), clock)
     }
 
     /// Nanoseconds of a step, as a fraction in lowest terms.
@@ -164,33 +132,10 @@ impl Pair {
         (self.steps.nanos, self.steps.per.get())
     }
 
-    #[inline(always)]
-    const fn unpack(&self, state: u64) -> Tats {
-        let slow = state >> self.low;
-        // Below 64, since both parts have at least a bit.
-        Tats { slow, fast: slow.wrapping_sub(state & ((1 << self.low) - 1)) }
-    }
-
-    #[inline(always)]
-    const fn pack(&self, tats: Tats) -> u64 {
-        tats.slow << self.low | tats.slow.wrapping_sub(tats.fast)
-    }
-
-    /// The word of these TATs, or of the earliest later ones that a word holds.
-    fn pack_later(&self, fast: u64, slow: u64) -> u64 {
-        // No `clamp`, which can panic.
-        let slow = slow.max(fast).max(1).min(self.most);
-        let earliest = slow.saturating_sub((1 << self.low) - 1);
-        self.pack(Tats { slow, fast: fast.max(earliest).min(slow) })
-    }
-
-    /// The TATs after a charge that starts at `clock`.
-    #[inline(always)]
-    fn charged_at(&self, tats: Tats, clock: u64, cost: u64) -> Tats {
-        Tats {
-            fast: tats.fast.max(clock).wrapping_add(self.fast.charge(cost)),
-            slow: tats.slow.max(clock).wrapping_add(self.slow.charge(cost)),
-        }
+    /// The slow bucket starts to be charged at a multiple of this many steps: 1, or a power of two of at least the fast bucket's burst. In the second case the
+    /// word tells when the fast bucket started, whether the slow one owes or not.
+    pub const fn slow_steps(&self) -> u64 {
+        self.start.grid()
     }
 
     /// The clock, rounded down, from which on both buckets admit `cost`.
@@ -205,7 +150,7 @@ impl Pair {
             return None;
         }
         let fast = old.steps.nanos(old.unpack(state).fast);
-        Some(self.pack_later(self.steps.clock(fast.min(slow)).up, self.steps.clock(slow).up))
+        Some(self.pack_later(self.steps.clock(fast.min(slow)).up, self.steps.clock(slow).up, 0))
     }
 
     /// The word at the time `here` of a key that had `state` under `old` at the time `there`. The two times may be of different clocks. Each bucket
@@ -232,34 +177,40 @@ impl Pair {
         if here > LAST || there > LAST {
             return state;
         }
-        let (tats, clock, start) = (old.unpack(state), old.steps.clock(there), self.steps.clock(here));
+        let (clock, start) = (old.steps.clock(there), self.steps.clock(here));
+        let tats = old.seen_at(state, clock);
         let lacking = |new: &Bucket, old: &Bucket, tat: u64| match old.lacking(tat, clock) {
             0 => 0,
             permits => lacks(new, old, permits),
         };
-        let tat = |bucket: &Bucket, lacking: u64| {
-            let steps = lacking.saturating_mul(bucket.permit.get()).min(bucket.tolerance.saturating_mul(2));
-            start.up.saturating_add(steps)
-        };
-        let (fast, slow) = (lacking(&self.fast, &old.fast, tats.fast), lacking(&self.slow, &old.slow, tats.slow));
-        match (state, fast, slow) {
-            (0, ..) | (_, 0, 0) => 0,
-            _ => self.pack_later(tat(&self.fast, fast), tat(&self.slow, slow)),
+        let lacks = |new: &Bucket, old: &Bucket, tat: u64| lacking(new, old, tat).min(new.burst.saturating_mul(2));
+        let (fast, slow) = (lacks(&self.fast, &old.fast, tats.fast), lacks(&self.slow, &old.slow, tats.slow));
+        if state == 0 || (fast, slow) == (0, 0) {
+            return 0;
         }
+        let fresh = Held { tats: Tats { fast: 0, slow: 0 }, here: None };
+        let (mut tats, count) = self.charged(fresh, start, fast, slow);
+        if fast == 0 {
+            tats.fast = start.down;
+        }
+        self.pack_charged(tats, count, (fast, slow), start)
     }
 
     /// The permits, rounded up, that the limit must refill before the first one can be taken.
     pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        let (tats, clock) = (self.unpack(state), self.steps.clock(now.min(LAST)));
+        let clock = self.steps.clock(now.min(LAST));
+        let tats = self.seen_at(state, clock);
         self.fast.debt(tats.fast, clock).max(self.slow.debt(tats.slow, clock))
     }
 
     /// Which policy of the list bound a decision, 0 or 1. For a refusal it is the one with the longer wait, and for an admission the one with
     /// fewer permits left. If both are equal, it is the first.
     pub(super) fn bound(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> u32 {
-        let (tats, clock) = (self.unpack(state), self.steps.clock(now.min(LAST)));
+        let clock = self.steps.clock(now.min(LAST));
+        let tats = self.unpack(state);
         let order = match verdict {
             Verdict::Allowed => {
+                let tats = self.seen_at(state, clock);
                 self.fast.available(tats.fast, clock).cmp(&self.slow.available(tats.slow, clock)).reverse()
             }
             Verdict::Denied => self.fast.due(tats.fast, cost).cmp(&self.slow.due(tats.slow, cost)),
@@ -273,9 +224,6 @@ impl Pair {
     }
 }
 
-/// The number of powers of ten that [`Pair::of`] tries as divisors of a step. 10^20 does not fit in the word's 64 bits, so a finer step cannot.
-const MOST_DECADES: usize = 20;
-
 impl Algorithm for Pair {
     const BOOKS_AHEAD: bool = true;
 
@@ -286,7 +234,14 @@ impl Algorithm for Pair {
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 1 && now < self.one.end {
-            return self.step_one(state, now).map_or(Step::deny(), Step::allow);
+            match self.one.step(state, now) {
+                Usual::Admitted(next) => return Step::allow(next),
+                Usual::Refused => return Step::deny(),
+                Usual::Other => {}
+            }
+            if let Usual::Admitted(next) = self.one.start(state, now) {
+                return Step::allow(next);
+            }
         }
         self.step_any(state, now, cost)
     }
@@ -295,7 +250,8 @@ impl Algorithm for Pair {
         if now > LAST {
             return 0;
         }
-        let (tats, clock) = (self.unpack(state), self.steps.clock(now));
+        let clock = self.steps.clock(now);
+        let tats = self.seen_at(state, clock);
         self.fast.available(tats.fast, clock).min(self.slow.available(tats.slow, clock))
     }
 
@@ -303,7 +259,14 @@ impl Algorithm for Pair {
         match cost {
             0 => now,
             _ if cost > self.burst => NEVER,
-            _ => until(LAST, self.steps.nanos(self.due(self.unpack(state), cost)).max(now)),
+            _ if self.step_any(state, now, cost).verdict == Verdict::Allowed => now,
+            _ => {
+                let due = self.steps.nanos(self.due(self.unpack(state), cost)).max(now);
+                // After a step back of the clock the step in which the buckets started is still to come.
+                let again = self.begins_again(state).filter(|at| (now..due).contains(at));
+                let again = again.filter(|at| self.step_any(state, *at, cost).verdict == Verdict::Allowed);
+                until(LAST, again.unwrap_or(due))
+            }
         }
     }
 
@@ -326,9 +289,9 @@ impl Algorithm for Pair {
     fn owing(&self, until: u64) -> u64 {
         let slow = if until > LAST { u64::MAX } else { self.steps.clock(until).up };
         let sooner = self.slow.tolerance.saturating_sub(self.fast.tolerance);
-        let word = self.pack_later(slow.saturating_sub(sooner), slow);
+        let word = self.pack_later(slow.saturating_sub(sooner), slow, u64::MAX);
         match self.expires_at(word) {
-            NEVER => self.pack_later(u64::MAX, u64::MAX),
+            NEVER => self.pack_later(u64::MAX, u64::MAX, u64::MAX),
             _ => word,
         }
     }
@@ -338,14 +301,14 @@ impl Algorithm for Pair {
         if cost > self.burst || now > LAST {
             return None;
         }
-        let tats = self.unpack(state);
-        let at = until(LAST, self.steps.nanos(self.due(tats, cost)).max(now));
+        let at = self.admits_at(state, now, cost);
         if at == NEVER {
             return None;
         }
-        let next = self.charged_at(tats, self.steps.clock(at).up, cost);
+        let clock = self.steps.clock(at);
+        let (next, count) = self.charged(self.held(state, clock), clock, cost, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
-        fits.then(|| Reservation { next: self.pack(next), at })
+        fits.then(|| Reservation { next: self.pack_counted(next, count), at })
     }
 
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
@@ -372,16 +335,17 @@ impl Algorithm for Pair {
         if cost == 0 || now > LAST {
             return Charged::none(cost);
         }
-        let (tats, clock) = (self.unpack(state), self.steps.clock(now));
-        let fast = cost.min(self.fast.chargeable(tats.fast, clock));
-        let slow = cost.min(self.slow.chargeable(tats.slow, clock));
+        let clock = self.steps.clock(now);
+        let held = self.held(state, clock);
+        let fast = cost.min(self.fast.chargeable(held.tats.fast, clock));
+        let slow = cost.min(self.slow.chargeable(held.tats.slow, clock));
         if fast == 0 && slow == 0 {
             return Charged::none(cost);
         }
-        let slow_tat = tats.slow.max(clock.up).wrapping_add(self.slow.charge(slow));
+        let (tats, count) = self.charged(held, clock, fast, slow);
         // If the slow bucket has no room for the cost, the word may have none for all that the fast one could take.
-        let fast_tat = tats.fast.max(clock.up).wrapping_add(self.fast.charge(fast)).min(slow_tat);
-        Charged { next: Some(self.pack(Tats { fast: fast_tat, slow: slow_tat })), rest: cost - fast.min(slow) }
+        let tats = Tats { fast: tats.fast.min(tats.slow), ..tats };
+        Charged { next: Some(self.pack_charged(tats, count, (fast, slow), clock)), rest: cost - fast.min(slow) }
     }
 
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {

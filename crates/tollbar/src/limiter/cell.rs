@@ -10,9 +10,9 @@ mod returns;
 
 use super::gaps::Gaps;
 use super::waiting::{after_first, last_by_steps};
-use super::{Shared, Watch};
+use super::{Shared, Tried, Watch};
 use crate::algorithm::gcra::Plain;
-use crate::algorithm::pair::Pair;
+use crate::algorithm::pair::{Pair, Usual};
 use crate::algorithm::{begun, describe_leaving, describe_small, step_leaving, Algorithm, Charge, Charged, Rule, Step};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Classes, PolicyError};
@@ -273,20 +273,38 @@ impl Cell<Rule> {
         cell
     }
 
-    /// One attempt to decide on one permit by two token buckets. `None`: nothing was decided, and the caller must call
-    /// [`Shared::admit_at`].
+    /// [`Shared::admit_pair_at`].
     #[inline(always)]
-    pub(super) fn admit_pair_at(&self, pair: &Pair, now: u64) -> Option<Verdict> {
+    pub(super) fn admit_pair_at(&self, pair: &Pair, now: u64) -> Tried {
         let Line { words, watch, quick_end, .. } = &*self.line;
         let word = words.first();
         // Relaxed: as in `Quick::admit_at`.
         if watch.is_newer_than(now) || now >= quick_end.load(Ordering::Relaxed) {
-            return None;
+            return Tried::Other;
         }
         let state = word.load(Ordering::Relaxed);
-        let Some(next) = pair.step_one(state, now) else { return Some(Verdict::Denied) };
-        word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-        watch.admitted_newest(now);
+        match pair.step_one(state, now) {
+            Usual::Admitted(next) => self.commit_pair(state, next, now).map_or(Tried::Other, Tried::Decided),
+            Usual::Refused => Tried::Decided(Verdict::Denied),
+            Usual::Other => Tried::Full,
+        }
+    }
+
+    /// [`Shared::start_pair_at`], after [`Cell::admit_pair_at`] has checked the time.
+    #[inline(always)]
+    pub(super) fn start_pair_at(&self, pair: &Pair, now: u64) -> Option<Verdict> {
+        // Relaxed: as in `Quick::admit_at`.
+        let state = self.line.words.first().load(Ordering::Relaxed);
+        match pair.start_one(state, now) {
+            Usual::Admitted(next) => self.commit_pair(state, next, now),
+            Usual::Refused | Usual::Other => None,
+        }
+    }
+
+    #[inline(always)]
+    fn commit_pair(&self, state: u64, next: u64, now: u64) -> Option<Verdict> {
+        self.line.words.first().exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        self.line.watch.admitted_newest(now);
         Some(Verdict::Allowed)
     }
 

@@ -27,6 +27,8 @@ pub use cell::{Cell, Quick};
 pub use log::Log;
 pub use ring::Ring;
 pub use shared::Shared;
+#[doc(hidden)]
+pub use shared::Tried;
 pub use state::State;
 pub use watch::Watch;
 
@@ -250,8 +252,17 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         }
         match self.shared.admit_pair_at(now) {
             // A known verdict's count has a fixed place in its line, which takes fewer instructions.
-            Some(Verdict::Allowed) => self.tally.count(Verdict::Allowed),
-            Some(_) => self.tally.count(Verdict::Denied),
+            Tried::Decided(Verdict::Allowed) => self.tally.count(Verdict::Allowed),
+            Tried::Decided(_) => self.tally.count(Verdict::Denied),
+            Tried::Full => self.admit_full_at(now),
+            Tried::Other => self.admit_any_at(now, 1),
+        }
+    }
+
+    #[inline(never)]
+    fn admit_full_at(&self, now: u64) -> Verdict {
+        match self.shared.start_pair_at(now) {
+            Some(_) => self.tally.count(Verdict::Allowed),
             None => self.admit_any_at(now, 1),
         }
     }

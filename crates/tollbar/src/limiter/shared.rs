@@ -7,6 +7,18 @@ use crate::algorithm::Charge;
 use crate::decision::{Decision, Verdict};
 use crate::policy::PolicyError;
 
+/// What [`Shared::admit_pair_at`] did.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// It decided.
+    Decided(Verdict),
+    /// A bucket may be full: the caller must call [`Shared::start_pair_at`].
+    Full,
+    /// The caller must call [`Shared::admit_at`].
+    Other,
+}
+
 /// A state that threads share. All calls are lock-free, and none allocates or blocks.
 pub trait Shared: Sync {
     /// Decides and charges, and returns the verdict only. A cost of 0 is always allowed.
@@ -39,10 +51,17 @@ pub trait Shared: Sync {
         false
     }
 
-    /// One attempt to take one permit from a state of two token buckets. `None`: nothing was decided, and the caller must call
+    /// One attempt to take one permit from a state of two token buckets that owe.
+    #[inline(always)]
+    fn admit_pair_at(&self, now: u64) -> Tried {
+        let _ = now;
+        Tried::Other
+    }
+
+    /// One attempt to take one permit from a state of two token buckets that may be full. `None`: nothing was decided, and the caller must call
     /// [`Shared::admit_at`].
     #[inline(always)]
-    fn admit_pair_at(&self, now: u64) -> Option<Verdict> {
+    fn start_pair_at(&self, now: u64) -> Option<Verdict> {
         let _ = now;
         None
     }

@@ -4,7 +4,7 @@
 use super::striped::Striped;
 #[cfg(not(loom))]
 use super::Quick;
-use super::{Cell, Log, Ring, Shared, Watch};
+use super::{Cell, Log, Ring, Shared, Tried, Watch};
 use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::{Charge, Rule};
@@ -160,9 +160,15 @@ impl Shared for State {
     }
     #[cfg(not(loom))]
     #[inline(always)]
-    fn admit_pair_at(&self, now: u64) -> Option<Verdict> {
+    fn admit_pair_at(&self, now: u64) -> Tried {
+        let State::Cell(cell) = self else { return Tried::Other };
+        cell.algorithm().pair().map_or(Tried::Other, |pair| cell.admit_pair_at(pair, now))
+    }
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn start_pair_at(&self, now: u64) -> Option<Verdict> {
         match self {
-            State::Cell(cell) => cell.admit_pair_at(cell.algorithm().pair()?, now),
+            State::Cell(cell) => cell.start_pair_at(cell.algorithm().pair()?, now),
             _ => None,
         }
     }

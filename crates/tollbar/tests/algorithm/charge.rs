@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use crate::oracle::pairs::Two;
-use crate::oracle::{Model, Side, Q};
+use crate::oracle::{Model, Side};
 use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::table::{Missing, OnFull, Options, PolicyId, Refund, Table, TableError};
@@ -167,10 +167,9 @@ fn the_charges_of_a_list_are_those_of_two_buckets() {
     ] {
         let (policy, mut rng) = (policy(list), Rng(list.len() as u64));
         let pair = Pair::new(&policy).expect(list);
-        let (nanos, per) = pair.step_length();
         for _ in 0..rounds(300) {
             let (mut state, mut now) = (0, DAY + rng.below(DAY));
-            let mut model = Two::new(&policy, Q::new(nanos.into(), per.into()));
+            let mut model = Two::new(&policy, &pair);
             for _ in 0..20 {
                 let cost = rng.within(1, model.most());
                 match rng.below(3) {

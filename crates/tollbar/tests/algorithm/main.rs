@@ -19,6 +19,7 @@ mod oracle_windows;
 mod order;
 mod pacing;
 mod pair;
+mod pair_innocents;
 mod quota;
 mod rates;
 mod rules;

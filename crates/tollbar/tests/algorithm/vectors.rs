@@ -13,7 +13,7 @@ use crate::oracle::curves::{Curve, Levels};
 use crate::oracle::pairs::Two;
 use crate::oracle::quotas::Quota;
 use crate::oracle::windows::{Counter, Segments, Times, Weighted};
-use crate::oracle::{q, Model, Side, Q};
+use crate::oracle::{q, Model, Side};
 use std::fmt::Write;
 use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::warm_up::WarmUp;
@@ -94,8 +94,7 @@ fn model(policy: &Policy) -> Box<dyn Model> {
         Kind::Gcra if policy.borrow => Box::new(Departures::new(policy, q(0))),
         Kind::Gcra if policy.ban != 0 => Box::new(Ban::new(policy)),
         Kind::Gcra if policy.second.is_some() => {
-            let (nanos, per) = Pair::new(policy).expect("a policy of the list").step_length();
-            Box::new(Two::new(policy, Q::new(nanos.into(), per.into())))
+            Box::new(Two::new(policy, &Pair::new(policy).expect("a policy of the list")))
         }
         Kind::Gcra => Box::new(Bucket::new(policy, q(0))),
         Kind::Pacer => Box::new(Departures::new(policy, q(0))),

@@ -1,21 +1,43 @@
 //! Two token buckets of one key, by their definition.
 
 use super::*;
-use std::cmp::max;
+use std::cmp::{max, Ordering};
+use tollbar::algorithm::pair::Pair;
 use tollbar::policy::Rate;
 
-/// Two token buckets that a request charges together. Times at which a bucket starts to be charged are rounded up to whole `steps`; with
-/// a step of 0 they are exact.
+/// Two token buckets that a request charges together: exact ones, or those of a word, which start to be charged at whole steps.
 pub struct Two {
     rates: [Rate; 2],
+    /// The index of the slow bucket.
+    slow: usize,
+    /// 0: exact buckets.
     step: Q,
+    /// The steps of whose multiples the slow bucket starts at one.
+    slow_steps: u64,
     full_at: [Q; 2],
+    /// The end of the step in which the fast bucket started and got all its charges, if the word counts these.
+    started: Option<Q>,
 }
 
 impl Two {
-    pub fn new(policy: &Policy, step: Q) -> Two {
+    /// Two exact buckets.
+    pub fn exact(policy: &Policy) -> Two {
         let first = Rate { limit: policy.limit, period: policy.period, burst: policy.burst };
-        Two { rates: [first, policy.second.expect("a list")], step, full_at: [q(0), q(0)] }
+        let rates = [first, policy.second.expect("a list")];
+        let length = |rate: &Rate| Q::new(rate.period.into(), rate.limit.into());
+        let slow = match length(&rates[0]).cmp(&length(&rates[1])) {
+            Ordering::Less => 1,
+            Ordering::Greater => 0,
+            Ordering::Equal => usize::from(rates[0].burst <= rates[1].burst),
+        };
+        Two { rates, slow, step: q(0), slow_steps: 1, full_at: [q(0), q(0)], started: None }
+    }
+
+    /// The buckets of a list's word.
+    pub fn new(policy: &Policy, pair: &Pair) -> Two {
+        let (nanos, per) = pair.step_length();
+        let step = Q::new(nanos.into(), per.into());
+        Two { step, slow_steps: pair.slow_steps(), ..Two::exact(policy) }
     }
 
     /// When each bucket is full.
@@ -23,50 +45,110 @@ impl Two {
         &self.full_at
     }
 
+    /// The index of the bucket that takes longer to refill a permit.
+    pub fn slow(&self) -> usize {
+        self.slow
+    }
+
     fn permits(&self, bucket: usize, n: u64) -> Q {
         q(n) * Q::new(self.rates[bucket].period.into(), self.rates[bucket].limit.into())
     }
 
+    /// When each bucket is full, as a request at `now` sees it. A bucket that started in the running step has been full at an instant of it.
+    fn seen(&self, bucket: usize, now: &Q) -> Q {
+        let started = match self.slow_steps > 1 {
+            true if bucket == self.slow => None,
+            true => self.started.clone(),
+            false => self.started_together(),
+        };
+        match started {
+            Some(end) if end == self.start(now) && end != *now => &self.full_at[bucket] - &self.step,
+            _ => self.full_at[bucket].clone(),
+        }
+    }
+
+    /// The instant at which both buckets had started if both have been charged with the same number of permits since.
+    fn started_together(&self) -> Option<Q> {
+        let (fast, slow) = (1 - self.slow, self.slow);
+        let apart = self.permits(slow, 1) - self.permits(fast, 1);
+        if apart == q(0) || self.step == q(0) {
+            return None;
+        }
+        let permits = (&self.full_at[slow] - &self.full_at[fast]) / apart;
+        (permits.is_integer() && permits > q(0)).then(|| &self.full_at[fast] - permits * self.permits(fast, 1))
+    }
+
     /// When each bucket could be full if it were charged at `now`.
     fn base(&self, bucket: usize, now: &Q) -> Q {
-        max(self.full_at[bucket].clone(), now.clone())
+        max(self.seen(bucket, now), now.clone())
     }
 
-    fn due(&self, bucket: usize, now: u64, cost: u64) -> u64 {
-        ceil(
-            &(self.base(bucket, &q(now)) + self.permits(bucket, cost) - self.permits(bucket, self.rates[bucket].burst)),
-        )
-        .max(now)
+    /// When a bucket has the permits for sure.
+    fn due(&self, bucket: usize, cost: u64) -> u64 {
+        ceil(&(&self.full_at[bucket] + self.permits(bucket, cost) - self.permits(bucket, self.rates[bucket].burst)))
     }
 
-    fn left(&self, bucket: usize, now: u64) -> u64 {
+    /// The first nanosecond of the step in which the buckets started.
+    fn begins_again(&self) -> Option<u64> {
+        let end = if self.slow_steps > 1 { self.started.clone() } else { self.started_together() }?;
+        let before = end - &self.step;
+        (before >= q(0)).then(|| floor(&before) + 1)
+    }
+
+    /// The permits that a bucket has left.
+    pub fn left(&self, bucket: usize, now: u64) -> u64 {
         let ahead = q(now) + self.permits(bucket, self.rates[bucket].burst) - self.base(bucket, &q(now));
         floor(&(ahead / self.permits(bucket, 1)))
     }
 
-    fn start(&self, now: u64) -> Q {
+    /// The end of the running step.
+    fn start(&self, now: &Q) -> Q {
         if self.step == q(0) {
-            q(now)
+            now.clone()
         } else {
-            (q(now) / &self.step).ceil() * &self.step
+            (now / &self.step).ceil() * &self.step
+        }
+    }
+
+    /// Charges each bucket with so many permits.
+    fn add(&mut self, now: u64, permits: [u64; 2]) {
+        let (now, end) = (q(now), self.start(&q(now)));
+        let counts = self.slow_steps > 1;
+        for (n, permits) in permits.into_iter().enumerate() {
+            let full = self.full_at[n] <= now;
+            let grid = &self.step * q(if n == self.slow { self.slow_steps } else { 1 });
+            let from = match full {
+                true if self.step == q(0) => now.clone(),
+                true => (&end / &grid).ceil() * &grid,
+                // The slow bucket may be full only at the end of the step.
+                false if n == self.slow && !counts && self.full_at[n] == end => &end + &self.step,
+                false => self.full_at[n].clone(),
+            };
+            self.full_at[n] = from + self.permits(n, permits);
+            if counts && n != self.slow {
+                let started = if full { Some(end.clone()) } else { self.started.take() };
+                self.started = started.filter(|started| *started == end);
+            }
         }
     }
 
     /// Charges each bucket as far as two bursts beyond the present, and returns the permits that one of them could not take.
     pub fn charge(&mut self, now: u64, cost: u64) -> u64 {
-        let start = self.start(now);
+        let start = self.start(&q(now));
         let taken = [0, 1].map(|n| {
-            let room = &start + self.permits(n, self.rates[n].burst) * q(2) - self.base(n, &start);
+            let from = max(self.full_at[n].clone(), start.clone());
+            let room = &start + self.permits(n, self.rates[n].burst) * q(2) - from;
             cost.min(floor(&(max(room, q(0)) / self.permits(n, 1))))
         });
         if taken != [0, 0] {
-            for (n, taken) in taken.into_iter().enumerate() {
-                self.full_at[n] = self.base(n, &start) + self.permits(n, taken);
-            }
+            self.add(now, taken);
             // A word holds no time of the fast bucket after that of the slow one.
-            let slow = usize::from(self.permits(1, 1) >= self.permits(0, 1));
-            let latest = self.full_at[slow].clone();
-            self.full_at[1 - slow] = latest.min(self.full_at[1 - slow].clone());
+            let latest = self.full_at[self.slow].clone();
+            let fast = &mut self.full_at[1 - self.slow];
+            *fast = latest.min(fast.clone());
+            if taken[0] != taken[1] && self.slow_steps == 1 && self.started_together().is_some_and(|at| at >= start) {
+                self.full_at[self.slow] += &self.step;
+            }
         }
         cost - taken[0].min(taken[1])
     }
@@ -97,6 +179,7 @@ impl Two {
 impl Model for Two {
     fn reset(&mut self) {
         self.full_at = [q(0), q(0)];
+        self.started = None;
     }
     fn most(&self) -> u64 {
         self.rates[0].burst.min(self.rates[1].burst)
@@ -105,18 +188,22 @@ impl Model for Two {
         (0..2).all(|n| self.base(n, &q(now)) + self.permits(n, cost) <= q(now) + self.permits(n, self.rates[n].burst))
     }
     fn settle(&mut self, now: u64, cost: u64, passed: bool) {
-        if !passed {
-            return;
-        }
-        let start = self.start(now);
-        for n in 0..2 {
-            self.full_at[n] = self.base(n, &start) + self.permits(n, cost);
+        if passed {
+            self.add(now, [cost; 2]);
         }
     }
     fn remaining(&self, now: u64, _: Side) -> u64 {
         self.left(0, now).min(self.left(1, now))
     }
     fn admits_at(&self, now: u64, cost: u64, _: Side) -> u64 {
-        self.due(0, now, cost).max(self.due(1, now, cost))
+        if self.fits(now, cost, Side::Exact) {
+            return now;
+        }
+        let due = self.due(0, cost).max(self.due(1, cost)).max(now);
+        // After a step back of the clock the step in which the buckets started is still to come.
+        match self.begins_again() {
+            Some(at) if at > now && at < due && self.fits(at, cost, Side::Exact) => at,
+            _ => due,
+        }
     }
 }

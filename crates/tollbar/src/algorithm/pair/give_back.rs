@@ -14,6 +14,8 @@
 //! the fast bucket takes permits back there.
 
 use super::bucket::Bucket;
+use super::start::{Held, Start};
+use super::steps::Clock;
 use super::{Pair, Tats};
 use crate::algorithm::{Charge, GiveBack, Reservation, Returned};
 use crate::units::LAST;
@@ -25,23 +27,29 @@ impl Pair {
         if state == 0 || now > LAST {
             return None;
         }
-        let tats = self.unpack(state);
-        let clock = self.steps.clock(now).up;
+        let clock = self.steps.clock(now);
+        let Held { tats, here } = self.held(state, clock);
         let newest = match back.booked {
-            true => clock.max(self.latest_departure(tats, back)),
-            false => clock,
+            true => clock.up.max(self.latest_departure(tats, back)),
+            false => clock.up,
         };
         let passed = newest.saturating_sub(self.steps.clock(back.charge.at.min(LAST)).up);
         let lowered = |bucket: &Bucket, tat: u64| {
             let permit = bucket.permit.get();
             let kept = back.charge.cost.saturating_mul(permit).saturating_sub(passed);
-            let ahead = tat.saturating_sub(clock);
+            let ahead = tat.saturating_sub(clock.up);
             tat.saturating_sub(back.permits.saturating_mul(permit).min(kept).min(ahead))
         };
         let fast = lowered(&self.fast, tats.fast);
         let slow = if back.keeps_slot { tats.slow } else { lowered(&self.slow, tats.slow) };
+        if fast == tats.fast && slow == tats.slow {
+            return None;
+        }
         // The word cannot hold a slow TAT before the fast one, so `pack_later` may lower a TAT by less. That is safe.
-        let next = self.pack_later(fast, slow);
+        let next = match here.and_then(|count| self.start_with_less(count, tats, Tats { fast, slow }, clock)) {
+            Some(next) => next,
+            None => self.pack_later(fast, slow, clock.up),
+        };
         let after = self.unpack(next);
         let permits = |bucket: &Bucket, from: u64, to: u64| from.saturating_sub(to) / bucket.permit;
         let returned = permits(&self.fast, tats.fast, after.fast).max(permits(&self.slow, tats.slow, after.slow));
@@ -62,7 +70,23 @@ impl Pair {
             true => charge.at.min(self.steps.nanos(due)),
             false => self.steps.nanos(due),
         };
-        Some(Reservation { at, next: self.pack_later(before.fast, before.slow) })
+        Some(Reservation { at, next: self.pack_later(before.fast, before.slow, 0) })
+    }
+
+    /// The word of a start in the running step that has lost whole permits: from the TATs `from` with `count` permits to the TATs `to`. A bucket without a
+    /// charge is full again. `None` if the buckets have not lost the same number of whole permits.
+    fn start_with_less(&self, count: u64, from: Tats, to: Tats, clock: Clock) -> Option<u64> {
+        let steps = from.fast.saturating_sub(to.fast);
+        let permits = steps / self.fast.permit;
+        let left = count.checked_sub(permits).filter(|_| self.fast.charge(permits) == steps)?;
+        let fast = if left == 0 { clock.down } else { to.fast };
+        match self.start {
+            Start::Counts(_) => Some(self.pack_counted(Tats { fast, slow: self.on_grid(to.slow) }, left)),
+            Start::Apart(_) if from.slow.saturating_sub(to.slow) != self.slow.charge(permits) => None,
+            // At least 1, since 0 is the fresh word.
+            Start::Apart(_) if left == 0 => Some(self.pack(Tats { fast, slow: clock.down.max(1) })),
+            Start::Apart(_) => Some(self.pack(to)),
+        }
     }
 
     /// The latest instant at which a request of this state departs, or a later one. If a give-back may have lowered the fast TAT, its former value is

@@ -41,6 +41,7 @@ use super::policies::{Policies, PolicyId, ROUNDS};
 use super::slots::candidates::tag;
 use super::slots::protocol::{self, Event, OnFull, Outcome};
 use super::slots::Slots;
+use crate::algorithm::pair::Usual;
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Reason, Verdict};
@@ -294,18 +295,31 @@ impl Table {
         if now >= pair.one_end() {
             return self.step_slow(version, key, slot, now, 1);
         }
-        let Some(next) = pair.step_one(state, now) else {
-            if !slot.commit(key, state, None) {
-                return self.step_slow(version, key, slot, now, 1);
+        match pair.step_one(state, now) {
+            Usual::Admitted(next) if slot.commit(key, state, Some(next)) => {
+                line.count(Verdict::Allowed);
+                A::of_step(&version.rule, Verdict::Allowed, next, now, 1)
             }
-            line.count(Verdict::Denied);
-            return A::of_step(&version.rule, Verdict::Denied, state, now, 1);
-        };
-        if !slot.commit(key, state, Some(next)) {
-            return self.step_slow(version, key, slot, now, 1);
+            Usual::Refused if slot.commit(key, state, None) => {
+                line.count(Verdict::Denied);
+                A::of_step(&version.rule, Verdict::Denied, state, now, 1)
+            }
+            Usual::Other => self.start_pair(version, key, slot, now, line),
+            _ => self.step_slow(version, key, slot, now, 1),
         }
-        line.count(Verdict::Allowed);
-        A::of_step(&version.rule, Verdict::Allowed, next, now, 1)
+    }
+
+    /// [`Table::step_pair`] of a key whose fast bucket may be full.
+    #[inline(never)]
+    fn start_pair<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, line: &Line) -> A {
+        let state = slot.state();
+        match version.rule.pair().map(|pair| pair.start_one(state, now)) {
+            Some(Usual::Admitted(next)) if slot.commit(key, state, Some(next)) => {
+                line.count(Verdict::Allowed);
+                A::of_step(&version.rule, Verdict::Allowed, next, now, 1)
+            }
+            _ => self.step_slow(version, key, slot, now, 1),
+        }
     }
 
     /// One try of a step under any one-word algorithm, for a key that the caller has found in `slot`.

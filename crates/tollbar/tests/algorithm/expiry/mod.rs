@@ -116,8 +116,9 @@ fn slop(policy: &Policy) -> Option<u64> {
     let per_permit = match policy.kind {
         _ if policy.limit == 0 => return None,
         Kind::Gcra if policy.second.is_some() => {
-            let (nanos, per) = Pair::new(policy).unwrap().step_length();
-            return Some(nanos.div_ceil(per) + 3);
+            let pair = Pair::new(policy).unwrap();
+            let (nanos, per) = pair.step_length();
+            return Some((nanos * pair.slow_steps()).div_ceil(per) + 3);
         }
         Kind::Gcra if policy.ban != 0 => Ban::new(policy).unwrap().grid().per_permit(),
         Kind::Gcra if !policy.borrow => Gcra::new(policy).unwrap().grid().per_permit(),

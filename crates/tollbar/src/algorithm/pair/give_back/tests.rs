@@ -75,8 +75,9 @@ fn run(pair: &Pair, dice: &mut Dice, books: bool, keeps_slot: bool) -> (u64, Opt
                 let back = GiveBack { charge: charge_of, permits, booked: books, highest, keeps_slot };
                 let Some(returned) = pair.give_back(state, now, &back) else { continue };
                 let (from, to) = (pair.unpack(state), pair.unpack(returned.next));
-                charge.net[0] -= from.fast - to.fast;
-                charge.net[1] -= from.slow - to.slow;
+                // A start without a charge is full from the beginning of its step on, so its TAT is a step earlier.
+                charge.net[0] = charge.net[0].saturating_sub(from.fast.saturating_sub(to.fast));
+                charge.net[1] = charge.net[1].saturating_sub(from.slow.saturating_sub(to.slow));
                 given += returned.permits;
                 assert!(!keeps_slot || pair.expires_at(returned.next) >= floor, "the slot's time fell");
                 if !keeps_slot {
