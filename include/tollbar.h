@@ -1114,8 +1114,8 @@ int32_t tollbar_table_take_up_to_at(const tollbar_table *table,
                                     uint64_t *taken);
 
 /* Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and its next charge takes another slot.
- * Returns TOLLBAR_YES. Returns TOLLBAR_NO and changes nothing if all of the key's other slots are taken, by earlier resets of the key or
- * because the table is full. */
+ * If all of its other slots are taken, by earlier resets of the key or because the table is full, a key under gcra begins again in its slot. Returns TOLLBAR_YES.
+ * Under other algorithms the call then returns TOLLBAR_NO and changes nothing. */
 int32_t tollbar_table_reset(const tollbar_table *table,
                             uint32_t policy,
                             const void *key,
@@ -3311,10 +3311,18 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
  * `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length, quotas, and
  * intervals of one limit and period, it keeps its usage, up to the new limit.
  *
- * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key that would
- * expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. With TOLLBAR_KEEP_RESET all keys
- * without an override begin anew, also if the policy is the current one. Such a call examines every slot, and so does about one of a hundred
- * other calls. */
+ * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. What a key keeps in a full table, by
+ * the former and the new algorithm, with TOLLBAR_KEEP_COUNT:
+ *
+ * any but a quota -> gcra; any -> quota                   its permits
+ * another rate or burst of a list, interval, curve,       its permits or its usage
+ * level-dependent refill, windows of one length
+ * another rate or burst with ban or borrow, or of a       its permits, if another slot is free; otherwise the time of its debt
+ * pacer; any -> another algorithm; quota -> any
+ *
+ * A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override begin anew, also if the policy is the current one.
+ * Such a call examines every slot, and so does about one of a hundred other calls, because a table has room for some 250 versions of its policies: it
+ * converts the keys that made no request since a former change, one after the other, while requests go on. */
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
                                  const tollbar_policy_spec *spec,

@@ -93,8 +93,8 @@ pub unsafe extern "C" fn tollbar_table_take_up_to_at(
 }
 
 /// Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and its next charge takes another slot.
-/// Returns TOLLBAR_YES. Returns TOLLBAR_NO and changes nothing if all of the key's other slots are taken, by earlier resets of the key or
-/// because the table is full.
+/// If all of its other slots are taken, by earlier resets of the key or because the table is full, a key under gcra begins again in its slot. Returns TOLLBAR_YES.
+/// Under other algorithms the call then returns TOLLBAR_NO and changes nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

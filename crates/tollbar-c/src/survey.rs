@@ -247,10 +247,18 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 /// `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length, quotas, and
 /// intervals of one limit and period, it keeps its usage, up to the new limit.
 ///
-/// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. A key that would
-/// expire sooner under the new policy moves to another slot. If none is free, the key keeps its debt as a time. With TOLLBAR_KEEP_RESET all keys
-/// without an override begin anew, also if the policy is the current one. Such a call examines every slot, and so does about one of a hundred
-/// other calls.
+/// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. What a key keeps in a full table, by
+/// the former and the new algorithm, with TOLLBAR_KEEP_COUNT:
+///
+///     any but a quota -> gcra; any -> quota                   its permits
+///     another rate or burst of a list, interval, curve,       its permits or its usage
+///       level-dependent refill, windows of one length
+///     another rate or burst with ban or borrow, or of a       its permits, if another slot is free; otherwise the time of its debt
+///       pacer; any -> another algorithm; quota -> any
+///
+/// A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override begin anew, also if the policy is the current one.
+/// Such a call examines every slot, and so does about one of a hundred other calls, because a table has room for some 250 versions of its policies: it
+/// converts the keys that made no request since a former change, one after the other, while requests go on.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

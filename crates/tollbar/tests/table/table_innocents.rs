@@ -1,7 +1,7 @@
 //! Keys that have permits left, and are not refused: after a change of policy in a full table (A1), and beside a flood of invented keys (B8). Each test
 //! counts both sides: what was admitted above the bound, and what was refused though an exact oracle admits.
 
-use crate::common::{policy, with_each, DAY, US};
+use crate::common::{has_each, policy, with_each, DAY, SEC, US};
 use tollbar::clock::Manual;
 use tollbar::policy::Words;
 use tollbar::table::{Keep, OnFull, Options, PolicyId, Table};
@@ -9,7 +9,8 @@ use tollbar::{Kind, Limiter, Policy, State};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 const NOW: u64 = 1_000 * DAY;
-const CAPACITY: u64 = 2_000;
+/// A table for 5,000 keys has 6,250 slots or a few more. Smaller ones have more room than they were asked for.
+const CAPACITY: u64 = 5_000;
 
 /// A table of keys that have taken `cost` permits each.
 fn table(policy: &Policy, on_full: OnFull, keys: u64, cost: u64, now: u64) -> Table {
@@ -48,7 +49,7 @@ fn a_changed_policy_refuses_no_key_that_has_permits_left() {
         let so_far = (refused, above, asked);
         let (old, new) = (policy(from), policy(to));
         for on_full in [OnFull::Deny, OnFull::Allow, OnFull::Inherit, OnFull::EvictNearest] {
-            for percent in [50, 80, 100] {
+            for percent in [50, 70, 80, 100] {
                 let keys = CAPACITY * percent / 100;
                 for by_override in [false, true] {
                     let table = table(&old, on_full, keys, cost, NOW);
@@ -81,7 +82,7 @@ fn a_changed_policy_refuses_no_key_that_has_permits_left() {
     }
     println!("A1: {refused} of {asked} keys got less than they had left, {late} the last permit a microsecond late, {above} got more");
     assert_eq!((refused, above), (0, 0));
-    assert!(asked > 200_000, "{asked}");
+    assert!(asked > 500_000, "{asked}");
 }
 
 /// E4: a change to and fro at one instant hands out nothing, also through a limit of 0, and a way through 0 leaves as much as the straight one. For every two
@@ -244,5 +245,44 @@ fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() 
         assert!(most as f64 <= 1.25 * promise + policy.burst as f64, "{text}: {most} of {promise}");
         assert!(sum as f64 / 40.0 >= 0.2 * promise, "{text}: the search stays far below the promise");
         assert_eq!(refused, [0, 0], "{text}");
+    }
+}
+
+/// A doubled rate, algorithm by algorithm, in a table that is 80 % and 100 % full: how many keys with 40 of 100 permits left are refused. Under `ban` and `borrow`
+/// a word has no room for the slot's time beside a smaller debt. There a key needs another slot, and keeps its debt as a time if none is free: docs/table.md has
+/// these figures. (A pacer and a warm-up have one permit or none, and no count to keep.)
+#[test]
+fn a_doubled_rate_refuses_what_the_documents_say() {
+    let doubled = [
+        ("100/h", "200/h burst 100", [0, 0]),
+        ("100/h algo fixed-window", "200/h algo fixed-window", [0, 0]),
+        ("100/h algo weighted-window", "200/h algo weighted-window", [0, 0]),
+        ("100/h curve ln", "200/h curve ln", [0, 0]),
+        ("100/forever", "200/forever", [0, 0]),
+        ("100/h algo interval", "200/h algo interval", [0, 0]),
+        ("100/h; 1000/day", "200/h burst 100; 2000/day", [0, 0]),
+        ("100/h burst 100 refill 0:50% 50%:100%", "200/h burst 100 refill 0:50% 50%:100%", [0, 0]),
+        ("100/h burst 100 ban 1h", "200/h burst 100 ban 1h", [26, 58]),
+        ("100/h burst 100 init 100 borrow", "200/h burst 100 init 100 borrow", [26, 58]),
+    ];
+    let no_count = [Kind::Pacer, Kind::WarmUp, Kind::Calendar];
+    let kinds = Kind::ALL.into_iter().filter(|kind| kind.words() == Words::One && !no_count.contains(kind));
+    has_each(kinds, &doubled.map(|(from, ..)| from));
+    for (from, to, documented) in doubled {
+        let refused = [80, 100].map(|percent| {
+            let keys = CAPACITY * percent / 100;
+            let now = NOW + 30 * 60 * SEC;
+            let table = table(&policy(from), OnFull::Deny, keys, 1, now);
+            (0..keys).for_each(|key| _ = table.take_up_to_at(FIRST, &key.to_le_bytes(), now, 59));
+            let before = left(&table, keys, now);
+            table.set_policy(FIRST, &policy(to)).unwrap();
+            let had_some = before.iter().filter(|(_, left)| *left > 0);
+            let is_refused = |key: u64| !table.check_at(FIRST, &key.to_le_bytes(), now + 2 * US, 1).is_allowed();
+            let (all, lost) = (had_some.clone().count(), had_some.filter(|(key, _)| is_refused(*key)).count());
+            (lost, all)
+        });
+        println!("A1, {from} to {to}: of the keys with permits left are refused {refused:?}");
+        let percent = refused.map(|(lost, all)| (100 * lost + all / 2) / all);
+        assert_eq!(percent, documented, "{from} to {to}: {refused:?}");
     }
 }

@@ -47,8 +47,9 @@ use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum OnFull {
-    /// The table admits the new key as a fresh key. The new key takes the candidate that would have expired first, and owes at least until
-    /// then. The table forgets that slot's key, which expires no later than those in the eleven other candidates.
+    /// The table admits the new key as a fresh key. The new key takes the candidate that would have expired first, and the slot stays taken at least until
+    /// then; under other algorithms than gcra the new key owes until then. The table forgets that slot's key, which expires no later than those in the eleven other
+    /// candidates: so a limited key gains about one burst for as many invented keys as the table has slots.
     #[default]
     EvictNearest = 0,
     /// The new key takes over the slot that would have expired first, together with its debt, which decides on the request.
