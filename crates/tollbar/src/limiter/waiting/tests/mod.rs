@@ -2,18 +2,15 @@
 
 mod leaving;
 mod processes;
-#[path = "../../../../tests/common/random.rs"]
-#[allow(dead_code)]
-mod random;
 mod world;
 
 pub(crate) use leaving::{stay_charged, twenty, within_the_bound};
-pub(crate) use random::Rng;
 pub(crate) use world::{caller, Caller, End, World};
 
 use super::line::{Seat, Turn, Waiter};
 use super::{wait, Lines};
 use crate::clock::{Bell, Clock, Manual};
+pub(crate) use crate::limiter::striped::tests::random::Rng;
 use crate::{Limiter, Policy, Reason, State, Verdict, NEVER};
 use std::println;
 use std::vec::Vec;
