@@ -44,7 +44,7 @@ mod counted;
 mod models;
 mod stripe;
 #[cfg(all(test, not(loom)))]
-mod tests;
+pub(super) mod tests;
 
 use super::waiting::{after_first, last_by_steps};
 use super::{cell, thread, Shared, Watch};

@@ -4,7 +4,7 @@
 mod bound;
 #[allow(dead_code)] // these tests use a part of it
 #[path = "../../../tests/common/random.rs"]
-mod random;
+pub(in crate::limiter) mod random;
 
 use super::counted::Counted;
 use super::{Shape, Striped};

@@ -2,18 +2,15 @@
 
 mod leaving;
 mod processes;
-#[path = "../../../../tests/common/random.rs"]
-#[allow(dead_code)]
-mod random;
 mod world;
 
 pub(crate) use leaving::{stay_charged, twenty, within_the_bound};
-pub(crate) use random::Rng;
 pub(crate) use world::{caller, Caller, End, World};
 
 use super::line::{Seat, Turn, Waiter};
 use super::{wait, Lines};
 use crate::clock::{Bell, Clock, Manual};
+pub(crate) use crate::limiter::striped::tests::random::Rng;
 use crate::{Limiter, Policy, Reason, State, Verdict, NEVER};
 use std::println;
 use std::vec::Vec;
@@ -25,13 +22,13 @@ pub(crate) const SEC: u64 = 1_000_000_000;
 pub(crate) const BOOK: [(&str, bool); 8] = [
     ("10/s burst 1", true),
     ("10/s burst 1; 1000/day", true),
-    ("1/100ms algo interval", false),
-    ("10/s algo pacer", false),
-    ("10/s burst 1 borrow", false),
+    ("1/100ms algo interval", true),
+    ("10/s algo pacer", true),
+    ("10/s burst 1 borrow", true),
     ("10/s burst 1 ban 1h after 1000", false),
     // 8 units a nanosecond, and 7 permits a second: departures are no whole nanoseconds.
     ("7/s burst 1", true),
-    ("10/s algo warm-up warm 1s", false),
+    ("10/s algo warm-up warm 1s", true),
 ];
 /// Algorithms that do not.
 pub(crate) const ASK: [&str; 6] = [
