@@ -14,8 +14,11 @@ func InSlots(a Algorithm) Algorithm {
 	if !ok {
 		return a
 	}
-	most := addUpTo(b.Grid.Units(b.Last), mulUpTo(b.Tolerance, 2))
-	return &SlotBucket{*b, newFloors(b.Tolerance, most)}
+	last := b.Grid.Units(b.Last)
+	if addUpTo(last, mulUpTo(b.Tolerance, 2)) > TATMost {
+		return &SlotBucket{Bucket: *b}
+	}
+	return &SlotBucket{*b, newFloors(b.Tolerance, last)}
 }
 
 // base is [Bucket.Base] for a word that may have been lowered.
@@ -165,4 +168,18 @@ func (b *SlotBucket) Refill() uint64 {
 func (b *SlotBucket) debt(word, now uint64) uint64 {
 	line := addUpTo(b.Grid.Units(now), b.Tolerance)
 	return divCeil(subTo0(b.floors.tat(word), line), b.Grid.PerPermit)
+}
+
+// hold is word in a slot that stays taken until the given time, at now (Gcra::hold). Not ok: no word says so.
+func (b *SlotBucket) hold(word, until, now uint64, exact bool) (held uint64, ok bool) {
+	if !b.floors.exist() || until > b.Last || now > b.Last {
+		return 0, false
+	}
+	floor, carry := bits.Add64(b.Grid.unitsUp(until), b.Lacking, 0)
+	if carry != 0 {
+		return 0, false
+	}
+	held, ok = b.floors.held(b.base(word, b.Grid.UnitsInTime(now)), floor, exact)
+	expires := b.ExpiresAt(held)
+	return held, ok && until <= expires && expires < NoTime
 }

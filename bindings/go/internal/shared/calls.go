@@ -232,8 +232,8 @@ func (p *Place) Return(charge core.Charge, now func() uint64) (uint64, core.Code
 	return 0, errCorrupt
 }
 
-// Reset lets the key begin again with a fresh state, and returns whether it does (Table::reset_at). If no other slot of the key is free, it changes
-// nothing and returns false.
+// Reset lets the key begin again with a fresh state, and returns whether it does (Table::reset_at). If no other slot of the key is free, a key under gcra
+// begins again in its slot. Under other algorithms it changes nothing then, and returns false.
 func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 	if t.currentStamp(number) == 0 {
 		return false, errNoSuchPolicy
@@ -250,7 +250,11 @@ func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 			return false, code
 		}
 		s := states{policies: &t.policies, version: v}
-		word := v.key | c.tag
+		// Under a limit of 0 the key keeps its word under the former version.
+		word, stopped := s.wordBeforeStop(&c)
+		if !stopped {
+			word = v.key | c.tag
+		}
 		slot := c.find(word)
 		if slot == nil {
 			room, end := firstToExpire(&s, &c, word, now)
@@ -273,19 +277,22 @@ func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 			return true, 0
 		}
 		next := Pair{0, expires}
-		unused, keepsSlot := core.UnusedInSlot(v.algorithm)
-		if keepsSlot {
-			// The slot would never come free, so the key keeps it.
-			next = Pair{pair.Key, unused}
-		} else if !s.hasRoom(&c, pair.Key, now) {
+		// If the slot would never come free, or no other one is free, the key keeps it.
+		unused, stays := s.unused(pair)
+		if !stays && !s.hasRoom(&c, pair.Key, now) {
 			if s.foreign {
 				return false, core.NeedsLibrary
 			}
-			return false, 0
+			if unused, stays = s.unusedInSlot(pair, expires, now); !stays {
+				return false, 0
+			}
+		}
+		if stays {
+			next = Pair{pair.Key, unused}
 		}
 		if _, swapped := slot.swap(pair, next); swapped {
 			t.count(countResets, 1)
-			if !keepsSlot {
+			if !stays {
 				s.vacated()
 			}
 			return true, 0
