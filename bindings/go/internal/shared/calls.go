@@ -212,24 +212,39 @@ func (p *Place) Return(charge core.Charge, now func() uint64) (uint64, core.Code
 			}
 			return 0, 0
 		}
-		pair := slot.Pair()
-		if pair.Key != key {
-			continue
-		}
-		// The flags and the time must be read after the state: see GiveBack in crates/tollbar/src/algorithm/mod.rs.
-		if t.hasCredit(p.number) {
-			return 0, 0
-		}
-		back := core.GiveBack{Charge: charge, Booked: t.hasBookings(p.number)}
-		next, permits := v.algorithm.GiveBack(pair.State, now(), &back)
-		if next == pair.State {
-			return 0, 0
-		}
-		if _, swapped := slot.swap(pair, Pair{key, next}); swapped {
+		permits, end := p.returnTo(slot, v, charge, now)
+		if end == done {
 			return permits, 0
 		}
 	}
 	return 0, errCorrupt
+}
+
+// returnTo tries once to give permits of a charge back to the key under v in slot, in the key's turn (give_back of slots/give_back.rs).
+func (p *Place) returnTo(slot *Slot, v *version, charge core.Charge, now func() uint64) (permits uint64, e end) {
+	t := p.table
+	turn := t.turn(tag(p.hash))
+	if turn == nil {
+		return 0, done
+	}
+	defer turn.Store(0)
+	pair := slot.Pair()
+	if pair.Key != v.key|tag(p.hash) {
+		return 0, changed
+	}
+	// The flags and the time must be read after the state: see GiveBack in crates/tollbar/src/algorithm/mod.rs.
+	if t.hasCredit(p.number) {
+		return 0, done
+	}
+	back := core.GiveBack{Charge: charge, Booked: t.hasBookings(p.number)}
+	next, permits := v.algorithm.GiveBack(pair.State, now(), &back)
+	if next == pair.State {
+		return 0, done
+	}
+	if _, swapped := slot.swap(pair, Pair{pair.Key, next}); !swapped {
+		return 0, changed
+	}
+	return permits, done
 }
 
 // Reset lets the key begin again with a fresh state, and returns whether it does (Table::reset_at). If no other slot of the key is free, a key under gcra
@@ -276,7 +291,6 @@ func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 		if expires <= now {
 			return true, 0
 		}
-		next := Pair{0, expires}
 		// If the slot would never come free, or no other one is free, the key keeps it.
 		unused, stays := s.unused(pair)
 		if !stays && !s.hasRoom(&c, pair.Key, now) {
@@ -287,14 +301,21 @@ func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 				return false, 0
 			}
 		}
-		if stays {
-			next = Pair{pair.Key, unused}
-		}
-		if _, swapped := slot.swap(pair, next); swapped {
-			t.count(countResets, 1)
-			if !stays {
-				s.vacated()
+		if !stays {
+			if s.vacate(slot, pair, Pair{0, expires}) {
+				t.count(countResets, 1)
+				return true, 0
 			}
+			continue
+		}
+		// The reset lowers the state, so it takes the turn of a return.
+		turn := t.turn(c.tag)
+		if turn == nil {
+			return false, 0
+		}
+		_, swapped := slot.swap(pair, Pair{pair.Key, unused})
+		if turn.Store(0); swapped {
+			t.count(countResets, 1)
 			return true, 0
 		}
 	}
