@@ -202,6 +202,14 @@ static inline int32_t go_table_cancel(uintptr_t table, uint32_t policy, const ui
                                       const tollbar_reservation *booked, uint64_t *back) {
     return tollbar_table_cancel(GO_TABLE(table), policy, key, length, booked, back);
 }
+static inline int32_t go_table_reserve_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+                                          uint64_t cost, uint64_t patience, tollbar_reservation *booked) {
+    return tollbar_table_reserve_at(GO_TABLE(table), policy, key, length, cost, patience, now, booked);
+}
+static inline int32_t go_table_cancel_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+                                         const tollbar_reservation *booked, uint64_t *back) {
+    return tollbar_table_cancel_at(GO_TABLE(table), policy, key, length, booked, now, back);
+}
 static inline int32_t go_table_take_estimate(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t estimate,
                                              tollbar_receipt *receipt, tollbar_decision *out) {
     return tollbar_table_take(GO_TABLE(table), policy, key, length, estimate, receipt, out);
@@ -230,6 +238,9 @@ static inline int32_t go_answer(int32_t code) {
 }
 static inline int32_t go_table_reset(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
     return go_answer(tollbar_table_reset(GO_TABLE(table), policy, key, length));
+}
+static inline int32_t go_table_reset_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now) {
+    return go_answer(tollbar_table_reset_at(GO_TABLE(table), policy, key, length, now));
 }
 static inline int32_t go_table_exempt(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
     return tollbar_table_exempt(GO_TABLE(table), policy, key, length);

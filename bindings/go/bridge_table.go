@@ -162,6 +162,20 @@ func tableCancel(table uintptr, policy uint32, key string, r Reservation) (uint6
 	return uint64(back), Code(code)
 }
 
+func tableReserveAt(table uintptr, policy uint32, key string, now, n uint64, patience time.Duration) (Reservation, Code) {
+	var booked C.tollbar_reservation
+	code := C.go_table_reserve_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now), C.uint64_t(n),
+		nanoseconds(patience), &booked)
+	return reservation(code, &booked)
+}
+
+func tableCancelAt(table uintptr, policy uint32, key string, now uint64, r Reservation) (uint64, Code) {
+	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
+	var back C.uint64_t
+	code := C.go_table_cancel_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now), &booked, &back)
+	return uint64(back), Code(code)
+}
+
 func tableHash(table uintptr, policy uint32, key string) (uint64, Code) {
 	var hash C.uint64_t
 	code := C.go_table_hash(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), &hash)
@@ -170,6 +184,10 @@ func tableHash(table uintptr, policy uint32, key string) (uint64, Code) {
 
 func tableReset(table uintptr, policy uint32, key string) Code {
 	return Code(C.go_table_reset(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
+}
+
+func tableResetAt(table uintptr, policy uint32, key string, now uint64) Code {
+	return Code(C.go_table_reset_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now)))
 }
 
 func tableExempt(table uintptr, policy uint32, key string) Code {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,8 +112,9 @@ func (b *both) step(t *testing.T, random *rand.Rand, now uint64) {
 	case 6:
 		if len(b.booked) != 0 {
 			// A later time than any before: giving back reads the clock.
-			last := b.booked[len(b.booked)-1]
-			b.booked = b.booked[:len(b.booked)-1]
+			i := len(b.booked) - 1 - random.IntN(2)*random.IntN(len(b.booked))
+			last := b.booked[i]
+			b.booked = slices.Delete(b.booked, i, i+1)
 			c, err := b.c.CancelAt(now, last)
 			if err != nil {
 				t.Fatal(err)
@@ -176,6 +178,64 @@ func TestCoreDecidesAsC(t *testing.T) {
 		for _, start := range starts {
 			newBoth(t, text).trace(t, random, start, operations/len(stepped)/len(starts)+1)
 		}
+	}
+}
+
+// Bookings that are cancelled in all orders, of policies that book ahead and of few that do not: departures, gaps and what comes back are C's.
+func TestCoreTakesBookingsBackAsC(t *testing.T) {
+	random := rand.New(rand.NewPCG(61, 62))
+	filled, whole, cancelled := 0, 0, 0
+	for _, text := range append([]string{"10/s burst 20", "11/s burst 2", "7/min burst 4", "7/s algo pacer burst 4"}, stepped...) {
+		b := newBoth(t, text)
+		now := uint64(1e17)
+		last := uint64(0)
+		for range 10_000 {
+			switch random.IntN(8) {
+			case 0, 1, 2:
+				n := 1 + random.Uint64N(min(b.burst, 2)+1)
+				c, err := b.c.ReserveAt(now, n, tollbar.Forever)
+				at, verdict := b.g.Reserve(now, n, math.MaxUint64)
+				code := tollbar.Code(0)
+				errors.As(err, &code)
+				if code != tollbar.Code(verdict) || err == nil && c.Departs != at {
+					t.Fatalf("%s: Reserve(%d, %d) = %d, in C %+v (%v)", text, now, n, at, c, err)
+				}
+				if err == nil {
+					if at < last {
+						filled++
+					}
+					last = max(last, at)
+					b.booked = append(b.booked, c)
+				}
+			case 3, 4, 5:
+				if len(b.booked) == 0 {
+					continue
+				}
+				i := random.IntN(len(b.booked))
+				of := b.booked[i]
+				b.booked = slices.Delete(b.booked, i, i+1)
+				c, err := b.c.CancelAt(now, of)
+				back := b.g.GiveBack(core.Charge{At: of.Departs, Cost: of.Cost}, func() uint64 { return now })
+				if err != nil || c != back {
+					t.Fatalf("%s: GiveBack(%d, %+v) = %d, in C %d (%v)", text, now, of, back, c, err)
+				}
+				if cancelled++; back == of.Cost {
+					whole++
+				}
+			case 6:
+				now += random.Uint64N(b.span/b.limit + 2)
+			default:
+				b.step(t, random, now)
+			}
+			c, _ := b.c.PeekAt(now, 1)
+			if g := decision(b.g.Peek(now, 1)); c != g {
+				t.Fatalf("%s: Peek(%d) = %+v, in C %+v", text, now, g, c)
+			}
+		}
+	}
+	t.Logf("%d bookings departed before others that came first; %d of %d came back whole", filled, whole, cancelled)
+	if filled < 1000 || whole < 1000 || whole > cancelled*9/10 {
+		t.Error("too few of a kind")
 	}
 }
 

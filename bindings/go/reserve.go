@@ -16,8 +16,9 @@ type Reservation struct {
 // Cancel gives back the permits of a reservation that the caller does not use, and returns the number that came back. Cancel a reservation
 // once only.
 //
-// The latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep the departures that
-// they have. Gcra without borrow and ban, quotas, fixed and weighted windows, and interval with "anchor first" give permits back.
+// The latest reservation comes back whole, under all algorithms that book ahead. An earlier one usually gives back nothing, because the later callers keep
+// the departures that they have. Its own departure goes to the next caller that reserves as many permits, or comes back when the later callers have
+// cancelled.
 func (l *Limiter) Cancel(booked Reservation) (uint64, error) {
 	if l.closed.Load() {
 		return 0, ErrClosed

@@ -11,10 +11,21 @@ import (
 // Reserve takes n permits of the key ahead of time. Without an error the caller must act after the reservation's Wait, not earlier. The
 // error is [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book ahead (windows and
 // logs), and [ErrNever] if n is above the burst. Then nothing has been charged.
-func (k Keys) Reserve(key string, n uint64, patience time.Duration) (booked Reservation, err error) {
+func (k Keys) Reserve(key string, n uint64, patience time.Duration) (Reservation, error) {
+	return k.reserve(func(table tableHandle) (Reservation, Code) { return tableReserve(table, k.policy, key, n, patience) })
+}
+
+// ReserveAt is [Keys.Reserve] at the caller's time.
+func (k Keys) ReserveAt(key string, now, n uint64, patience time.Duration) (Reservation, error) {
+	return k.reserve(func(table tableHandle) (Reservation, Code) {
+		return tableReserveAt(table, k.policy, key, now, n, patience)
+	})
+}
+
+func (k Keys) reserve(f func(table tableHandle) (Reservation, Code)) (booked Reservation, err error) {
 	code := Code(0)
 	err = k.call(func(table tableHandle) Code {
-		booked, code = tableReserve(table, k.policy, key, n, patience)
+		booked, code = f(table)
 		return code
 	})
 	if err == nil {
@@ -23,10 +34,22 @@ func (k Keys) Reserve(key string, n uint64, patience time.Duration) (booked Rese
 	return booked, err
 }
 
-// Cancel gives back the permits of a reservation of the key, as [Limiter.Cancel] does.
+// Cancel gives back the permits of a reservation of the key, and returns the number that came back. Cancel a reservation once only.
+//
+// Under gcra without borrow and ban the latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep the
+// departures that they have. Pacer, warm-up, interval and borrow give no permits of keys back.
 func (k Keys) Cancel(key string, booked Reservation) (back uint64, err error) {
 	err = k.call(func(table tableHandle) (code Code) {
 		back, code = tableCancel(table, k.policy, key, booked)
+		return code
+	})
+	return back, err
+}
+
+// CancelAt is [Keys.Cancel] at the caller's time, which must not be earlier than that of any call for this key that has returned.
+func (k Keys) CancelAt(key string, now uint64, booked Reservation) (back uint64, err error) {
+	err = k.call(func(table tableHandle) (code Code) {
+		back, code = tableCancelAt(table, k.policy, key, now, booked)
 		return code
 	})
 	return back, err

@@ -228,9 +228,15 @@ func (k Keys) TakeUpTo(key string, most uint64) (taken uint64, err error) {
 	return taken, err
 }
 
-// Reset gives a key a fresh state, which also ends a ban. It returns false and changes nothing if all of the key's other slots are taken.
+// Reset gives a key a fresh state, which also ends a ban. If all of the key's other slots are taken, a key under gcra without borrow and ban begins again in
+// its slot. Under other algorithms, except quotas, the call then changes nothing and returns false.
 func (k Keys) Reset(key string) (bool, error) {
 	return k.ask(func(table tableHandle) Code { return tableReset(table, k.policy, key) })
+}
+
+// ResetAt is [Keys.Reset] at the caller's time.
+func (k Keys) ResetAt(key string, now uint64) (bool, error) {
+	return k.ask(func(table tableHandle) Code { return tableResetAt(table, k.policy, key, now) })
 }
 
 // call runs f unless the table is closed. A verdict is no error.

@@ -169,7 +169,10 @@ func tableTakeUpTo(table tableHandle, policy uint32, key string, most uint64) (u
 }
 
 func tableReserve(table tableHandle, policy uint32, key string, n uint64, patience time.Duration) (Reservation, Code) {
-	now := table.Now()
+	return tableReserveAt(table, policy, key, table.Now(), n, patience)
+}
+
+func tableReserveAt(table tableHandle, policy uint32, key string, now, n uint64, patience time.Duration) (Reservation, Code) {
 	place, answer, found, code := table.Find(policy, key)
 	if !found {
 		return Reservation{Departs: now}, decidedOf(table, policy, answer, code, nil)
@@ -185,16 +188,28 @@ func tableReserve(table tableHandle, policy uint32, key string, n uint64, patien
 }
 
 func tableCancel(table tableHandle, policy uint32, key string, r Reservation) (uint64, Code) {
+	return cancel(table, policy, key, table.Now, r)
+}
+
+func tableCancelAt(table tableHandle, policy uint32, key string, now uint64, r Reservation) (uint64, Code) {
+	return cancel(table, policy, key, func() uint64 { return now }, r)
+}
+
+func cancel(table tableHandle, policy uint32, key string, now func() uint64, r Reservation) (uint64, Code) {
 	place, _, found, code := table.Find(policy, key)
 	if !found {
 		return 0, Code(code)
 	}
-	back, code := place.Return(core.Charge{At: r.Departs, Cost: r.Cost}, table.Now)
+	back, code := place.Return(core.Charge{At: r.Departs, Cost: r.Cost}, now)
 	return back, Code(code)
 }
 
 func tableReset(table tableHandle, policy uint32, key string) Code {
-	began, code := table.Reset(policy, key, table.Now())
+	return tableResetAt(table, policy, key, table.Now())
+}
+
+func tableResetAt(table tableHandle, policy uint32, key string, now uint64) Code {
+	began, code := table.Reset(policy, key, now)
 	switch {
 	case code < 0:
 		return Code(code)

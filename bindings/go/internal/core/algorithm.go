@@ -41,15 +41,33 @@ type GiveBack struct {
 	Highest uint64
 }
 
-// beforeLast is the word before the last booking, if back's charge is that booking: returned whole, it was never made. The charge is the last one if a
-// booking of its cost that led to the word departs when it does, and no give-back has lowered the word since: a word below the highest one may be that
-// of this booking again, although other charges came after it.
-func beforeLast(a Algorithm, word, now uint64, back *GiveBack) (next uint64, ok bool) {
-	if !back.Booked || back.Charge.At <= now || back.Charge.Cost == 0 || word < back.Highest {
-		return 0, false
+// place is the place of a booking in a word (Place).
+type place int
+
+const (
+	// placeUnknown: the word does not tell, or the booking is not in it.
+	placeUnknown place = iota
+	// placeLast: the booking is the last charge of the word.
+	placeLast
+	// placeBefore: other charges came after it.
+	placeBefore
+)
+
+// placeOf is the place of the booking back.Charge in a word that is in no slot, and the word before it if it is the last charge: returned whole, it was
+// never made. A booking whose departure has come has no place. A word below the highest one was lowered since, perhaps to that of this booking, although
+// other charges came after it.
+func placeOf(a Algorithm, word, now uint64, back *GiveBack) (next uint64, p place) {
+	if !back.Booked || back.Charge.At <= now || back.Charge.Cost == 0 {
+		return 0, placeUnknown
 	}
 	next, at, ok := a.LastBooking(word, back.Charge.Cost)
-	return next, ok && at == back.Charge.At
+	switch {
+	case ok && at == back.Charge.At && word >= back.Highest:
+		return next, placeLast
+	case ok && at > back.Charge.At:
+		return 0, placeBefore
+	}
+	return 0, placeUnknown
 }
 
 // Algorithm is a compiled policy whose state is one word. 0 is the fresh word of all algorithms. Times are nanoseconds of one clock.

@@ -174,10 +174,8 @@ func (b *Bucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint6
 		newest = max(clock, subTo0(max(word, back.Highest), b.Tolerance))
 	}
 	passed := subTo0(newest, b.Grid.Units(back.Charge.At))
-	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. The last booking departs at newest itself.
-	if back.Booked && newest > clock && b.tellsApart(newest) && b.Grid.Nanos(newest) == back.Charge.At {
-		passed = 0
-	} else if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
+	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. Nothing has passed since the last one.
+	if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
 		passed = subTo0(newest, b.Grid.Units(subTo0(back.Charge.At, 1)))
 	}
 	kept := subTo0(mulUpTo(back.Charge.Cost, b.Grid.PerPermit), passed)

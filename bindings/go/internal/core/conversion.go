@@ -94,7 +94,7 @@ func Convert(a, old Algorithm, word, now uint64) uint64 {
 	if next, ok := adoptAlike(a, old, word); ok && next != 0 {
 		return next
 	}
-	if isClosed(a) || isClosed(old) {
+	if IsClosed(a) || IsClosed(old) {
 		return AdoptAt(a, old, word, now)
 	}
 	lacking := subTo0(a.Available(0, now), old.Available(word, now))
@@ -106,17 +106,45 @@ func AdoptAt(a, old Algorithm, word, now uint64) uint64 {
 	if banned, ok := keepBan(a, old, word, now); ok {
 		return banned
 	}
-	if !isClosed(a) && !isClosed(old) && isQuota(a) != isQuota(old) {
+	if !IsClosed(a) && !IsClosed(old) && isQuota(a) != isQuota(old) {
 		return charged(a, owed(old, word, now), now)
 	}
-	if count, ok := closedCount(word); ok && isClosed(old) && !isClosed(a) && !isQuota(a) {
+	if count, ok := closedCount(word); ok && IsClosed(old) && !IsClosed(a) && !isQuota(a) {
 		return charged(a, count, now)
+	}
+	if full, ok := FullBeforeFloor(old, word); ok && !sameRule(a, old) {
+		return a.Owing(full)
 	}
 	return Adopt(a, old, word)
 }
 
+// FullBeforeFloor is the time at which a bucket is full whose slot stays taken for longer (Rule::full_before_floor); false for other words.
+func FullBeforeFloor(a Algorithm, word uint64) (full uint64, ok bool) {
+	b, ok := a.(*SlotBucket)
+	if !ok || !b.floors.isLowered(word) {
+		return 0, false
+	}
+	full = b.FreshAt(word, 0)
+	return full, full != NoTime
+}
+
+// Hold is word in a slot that stays taken until the given time, at now (Rule::hold). With exact the debt is kept to the unit, and otherwise the time to a
+// 64th. false if no word of the algorithm says so.
+func Hold(a Algorithm, word, until, now uint64, exact bool) (uint64, bool) {
+	if b, ok := a.(*SlotBucket); ok {
+		return b.hold(word, until, now, exact)
+	}
+	return 0, false
+}
+
 // UnusedInSlot is the word that a reset stores for an algorithm whose words never expire (Algorithm::unused_in_slot); false for others.
 func UnusedInSlot(a Algorithm) (uint64, bool) { return 1, isQuota(a) }
+
+// IsClosed reports whether the algorithm is a limit of 0.
+func IsClosed(a Algorithm) bool {
+	_, closed := a.(Closed)
+	return closed
+}
 
 // WordsAreTimes reports whether of two words of at most [TATMost] the greater one expires no sooner (Rule::words_are_times).
 func WordsAreTimes(a Algorithm) bool {
@@ -125,11 +153,6 @@ func WordsAreTimes(a Algorithm) bool {
 		return true
 	}
 	return false
-}
-
-func isClosed(a Algorithm) bool {
-	_, closed := a.(Closed)
-	return closed
 }
 
 func isQuota(a Algorithm) bool {

@@ -17,10 +17,11 @@ type Limiter struct {
 	newest, backward atomic.Uint64
 	// Permits were booked for a later time than that of their call.
 	booked atomic.Bool
-	// Held by the calls that lower the word.
+	// Held by the calls that lower the word. Decisions and bookings only raise it, and take no lock.
 	lowering sync.Mutex
 	// The highest word that a give-back has lowered.
 	highest uint64
+	gaps    gaps
 	counts  [stripes]line
 	// The limiter's number in this process.
 	serial uint64
@@ -48,6 +49,7 @@ func (l *Limiter) Word() uint64 { return l.word.Load() }
 func (l *Limiter) SetWord(word uint64) {
 	l.lowering.Lock()
 	defer l.lowering.Unlock()
+	l.gaps.forget()
 	l.word.Store(word)
 }
 
@@ -127,7 +129,9 @@ func (l *Limiter) TakeUpTo(now, most uint64) uint64 {
 func (l *Limiter) Reserve(now, cost, latest uint64) (at uint64, verdict Verdict) {
 	ok := true
 	if at = now; cost != 0 {
-		at, ok = Reserve(&l.word, l.algorithm, now, cost, latest, func() { l.booked.Store(true) })
+		if at, ok = l.takeGap(now, cost, latest); !ok {
+			at, ok = Reserve(&l.word, l.algorithm, now, cost, latest, func() { l.booked.Store(true) })
+		}
 	}
 	if !ok {
 		at, verdict = 0, Denied
@@ -145,31 +149,78 @@ func (l *Limiter) Charge(now, cost uint64) (rest uint64) {
 	return ChargeWord(&l.word, l.algorithm, now, cost)
 }
 
-// GiveBack gives the unused permits of a charge back, and returns their number. It reads the time after each word, since with an older time it would
-// return permits that the limit has refilled meanwhile.
+// takeGap takes a gap that departs before the time that the word would give, and not after latest.
+func (l *Limiter) takeGap(now, cost, latest uint64) (at uint64, ok bool) {
+	if !l.gaps.exist() {
+		return 0, false
+	}
+	_, other, booked := l.algorithm.Reserve(l.word.Load(), now, cost)
+	if !booked {
+		other = NoTime
+	}
+	gap, ok := l.gaps.takeEarliest(now, cost, min(other, addUpTo(latest, 1)))
+	return gap.At, ok
+}
+
+// GiveBack gives the unused permits of a charge back, and returns their number. A booking that others follow gives nothing back, and stays as a gap.
+//
+// Of these calls one runs at a time, so that meanwhile the word only rises. If it could fall and rise again to the word that was read, the swap would
+// succeed with what is out of date, and more would come back than was charged. (The Rust core's limiters count the lowered words beside the word instead.)
 func (l *Limiter) GiveBack(charge Charge, now func() uint64) (permits uint64) {
-	// Meanwhile the word only rises. If it could fall and rise again to the word that was read, more would come back than was charged.
 	l.lowering.Lock()
 	defer l.lowering.Unlock()
+	permits, p := l.lower(charge, now, true)
+	switch {
+	case p == placeUnknown:
+		return permits
+	case p == placeBefore && !l.gaps.keep(charge, now()):
+		permits, _ = l.lower(charge, now, false)
+		return permits
+	}
+	l.closeGaps(now)
+	return permits
+}
+
+// lower gives permits of a charge back to the word (Cell::lower_for), and returns their number and the charge's place. With spares it gives back nothing of
+// a booking that others follow. It reads the time after each word, since with an older time it would return permits that the limit has refilled meanwhile.
+func (l *Limiter) lower(charge Charge, now func() uint64, spares bool) (permits uint64, p place) {
 	for {
 		word := l.word.Load()
 		back := GiveBack{Charge: charge, Booked: l.booked.Load(), Highest: l.highest}
 		now := now()
-		next, last := beforeLast(l.algorithm, word, now, &back)
+		next, p := placeOf(l.algorithm, word, now, &back)
 		permits := charge.Cost
-		if !last {
+		switch {
+		case p == placeBefore && spares:
+			return 0, p
+		case p != placeLast:
 			next, permits = l.algorithm.GiveBack(word, now, &back)
 		}
 		if next == word {
-			return 0
+			return 0, p
 		}
 		if !l.word.CompareAndSwap(word, next) {
 			continue
 		}
-		if !last {
+		if p != placeLast {
 			l.highest = max(l.highest, word)
 		}
-		return permits
+		return permits, p
+	}
+}
+
+// closeGaps gives back the gaps that no booking follows any more (Cell::close_gaps).
+func (l *Limiter) closeGaps(now func() uint64) {
+	for {
+		gap, ok := l.gaps.takeLatest(now())
+		if !ok {
+			return
+		}
+		if _, p := l.lower(gap, now, true); p == placeBefore {
+			// The place that it had is free: only calls under the lock keep gaps.
+			l.gaps.keep(gap, now())
+			return
+		}
 	}
 }
 

@@ -14,8 +14,11 @@ func InSlots(a Algorithm) Algorithm {
 	if !ok {
 		return a
 	}
-	most := addUpTo(b.Grid.Units(b.Last), mulUpTo(b.Tolerance, 2))
-	return &SlotBucket{*b, newFloors(b.Tolerance, most)}
+	last := b.Grid.Units(b.Last)
+	if addUpTo(last, mulUpTo(b.Tolerance, 2)) > TATMost {
+		return &SlotBucket{Bucket: *b}
+	}
+	return &SlotBucket{*b, newFloors(b.Tolerance, last)}
 }
 
 // base is [Bucket.Base] for a word that may have been lowered.
@@ -139,10 +142,8 @@ func (b *SlotBucket) GiveBack(word, now uint64, back *GiveBack) (next, permits u
 		newest = max(clock, subTo0(max(b.floors.floor(word), back.Highest), b.Tolerance))
 	}
 	passed := subTo0(newest, b.Grid.Units(back.Charge.At))
-	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. The last booking departs at newest itself.
-	if back.Booked && newest > clock && b.tellsApart(newest) && b.Grid.Nanos(newest) == back.Charge.At {
-		passed = 0
-	} else if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
+	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. Nothing has passed since the last one.
+	if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
 		passed = subTo0(newest, b.Grid.Units(subTo0(back.Charge.At, 1)))
 	}
 	kept := subTo0(mulUpTo(back.Charge.Cost, b.Grid.PerPermit), passed)
@@ -165,4 +166,18 @@ func (b *SlotBucket) Refill() uint64 {
 func (b *SlotBucket) debt(word, now uint64) uint64 {
 	line := addUpTo(b.Grid.Units(now), b.Tolerance)
 	return divCeil(subTo0(b.floors.tat(word), line), b.Grid.PerPermit)
+}
+
+// hold is word in a slot that stays taken until the given time, at now (Gcra::hold). Not ok: no word says so.
+func (b *SlotBucket) hold(word, until, now uint64, exact bool) (held uint64, ok bool) {
+	if !b.floors.exist() || until > b.Last || now > b.Last {
+		return 0, false
+	}
+	floor, carry := bits.Add64(b.Grid.unitsUp(until), b.Lacking, 0)
+	if carry != 0 {
+		return 0, false
+	}
+	held, ok = b.floors.held(b.base(word, b.Grid.UnitsInTime(now)), floor, exact)
+	expires := b.ExpiresAt(held)
+	return held, ok && until <= expires && expires < NoTime
 }

@@ -212,28 +212,43 @@ func (p *Place) Return(charge core.Charge, now func() uint64) (uint64, core.Code
 			}
 			return 0, 0
 		}
-		pair := slot.Pair()
-		if pair.Key != key {
-			continue
-		}
-		// The flags and the time must be read after the state: see GiveBack in crates/tollbar/src/algorithm/mod.rs.
-		if t.hasCredit(p.number) {
-			return 0, 0
-		}
-		back := core.GiveBack{Charge: charge, Booked: t.hasBookings(p.number)}
-		next, permits := v.algorithm.GiveBack(pair.State, now(), &back)
-		if next == pair.State {
-			return 0, 0
-		}
-		if _, swapped := slot.swap(pair, Pair{key, next}); swapped {
+		permits, end := p.returnTo(slot, v, charge, now)
+		if end == done {
 			return permits, 0
 		}
 	}
 	return 0, errCorrupt
 }
 
-// Reset lets the key begin again with a fresh state, and returns whether it does (Table::reset_at). If no other slot of the key is free, it changes
-// nothing and returns false.
+// returnTo tries once to give permits of a charge back to the key under v in slot, in the key's turn (give_back of slots/give_back.rs).
+func (p *Place) returnTo(slot *Slot, v *version, charge core.Charge, now func() uint64) (permits uint64, e end) {
+	t := p.table
+	turn := t.turn(tag(p.hash))
+	if turn == nil {
+		return 0, done
+	}
+	defer turn.Store(0)
+	pair := slot.Pair()
+	if pair.Key != v.key|tag(p.hash) {
+		return 0, changed
+	}
+	// The flags and the time must be read after the state: see GiveBack in crates/tollbar/src/algorithm/mod.rs.
+	if t.hasCredit(p.number) {
+		return 0, done
+	}
+	back := core.GiveBack{Charge: charge, Booked: t.hasBookings(p.number)}
+	next, permits := v.algorithm.GiveBack(pair.State, now(), &back)
+	if next == pair.State {
+		return 0, done
+	}
+	if _, swapped := slot.swap(pair, Pair{pair.Key, next}); !swapped {
+		return 0, changed
+	}
+	return permits, done
+}
+
+// Reset lets the key begin again with a fresh state, and returns whether it does (Table::reset_at). If no other slot of the key is free, a key under gcra
+// begins again in its slot. Under other algorithms it changes nothing then, and returns false.
 func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 	if t.currentStamp(number) == 0 {
 		return false, errNoSuchPolicy
@@ -250,7 +265,11 @@ func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 			return false, code
 		}
 		s := states{policies: &t.policies, version: v}
-		word := v.key | c.tag
+		// Under a limit of 0 the key keeps its word under the former version.
+		word, stopped := s.wordBeforeStop(&c)
+		if !stopped {
+			word = v.key | c.tag
+		}
 		slot := c.find(word)
 		if slot == nil {
 			room, end := firstToExpire(&s, &c, word, now)
@@ -272,22 +291,31 @@ func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 		if expires <= now {
 			return true, 0
 		}
-		next := Pair{0, expires}
-		unused, keepsSlot := core.UnusedInSlot(v.algorithm)
-		if keepsSlot {
-			// The slot would never come free, so the key keeps it.
-			next = Pair{pair.Key, unused}
-		} else if !s.hasRoom(&c, pair.Key, now) {
+		// If the slot would never come free, or no other one is free, the key keeps it.
+		unused, stays := s.unused(pair)
+		if !stays && !s.hasRoom(&c, pair.Key, now) {
 			if s.foreign {
 				return false, core.NeedsLibrary
 			}
+			if unused, stays = s.unusedInSlot(pair, expires, now); !stays {
+				return false, 0
+			}
+		}
+		if !stays {
+			if s.vacate(slot, pair, Pair{0, expires}) {
+				t.count(countResets, 1)
+				return true, 0
+			}
+			continue
+		}
+		// The reset lowers the state, so it takes the turn of a return.
+		turn := t.turn(c.tag)
+		if turn == nil {
 			return false, 0
 		}
-		if _, swapped := slot.swap(pair, next); swapped {
+		_, swapped := slot.swap(pair, Pair{pair.Key, unused})
+		if turn.Store(0); swapped {
 			t.count(countResets, 1)
-			if !keepsSlot {
-				s.vacated()
-			}
 			return true, 0
 		}
 	}

@@ -58,8 +58,18 @@ func (s *states) noSooner(pair, other Pair) bool {
 		pair.Key&^tagMask == s.version.key && other.Key&^tagMask == s.version.key
 }
 
-// relation says how found, a key word with the same tag as key, is related to key (Policies::relation).
+// relation says how found, a key word with the same tag as key, is related to key (States::relation).
 func (s *states) relation(found, key uint64) relation {
+	r := s.relationOfVersions(found, key)
+	if r == relationFormer && core.IsClosed(s.version.algorithm) {
+		// A limit of 0 refuses whatever the slot says, so the key keeps its word for the next version.
+		return relationOther
+	}
+	return r
+}
+
+// relationOfVersions is Policies::relation.
+func (s *states) relationOfVersions(found, key uint64) relation {
 	// A request may have slept until its version's record was freed, or was taken by another policy. It must not insert its key beside the existing
 	// one, so relationSame makes it try again. If the version is current and cannot be read, its record is damaged, and trying again would not end.
 	asked := s.policies.named(key)
@@ -100,6 +110,9 @@ func (s *states) adopt(key uint64, pair Pair) uint64 {
 func (s *states) convert(key uint64, pair Pair, now uint64) uint64 {
 	to, old := s.named(key), s.named(pair.Key)
 	if to != nil && old != nil {
+		if full, ok := core.FullBeforeFloor(old.algorithm, pair.State); ok && full <= now {
+			return 0
+		}
 		switch to.terms.from(old.terms) {
 		case keepCount:
 			return core.Convert(to.algorithm, old.algorithm, pair.State, now)
@@ -126,6 +139,51 @@ func (s *states) owing(key, until uint64) uint64 {
 		return core.NoTime
 	}
 	return v.algorithm.Owing(until)
+}
+
+// hold is pair's state at now as one that expires at until or later, and otherwise decides as before (States::hold). false if no state does.
+func (s *states) hold(pair Pair, until, now uint64, exact bool) (uint64, bool) {
+	v := s.named(pair.Key)
+	if v == nil {
+		return 0, false
+	}
+	return core.Hold(v.algorithm, pair.State, until, now, exact)
+}
+
+// unused is the state after a reset of a key whose slot never comes free; false for other keys.
+func (s *states) unused(pair Pair) (uint64, bool) {
+	v := s.named(pair.Key)
+	if v == nil {
+		return 0, false
+	}
+	return core.UnusedInSlot(v.algorithm)
+}
+
+// unusedInSlot is the state after a reset of a key that finds no other slot, and whose slot is taken until expires (Policies::unused_in_slot); false if no
+// state is.
+func (s *states) unusedInSlot(pair Pair, expires, now uint64) (uint64, bool) {
+	fresh := Pair{Key: pair.Key}
+	if state, ok := s.hold(fresh, expires, now, true); ok {
+		return state, true
+	}
+	return s.hold(fresh, expires, now, false)
+}
+
+// wordBeforeStop is the key word of a key under a limit of 0, which keeps its word under the former version of its policy (Policies::word_before_stop).
+func (s *states) wordBeforeStop(c *candidates) (uint64, bool) {
+	if !core.IsClosed(s.version.algorithm) {
+		return 0, false
+	}
+	for n := range candidatesOfKey {
+		pair := c.slot(n).Pair()
+		if pair.isVacant() || pair.Key&tagMask != c.tag {
+			continue
+		}
+		if v := s.named(pair.Key); v != nil && v.number == s.version.number {
+			return pair.Key, true
+		}
+	}
+	return 0, false
 }
 
 // vacated counts a key that the protocol has taken out of its slot (States::vacated).

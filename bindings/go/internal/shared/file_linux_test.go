@@ -144,9 +144,11 @@ func TestOffsetsOfATimeNamespace(t *testing.T) {
 			t.Errorf("%q: %d", broken, got)
 		}
 	}
-	if number, ok := linkNumber("/proc/self/ns/time"); ok {
-		if by, also := timeByPidfd(); also && by != number {
-			t.Errorf("%d, not %d", by, number)
+	for link, request := range map[string]uintptr{"/proc/self/ns/time": getTimeNamespace, "/proc/self/ns/pid": getPIDNamespace} {
+		if number, ok := linkNumber(link); ok {
+			if by, also := byPidfd(request); also && by != number {
+				t.Errorf("%s: %d, not %d", link, by, number)
+			}
 		}
 	}
 }

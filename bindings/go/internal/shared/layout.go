@@ -68,6 +68,8 @@ type header struct {
 	onMachineClock atomic.Uint64
 	current        [PoliciesMost]atomic.Uint64
 	references     [versionsMost]atomic.Uint64
+	// The turns of returns.
+	returns [turns]atomic.Uint64
 }
 
 // fixed are a table's parameters (Fixed). Each is a word of the header, in this order.

@@ -2,12 +2,13 @@ package shared
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// The time namespace of this process, as in crates/tollbar/src/namespace.rs.
+// The namespaces of this process, as in crates/tollbar/src/namespace.rs, and its name, as in crates/tollbar/src/table/memory/region/process.rs.
 
 // ahead is how far CLOCK_MONOTONIC of this process is ahead of that in the machine's first time namespace, in nanoseconds; false if the system does not
 // say. Its clocks are on the machine's scale, so that processes of different time namespaces can share a table.
@@ -17,10 +18,7 @@ var ahead, onMachineClock = aheadOfMachine()
 const firstTime = 0xefff_fffa
 
 func aheadOfMachine() (int64, bool) {
-	own, ok := linkNumber("/proc/self/ns/time")
-	if !ok {
-		own, ok = timeByPidfd()
-	}
+	own, ok := namespace("/proc/self/ns/time", getTimeNamespace)
 	if !ok {
 		// A kernel without time namespaces has the link of another kind alone.
 		_, ok = linkNumber("/proc/self/ns/pid")
@@ -70,18 +68,44 @@ func linkNumber(path string) (uint32, bool) {
 	return uint32(number), err == nil
 }
 
-// timeByPidfd is the number of the time namespace by a descriptor of the process (Linux 6.11), for a process without /proc (by_pidfd).
-func timeByPidfd() (uint32, bool) {
-	const (
-		pidfdOpen        = 434
-		getTimeNamespace = 0xff07
-	)
+// self is this process's name in turns of returns: its PID namespace, 0 if that is unknown, and its number there (process).
+var self = func() uint64 {
+	pids, _ := namespace("/proc/self/ns/pid", getPIDNamespace)
+	return uint64(pids)<<32 | uint64(uint32(os.Getpid()))
+}()
+
+// isGone reports whether no process has this number (is_process_gone). false if the system does not say.
+func isGone(number uint32) bool {
+	// 0 and negative numbers mean groups of processes. Signal 0 checks for the process and sends nothing.
+	return int32(number) > 0 && syscall.Kill(int(number), 0) == syscall.ESRCH
+}
+
+// rest lets other goroutines, threads and processes run.
+func rest() {
+	runtime.Gosched()
+	syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+}
+
+// namespace is the number of a namespace of this process, by its link or otherwise by byPidfd (number).
+func namespace(link string, request uintptr) (uint32, bool) {
+	if number, ok := linkNumber(link); ok {
+		return number, true
+	}
+	return byPidfd(request)
+}
+
+// Requests for a namespace of a process's descriptor.
+const getPIDNamespace, getTimeNamespace = 0xff05, 0xff07
+
+// byPidfd is the number of a namespace by a descriptor of the process (Linux 6.11), for a process without /proc (by_pidfd).
+func byPidfd(request uintptr) (uint32, bool) {
+	const pidfdOpen = 434
 	process, _, errno := syscall.Syscall(pidfdOpen, uintptr(os.Getpid()), 0, 0)
 	if errno != 0 {
 		return 0, false
 	}
 	defer syscall.Close(int(process))
-	namespace, _, errno := syscall.Syscall(syscall.SYS_IOCTL, process, getTimeNamespace, 0)
+	namespace, _, errno := syscall.Syscall(syscall.SYS_IOCTL, process, request, 0)
 	if errno != 0 {
 		return 0, false
 	}

@@ -149,9 +149,14 @@ func insert(s *states, c *candidates, key, now, onFull uint64, step stepper) (ou
 			return outcome{verdict: next.Verdict, state: next.Next, event: eventInherited}, done
 		}
 	}
-	// No swap may make the slot's time earlier. If the fresh state expires earlier, the key owes until that time.
+	// No swap may make the slot's time earlier. If the fresh state expires earlier, its word keeps that time beside it. If no word does, the key owes
+	// until then.
 	if s.expiresAt(Pair{key, state}) < first.expires {
-		state = s.owing(key, first.expires)
+		held, ok := s.hold(Pair{key, state}, first.expires, now, false)
+		if !ok {
+			held = s.owing(key, first.expires)
+		}
+		state = held
 	}
 	if s.foreign {
 		return outcome{}, foreign
@@ -250,44 +255,68 @@ func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 // migrate converts a key from the version in former to the current version of its policy, that of key (migrate). first is the first to expire of its
 // other candidates. The caller must probe for the key again, whether this succeeds or not.
 func migrate(s *states, c *candidates, key, now uint64, former, first candidate) {
-	pair, expires := former.pair, former.expires
-	next := Pair{0, expires}
-	// An expired key owes nothing, and a conversion could give it a debt.
-	state := uint64(0)
-	if expires > now {
-		state = s.convert(key, pair, now)
+	slot, pair, expires := former.slot, former.pair, former.expires
+	// The key owes nothing any more, and a conversion could give it a debt.
+	if expires <= now {
+		s.vacate(slot, pair, Pair{0, expires})
+		return
 	}
+	next := Pair{key, s.convert(key, pair, now)}
+	// The key stays in its slot, and the word keeps the slot's time: of itself, or beside the smaller debt.
+	state, stays := s.stay(next, expires, now, true)
 	if s.foreign {
 		// Another call has freed a version meanwhile, and its record is a policy that Go cannot step.
 		return
 	}
-	switch {
-	case state == 0:
-	case s.expiresAt(Pair{key, state}) >= expires:
-		next = Pair{key, state}
-	case first.slot != nil && first.expires <= now:
-		// The new state would make the slot's time earlier, so the key moves to a slot that has expired. Its old slot is vacant, and no key takes it
-		// before its time. The key leaves the old slot first: otherwise another call could convert the key in the old slot meanwhile, and the key
-		// would have two slots.
-		mark := Pair{key & tagMask, expires}
-		if _, swapped := former.slot.swap(pair, mark); swapped {
-			s.vacated()
-			if reinsert(s, c, Pair{key, state}, now, first) {
-				removeMark(former.slot, mark)
-			}
+	if stays {
+		slot.swap(pair, Pair{key, state})
+		return
+	}
+	if first.slot != nil && first.expires <= now {
+		// The key moves to a slot that has expired. Its old slot is vacant, and no key takes it before its time. The key leaves the old slot first:
+		// otherwise another call could convert the key in the old slot meanwhile, and the key would have two slots.
+		mark := Pair{0, expires}
+		if next.State != 0 {
+			mark.Key = key & tagMask
+		}
+		if s.vacate(slot, pair, mark) && mark.Key != 0 && reinsert(s, c, next, now, first) {
+			removeMark(slot, mark)
 		}
 		return
-	default:
-		// No other slot has expired. The key stays and owes as long as under the former version.
-		next = Pair{key, s.adopt(key, pair)}
 	}
-	if s.foreign {
+	// No other slot has expired. The key stays, and the word keeps the slot's time to a 64th and the debt to a microsecond.
+	state, stays = s.stay(next, expires, now, false)
+	switch {
+	case stays:
+		next.State = state
+	case next.State != 0:
+		// No word has both. The key owes as long as under the former version; without a debt it leaves its slot.
+		next.State = s.adopt(key, pair)
+	default:
+		s.vacate(slot, pair, Pair{0, expires})
 		return
 	}
-	// If the swap fails, another call has changed the slot.
-	if _, swapped := former.slot.swap(pair, next); swapped && next.Key == 0 {
+	if !s.foreign {
+		// If the swap fails, another call has changed the slot.
+		slot.swap(pair, next)
+	}
+}
+
+// stay is the state of pair in its slot, which may not expire before expires (stay); false if no word says both.
+func (s *states) stay(pair Pair, expires, now uint64, exact bool) (uint64, bool) {
+	if pair.State != 0 && s.expiresAt(pair) >= expires {
+		return pair.State, true
+	}
+	return s.hold(pair, expires, now, exact)
+}
+
+// vacate takes the key of pair out of its slot (vacate). false if another call has changed the slot.
+func (s *states) vacate(slot *Slot, pair, vacant Pair) bool {
+	_, swapped := slot.swap(pair, vacant)
+	if swapped {
 		s.vacated()
 	}
+	return swapped
 }
 
 // reinsert puts a key that has just left its slot into first, or into the slot that expires first by then (reinsert). It returns whether the key is in a
