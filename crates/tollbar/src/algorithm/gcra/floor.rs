@@ -50,7 +50,7 @@ impl Floors {
         // The power of two that is at least `tolerance`.
         let quantum = 64 - tolerance.saturating_sub(1).leading_zeros();
         let bits = 64 - most.leading_zeros();
-        let fine = if bits > 61 { bits - 61 } else { 0 };
+        let fine = bits.saturating_sub(61);
         Floors { mark: LOWERED, quantum: if quantum > 62 { 62 } else { quantum }, fine }
     }
 
@@ -136,7 +136,7 @@ impl Floors {
 
     /// 2^this units are a step of the wide form.
     const fn step(&self, e: u32) -> u32 {
-        let step = (if self.quantum > STEPS { self.quantum - STEPS } else { 0 }) + 2 * e;
+        let step = self.quantum.saturating_sub(STEPS) + 2 * e;
         if step > 62 {
             62
         } else {
