@@ -484,19 +484,16 @@ fn waiters_are_bounded() {
             let beds = Beds { now: AtomicU64::new(5), asleep: AtomicU64::new(0), most: AtomicU64::new(0) };
             let limiter = Limiter::with(State::new(&policy).unwrap(), beds).with_waiters(1);
             let limiter = Arc::new(limiter);
-            let threads: Vec<_> = (0..2)
-                .map(|_| {
-                    let limiter = limiter.clone();
-                    thread::spawn(move || limiter.wait_until(1, 1_000).is_allowed())
-                })
-                .collect();
+            assert!(limiter.check(1).is_allowed());
+            let other = {
+                let limiter = limiter.clone();
+                thread::spawn(move || limiter.wait_until(1, 1_000).is_allowed())
+            };
             let mut allowed = u64::from(limiter.wait_until(1, 1_000).is_allowed());
-            for thread in threads {
-                allowed += u64::from(thread.join().unwrap());
-            }
+            allowed += u64::from(other.join().unwrap());
             // Every thread is allowed that found a permit or a place to sleep. A place is free again once its
             // sleeper has left.
-            assert!(allowed >= 2, "{allowed}");
+            assert!(allowed >= 1, "{allowed}");
             assert!(limiter.clock().most.load(Ordering::Relaxed) <= 1);
             assert_eq!(limiter.snapshot().waiting, 0);
         });
