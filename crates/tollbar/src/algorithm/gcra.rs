@@ -11,6 +11,7 @@
 //! `burst + limit` in one period.
 
 mod floor;
+mod held;
 
 use super::{describe, until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
@@ -18,9 +19,8 @@ use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
 use crate::units::{Grid, LAST, NEVER};
 use core::num::NonZeroU64;
-use floor::Floors;
-use floor::TAT_BITS;
 pub(crate) use floor::TAT_MOST;
+use floor::{Floors, TAT_BITS};
 
 /// A compiled token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,27 +128,6 @@ impl Gcra {
         self
     }
 
-    /// The plain word of the same TAT, if `old` is the same bucket with perhaps another quantum of floors.
-    pub(crate) fn same_tat(&self, old: &Gcra, state: u64) -> Option<u64> {
-        (Gcra { floors: old.floors, ..*self } == *old).then(|| old.floors.tat(state).max(1))
-    }
-
-    /// Whether the slot of `state` stays taken for longer than the bucket needs to be full.
-    pub(crate) fn is_held(&self, state: u64) -> bool {
-        self.floors.is_lowered(state)
-    }
-
-    /// `state` in a slot that stays taken until `until`, at the time `now`: [`Rule::hold`](crate::algorithm::Rule).
-    pub(crate) fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {
-        if !self.floors.exist() || until > self.last || now > self.last {
-            return None;
-        }
-        let tat = self.base(state, self.grid.units_in_time(now));
-        let floor = self.grid.units_up(until).checked_add(self.lacking)?;
-        let word = self.floors.held(tat, floor, exact)?;
-        (until..NEVER).contains(&self.expires_at(word)).then_some(word)
-    }
-
     /// The units of the state word.
     pub const fn grid(&self) -> &Grid {
         &self.grid
@@ -242,13 +221,7 @@ impl Gcra {
         units / permit + u64::from(units % permit != 0)
     }
 
-    /// Whether no other booking departs in the nanosecond in which a booking for `due` does: it would depart a permit later or earlier, and that is a
-    /// nanosecond or more, or `due` is the nanosecond's last unit.
-    fn tells_apart(&self, due: u64) -> bool {
-        self.grid.nanos(self.grid.per_permit().get()) > 1 || self.grid.whole().is_some_and(|units| due % units == 0)
-    }
-
-    /// The clock, in units, at which a bucket with the TAT `base` admits `charge` units more.
+    /// The clock, in units, at which a bucket with the TAT `base` admits `charge` more.
     fn due(&self, base: u64, charge: u64) -> Option<u64> {
         Some(base.checked_add(charge)?.saturating_sub(self.tolerance))
     }
@@ -434,7 +407,7 @@ impl Algorithm for Gcra {
         }
     }
 
-    /// Gives back the permits that the limit has not refilled since the charge: [`GiveBack`] proves why no more is safe.
+    /// Gives back what the limit has not refilled since the charge: [`GiveBack`].
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         if state == 0 || now > self.last || (back.keeps_slot && !self.floors.exist()) {
             return None;
@@ -448,13 +421,7 @@ impl Algorithm for Gcra {
             true => clock.max(self.floors.floor(state).max(back.highest).saturating_sub(self.tolerance)),
             false => clock,
         };
-        let mut passed = newest.saturating_sub(self.grid.units(back.charge.at));
-        // The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. The last booking departs at `newest` itself.
-        if back.booked && self.tells_apart(newest) && newest > clock && self.grid.nanos(newest) == back.charge.at {
-            passed = 0;
-        } else if back.booked && passed != 0 && self.grid.whole() != Some(1) {
-            passed = newest.saturating_sub(self.grid.units(back.charge.at.saturating_sub(1)));
-        }
+        let passed = self.passed(back, clock, newest);
         let kept = back.charge.cost.saturating_mul(permit.get()).saturating_sub(passed);
         let units = back.permits.saturating_mul(permit.get()).min(kept).min(ahead);
         let next = match back.keeps_slot {
@@ -467,13 +434,7 @@ impl Algorithm for Gcra {
     }
 
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
-        let tat = self.floors.tat(state);
-        let due = tat.checked_sub(self.tolerance)?;
-        let units = charge.cost.checked_mul(self.grid.per_permit().get())?;
-        if !self.tells_apart(due) {
-            return None;
-        }
-        Some(Reservation { at: self.grid.nanos(due), next: tat.checked_sub(units)?.max(1) })
+        self.booked_last(state, charge)
     }
 
     /// Up to two bursts beyond the clock, for which [`Gcra::new`] has seen that the word has room.

@@ -395,3 +395,4 @@ mod judge;
 mod overrides;
 mod receipts;
 mod scenes;
+mod stays;

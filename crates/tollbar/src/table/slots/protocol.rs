@@ -47,9 +47,8 @@ use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum OnFull {
-    /// The table admits the new key as a fresh key. The new key takes the candidate that would have expired first, and the slot stays taken at least until
-    /// then; under other algorithms than gcra the new key owes until then. The table forgets that slot's key, which expires no later than those in the eleven other
-    /// candidates: so a limited key gains about one burst for as many invented keys as the table has slots.
+    /// The table admits the new key as a fresh key, in the candidate that expires first, and forgets that slot's key. The slot stays taken as long as before;
+    /// under other algorithms than gcra the new key owes as long. A limited key gains about one burst for as many invented keys as the table has slots.
     #[default]
     EvictNearest = 0,
     /// The new key takes over the slot that would have expired first, together with its debt, which decides on the request.
@@ -241,15 +240,9 @@ pub(crate) fn insert(
             }
         }
     };
-    // No swap may make the slot's time earlier. If the fresh state expires earlier, its word keeps that time beside it. If no word does, the key owes
-    // until then.
-    let state = match states.expires_at(Pair { key, state }) < first.expires {
-        true => {
-            let held = states.hold(Pair { key, state }, first.expires, now, false);
-            held.unwrap_or_else(|| states.owing(key, first.expires))
-        }
-        false => state,
-    };
+    // If the fresh state expires earlier, its word keeps the slot's time beside it. If no word does, the key owes until then.
+    let state = stay(states, Pair { key, state }, first.expires, now, false)
+        .unwrap_or_else(|| states.owing(key, first.expires));
     take(first.slot, first.pair, Pair { key, state })?;
     room.forget();
     Ok(outcome(verdict, state, event, 0))
@@ -409,15 +402,14 @@ fn migrate<'a>(
         return;
     }
     if let Some(first) = first.filter(|first| first.expires <= now) {
-        // The key moves to a slot that has expired. Its old slot is vacant, and no key takes it before its time. The key leaves the old slot first:
-        // otherwise another thread could convert the key in the old slot meanwhile, and the key would have two slots.
+        // The key moves. It leaves the old slot first, or another thread could convert it there meanwhile, and the key would have two slots.
         let mark = Pair { key: if converted.state == 0 { 0 } else { key & TAG }, state: expires };
         if vacate(states, slot, pair, mark) && mark.key != 0 && reinsert(states, candidates, converted, now, first) {
             remove_mark(slot, mark);
         }
         return;
     }
-    // No other slot has expired. The key stays, and the word keeps the slot's time to a 64th and the debt to a microsecond.
+    // No other slot has expired. The key stays, with a debt that is a microsecond late.
     let new = match stay(states, converted, expires, now, false) {
         Some(state) => Pair { key, state },
         // No word has both. The key owes as long as under the former version; without a debt it leaves its slot.
