@@ -289,7 +289,7 @@ impl Algorithm for Pair {
     fn owing(&self, until: u64) -> u64 {
         let slow = if until > LAST { u64::MAX } else { self.steps.clock(until).up };
         let sooner = self.slow.tolerance.saturating_sub(self.fast.tolerance);
-        let word = self.pack_later(slow.saturating_sub(sooner), slow, u64::MAX);
+        let word = self.pack_later(slow.saturating_sub(sooner), slow, 0);
         match self.expires_at(word) {
             NEVER => self.pack_later(u64::MAX, u64::MAX, u64::MAX),
             _ => word,
@@ -306,6 +306,8 @@ impl Algorithm for Pair {
             return None;
         }
         let clock = self.steps.clock(at);
+        // A step that ends when the request departs has begun before. So a bucket that is full at the departure starts in the step after it.
+        let clock = if at > now { Clock { up: clock.down.wrapping_add(1), ..clock } } else { clock };
         let (next, count) = self.charged(self.held(state, clock), clock, cost, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
         fits.then(|| Reservation { next: self.pack_counted(next, count), at })

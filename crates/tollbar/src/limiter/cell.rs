@@ -314,19 +314,17 @@ impl Cell<Rule> {
         describe_leaving(&self.algorithm, verdict, state, now, cost, reserve)
     }
 
-    /// [`Shared::check_class_at`].
-    pub(super) fn check_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
-        let reserve = self.classes.reserve(class).ok_or(PolicyError::NoSuchClass)?;
-        Ok(self.check_leaving_at(now, cost, reserve))
+    /// [`Shared::reserve_of`].
+    pub(super) fn reserve_of(&self, class: &[u8]) -> Result<u64, PolicyError> {
+        self.classes.reserve(class).ok_or(PolicyError::NoSuchClass)
     }
 
-    /// [`Shared::peek_class_at`].
-    pub(super) fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
-        let reserve = self.classes.reserve(class).ok_or(PolicyError::NoSuchClass)?;
+    /// [`Shared::peek_leaving_at`].
+    pub(super) fn peek_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
         let state = self.line.words.first().load(Ordering::Relaxed);
         let step = step_leaving(&self.algorithm, state, now, cost, reserve);
         let described = self.algorithm.described(step, state);
-        Ok(describe_leaving(&self.algorithm, step.verdict, described, now, cost, reserve))
+        describe_leaving(&self.algorithm, step.verdict, described, now, cost, reserve)
     }
 
     /// Closes the quick way.

@@ -3,7 +3,7 @@
 use super::cell::Quick;
 use super::waiting::last_by_peeks;
 use super::watch::Watch;
-use crate::algorithm::Charge;
+use crate::algorithm::{needed, Charge};
 use crate::decision::{Decision, Verdict};
 use crate::policy::PolicyError;
 
@@ -91,22 +91,37 @@ pub trait Shared: Sync {
     /// not written yet.
     fn peek_at(&self, now: u64, cost: u64) -> Decision;
 
+    /// The permits that a request of a class of the policy leaves, given by its name or number.
+    ///
+    /// # Errors
+    /// [`PolicyError::NoSuchClass`].
+    fn reserve_of(&self, class: &[u8]) -> Result<u64, PolicyError> {
+        let _ = class;
+        Err(PolicyError::NoSuchClass)
+    }
+
+    /// [`Shared::check_at`] of a request that passes only if `reserve` permits are left after it. States that keep no reserves ([`Shared::reserve_of`])
+    /// refuse every request with one.
+    #[doc(hidden)]
+    fn check_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
+        match reserve {
+            0 => self.check_at(now, cost),
+            _ => self.peek_at(now, u64::MAX),
+        }
+    }
+
+    /// [`Shared::peek_at`] of such a request.
+    #[doc(hidden)]
+    fn peek_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
+        self.peek_at(now, needed(cost, reserve))
+    }
+
     /// [`Shared::check_at`] of a request of a class of the policy, given by its name or number.
     ///
     /// # Errors
     /// [`PolicyError::NoSuchClass`]. Nothing has been charged.
     fn check_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
-        let _ = (now, cost, class);
-        Err(PolicyError::NoSuchClass)
-    }
-
-    /// [`Shared::peek_at`] of a request of a class.
-    ///
-    /// # Errors
-    /// Those of [`Shared::check_class_at`].
-    fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
-        let _ = (now, cost, class);
-        Err(PolicyError::NoSuchClass)
+        Ok(self.check_leaving_at(now, cost, self.reserve_of(class)?))
     }
 
     /// Takes all permits that are left, but at most `most`. Returns how many it took.

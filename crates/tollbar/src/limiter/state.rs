@@ -214,16 +214,25 @@ impl Shared for State {
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
         each!(self, s => s.peek_at(now, cost))
     }
-    fn check_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+    fn reserve_of(&self, class: &[u8]) -> Result<u64, PolicyError> {
         match self {
-            State::Cell(cell) => cell.check_class_at(now, cost, class),
+            State::Cell(cell) => cell.reserve_of(class),
             _ => Err(PolicyError::NoSuchClass),
         }
     }
-    fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+    #[inline(never)]
+    fn check_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
         match self {
-            State::Cell(cell) => cell.peek_class_at(now, cost, class),
-            _ => Err(PolicyError::NoSuchClass),
+            State::Cell(cell) => cell.check_leaving_at(now, cost, reserve),
+            // They have no classes.
+            _ => self.peek_at(now, u64::MAX),
+        }
+    }
+    #[inline(never)]
+    fn peek_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
+        match self {
+            State::Cell(cell) => cell.peek_leaving_at(now, cost, reserve),
+            _ => self.peek_at(now, u64::MAX),
         }
     }
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {

@@ -3,6 +3,7 @@
 use super::part::Part;
 use super::Taken;
 use crate::decision::{Decision, Reason, Verdict};
+use crate::units::NEVER;
 
 /// Counts an admission, and combines the limits' decisions.
 #[inline]
@@ -54,12 +55,34 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
         }
     }
     // One limit refused the request, and now all limits would admit it.
-    let taken = all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
+    let mut taken =
+        all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
+    if taken.decision.retry().is_some() && parts.len() > 1 {
+        taken.decision.retry_after = common_wait(parts, taken.decision.retry_after);
+    }
     if let Some(part) = binding {
         part.count_refusal(taken.decision.verdict);
     }
     taken
 }
+
+/// The earliest time from `wait` on at which every limit admits the request if no other request comes: at the end of one limit's wait another one may refuse,
+/// because permits of a curve are lost at the end of its slice. [`NEVER`] if the limits do not agree within [`ROUNDS`] waits.
+#[inline(never)]
+fn common_wait(parts: &[Part<'_>], mut wait: u64) -> u64 {
+    for _ in 0..ROUNDS {
+        let after = |part: &Part<'_>| part.peek_after(wait).filter(|decision| !decision.is_allowed());
+        match parts.iter().filter_map(after).map(|decision| decision.retry_after).max() {
+            None => return wait,
+            Some(NEVER) => return NEVER,
+            Some(more) => wait = wait.saturating_add(more.max(1)),
+        }
+    }
+    NEVER
+}
+
+/// Two curves whose slices have other lengths agree after some slices, if at all.
+const ROUNDS: usize = 256;
 
 /// The common answer of `all` and `one`. `binds`: `one` is the binding limit.
 fn sum(all: Taken, one: Taken, binds: bool) -> Taken {

@@ -9,8 +9,10 @@
 //!
 //! # The steps of a call
 //!
-//! 1. The call merges limits that are the same, and adds up their costs.
-//! 2. It peeks at the limits in turn and writes nothing. If a limit refuses, the call charges none. That limit records the refusal, as a
+//! 1. The call merges limits that are the same, and adds up their costs: one limiter, or one key under one policy of one table, also through two
+//!    views of its file. Requests of several classes at one limit pass if they pass one after the other in some order, so the class with the largest
+//!    reserve counts first ([`several`]).
+//! 2. It peeks at all limits and writes nothing. If a limit refuses, the call charges none. Each limit that refuses records the refusal, as a
 //!    check would: some policies count refusals, and a bucket with `init` begins to fill.
 //! 3. It charges the limits in an order that is the same for all calls: the limit that refills a permit fastest comes first. So two calls
 //!    that race for the same limits meet at the first of them, and one of the two passes. If a limit refuses now because another call was
@@ -33,7 +35,7 @@ mod several;
 #[doc(hidden)]
 pub use several::Several;
 
-use crate::algorithm::Charge;
+use crate::algorithm::{needed, Charge};
 use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
 #[cfg(not(loom))]
@@ -52,21 +54,22 @@ pub const LIMITS_MOST: usize = 16;
 pub trait AnyLimiter: Sync {
     /// [`Limiter::now`].
     fn now(&self) -> u64;
-    /// Returns what a check at `now` would return, of a request of that class.
+    /// The permits that a request of that class leaves.
     ///
     /// # Errors
     /// [`PolicyError::NoSuchClass`].
-    fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
-        let _ = (now, cost, class);
+    fn reserve_of(&self, class: &[u8]) -> Result<u64, PolicyError> {
+        let _ = class;
         Err(PolicyError::NoSuchClass)
     }
-    /// Charges a request of that class, and leaves the counts to the caller.
-    ///
-    /// # Errors
-    /// [`PolicyError::NoSuchClass`].
-    fn charge_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
-        let _ = (now, cost, class);
-        Err(PolicyError::NoSuchClass)
+    /// Returns what a check at `now` would return, of a request that leaves `reserve` permits. A limiter without classes is never asked.
+    fn peek_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
+        self.peek_at(now, needed(cost, reserve))
+    }
+    /// Charges such a request, and leaves the counts to the caller. A limiter without classes is never asked, and this one refuses.
+    fn charge_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
+        let _ = (cost, reserve);
+        self.peek_at(now, u64::MAX)
     }
     /// Returns what a check at `now` would return.
     fn peek_at(&self, now: u64, cost: u64) -> Decision;
@@ -89,12 +92,16 @@ impl<S: Shared, C: Clock + Sync> AnyLimiter for Limiter<S, C> {
         self.shared().peek_at(now, cost)
     }
 
-    fn peek_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
-        self.shared().peek_class_at(now, cost, class)
+    fn reserve_of(&self, class: &[u8]) -> Result<u64, PolicyError> {
+        self.shared().reserve_of(class)
     }
 
-    fn charge_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
-        self.shared().check_class_at(now, cost, class)
+    fn peek_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
+        self.shared().peek_leaving_at(now, cost, reserve)
+    }
+
+    fn charge_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
+        self.shared().check_leaving_at(now, cost, reserve)
     }
 
     fn charge_at(&self, now: u64, cost: u64) -> Decision {
@@ -169,8 +176,9 @@ pub enum Limit<'a> {
 /// The common answer of several limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// The decision of all limits together: the verdict, the smallest number of remaining permits, the longest wait, and the time until all
-    /// limits are fresh. The reason is that of the binding limit. The wait for a permit in flight is unknown, so it is
+    /// The decision of all limits together: the verdict, the smallest number of remaining permits, the earliest time at which all limits admit the
+    /// request if no other request comes, and the time until all limits are fresh. That time may be after the longest wait of a single limit, because permits of a
+    /// `curve` are lost at the end of its slice. The reason is that of the binding limit. The wait for a permit in flight is unknown, so it is
     /// [`NEVER`](crate::NEVER).
     pub decision: Decision,
     /// The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise the limit with the

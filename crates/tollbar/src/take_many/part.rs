@@ -17,8 +17,12 @@ pub(super) struct Part<'a> {
     /// The index of the first of them.
     pub(super) index: usize,
     pub(super) cost: u64,
-    /// The request's class, if it names one. Requests of several classes at one limit are several parts.
-    class: Option<&'a [u8]>,
+    /// The request's class, if it names one.
+    pub(super) class: Option<&'a [u8]>,
+    /// The permits that must be left after the cost.
+    pub(super) reserve: u64,
+    /// Whether the limit admitted the cost when the call peeked at it.
+    pub(super) admits: bool,
     now: u64,
     /// Whether `now` is the caller's time.
     given: bool,
@@ -115,6 +119,8 @@ impl<'a> Part<'a> {
             index,
             cost,
             class,
+            reserve: 0,
+            admits: true,
             now,
             given,
             refill: u64::MAX,
@@ -125,28 +131,35 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Whether the part also stands for a request of `class` at `target`.
-    #[inline]
-    pub(super) fn is(&self, target: &Target<'_>, class: Option<&[u8]>) -> bool {
-        self.target.is(target) && self.class == class
+    /// Looks up the reserve of the part's class.
+    #[inline(never)]
+    pub(super) fn look_up(&mut self) -> Result<(), ManyError> {
+        let Some(class) = self.class else { return Ok(()) };
+        self.reserve = match &self.target {
+            Target::Limiter(limiter) => limiter.reserve_of(class).map_err(|_| ManyError::Class(self.index))?,
+            #[cfg(not(loom))]
+            Target::Key(key) => key.reserve_of(class).map_err(|error| ManyError::Table(self.index, error))?,
+            Target::None | Target::InFlight(_) => return Err(ManyError::Class(self.index)),
+        };
+        Ok(())
     }
 
     /// Peeks at the limit. Returns whether it admits the cost.
     #[inline]
     pub(super) fn prepare(&mut self) -> Result<bool, ManyError> {
-        Ok(match &self.target {
+        self.admits = match &self.target {
             Target::None => true,
             Target::Limiter(limiter) => {
                 self.refill = limiter.refill();
-                match self.class {
-                    None => limiter.peek_at(self.now, self.cost).is_allowed(),
-                    Some(_) => self.peek_class()?.is_allowed(),
+                match self.reserve {
+                    0 => limiter.peek_at(self.now, self.cost).is_allowed(),
+                    _ => self.peek_leaving(self.now)?.is_allowed(),
                 }
             }
             #[cfg(not(loom))]
-            Target::Key(key) if self.class.is_some() => {
+            Target::Key(key) if self.reserve != 0 => {
                 self.refill = key.refill();
-                self.peek_class()?.is_allowed()
+                self.peek_leaving(self.now)?.is_allowed()
             }
             #[cfg(not(loom))]
             Target::Key(key) => {
@@ -159,7 +172,8 @@ impl<'a> Part<'a> {
                 self.refill = 0;
                 seat.peek().is_allowed()
             }
-        })
+        };
+        Ok(self.admits)
     }
 
     /// Records the refusal that the peek has found: a bucket with `init` begins to fill, and some policies count refusals. If the limit now admits the
@@ -178,7 +192,7 @@ impl<'a> Part<'a> {
     pub(super) fn charge(&mut self) -> Result<bool, ManyError> {
         let decision = match &self.target {
             Target::None => return Ok(true),
-            _ if self.class.is_some() => self.charge_class()?,
+            _ if self.reserve != 0 => self.charge_leaving()?,
             Target::Limiter(limiter) => limiter.charge_at(self.now, self.cost),
             #[cfg(not(loom))]
             Target::Key(key) => {
@@ -201,33 +215,29 @@ impl<'a> Part<'a> {
         Ok(decision.is_allowed())
     }
 
-    /// The decision that the limit would make on a request of the part's class. It charges nothing.
+    /// The decision that the limit would make at `now` on a request with a reserve. It charges nothing.
     #[inline(never)]
-    fn peek_class(&self) -> Result<Decision, ManyError> {
-        let class = self.class.unwrap_or_default();
+    fn peek_leaving(&self, now: u64) -> Result<Decision, ManyError> {
         match &self.target {
-            Target::Limiter(limiter) => {
-                limiter.peek_class_at(self.now, self.cost, class).map_err(|_| ManyError::Class(self.index))
-            }
+            Target::Limiter(limiter) => Ok(limiter.peek_leaving_at(now, self.cost, self.reserve)),
             #[cfg(not(loom))]
             Target::Key(key) => {
-                key.peek_class(self.now, self.cost, class).map_err(|error| ManyError::Table(self.index, error))
+                let decision = key.peek_leaving(now, self.cost, self.reserve);
+                decision.map_err(|error| ManyError::Table(self.index, error))
             }
             Target::None | Target::InFlight(_) => Err(ManyError::Class(self.index)),
         }
     }
 
-    /// Charges a request of the part's class.
+    /// Charges a request with a reserve.
     #[inline(never)]
-    fn charge_class(&self) -> Result<Decision, ManyError> {
-        let class = self.class.unwrap_or_default();
+    fn charge_leaving(&self) -> Result<Decision, ManyError> {
         match &self.target {
-            Target::Limiter(limiter) => {
-                limiter.charge_class_at(self.now, self.cost, class).map_err(|_| ManyError::Class(self.index))
-            }
+            Target::Limiter(limiter) => Ok(limiter.charge_leaving_at(self.now, self.cost, self.reserve)),
             #[cfg(not(loom))]
             Target::Key(key) => {
-                key.charge_class(self.now, self.cost, class).map_err(|error| ManyError::Table(self.index, error))
+                let decision = key.charge_leaving(self.now, self.cost, self.reserve);
+                decision.map_err(|error| ManyError::Table(self.index, error))
             }
             Target::None | Target::InFlight(_) => Err(ManyError::Class(self.index)),
         }
@@ -267,12 +277,18 @@ impl<'a> Part<'a> {
 
     /// The decision that the limit would make now. It charges nothing.
     pub(super) fn peek(&self) -> Option<Decision> {
+        self.peek_after(0)
+    }
+
+    /// The decision that the limit would make so many nanoseconds later, if no other request came. `None` if there is no limit.
+    pub(super) fn peek_after(&self, wait: u64) -> Option<Decision> {
+        let now = self.now.saturating_add(wait);
         match &self.target {
             Target::None => None,
-            _ if self.class.is_some() => self.peek_class().ok(),
-            Target::Limiter(limiter) => Some(limiter.peek_at(self.now, self.cost)),
+            _ if self.reserve != 0 => self.peek_leaving(now).ok(),
+            Target::Limiter(limiter) => Some(limiter.peek_at(now, self.cost)),
             #[cfg(not(loom))]
-            Target::Key(key) => key.peek(self.now, self.cost).ok(),
+            Target::Key(key) => key.peek(now, self.cost).ok(),
             Target::InFlight(seat) => Some(seat.peek()),
         }
     }

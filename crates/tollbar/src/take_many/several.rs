@@ -13,6 +13,8 @@ pub struct Several<'a> {
     now: Option<u64>,
     /// The number of limits added.
     limits: usize,
+    /// Whether a request of the call names a class.
+    has_classes: bool,
     parts: Parts<'a>,
 }
 
@@ -20,7 +22,7 @@ impl<'a> Several<'a> {
     /// A request at the caller's time or, without one, at the times of the limits' clocks.
     #[inline]
     pub fn new(now: Option<u64>) -> Several<'a> {
-        Several { now, limits: 0, parts: Parts::new() }
+        Several { now, limits: 0, has_classes: false, parts: Parts::new() }
     }
 
     /// Gives the limits that are added from now on another time: a calendar counts from 1970, and other limits may count from another zero.
@@ -56,7 +58,8 @@ impl<'a> Several<'a> {
         if matches!(target, Target::None) {
             return Ok(());
         }
-        match self.parts.all_mut().iter_mut().find(|part| part.is(&target, class)) {
+        self.has_classes |= class.is_some();
+        match self.parts.all_mut().iter_mut().find(|part| part.class == class && part.target.is(&target)) {
             Some(part) => {
                 part.cost = part.cost.saturating_add(cost);
                 part.limits |= 1 << index;
@@ -76,11 +79,16 @@ impl<'a> Several<'a> {
             return Err(ManyError::Count);
         }
         let parts = self.parts.all_mut();
+        if self.has_classes {
+            merge_classes(parts)?;
+        }
+        let mut admits = true;
         for part in parts.iter_mut() {
-            if !part.prepare()? {
-                part.refuse();
-                return Ok(refused(parts, decisions));
-            }
+            admits &= part.prepare()?;
+        }
+        if !admits {
+            parts.iter_mut().filter(|part| !part.admits).for_each(Part::refuse);
+            return Ok(refused(parts, decisions));
         }
         let order = order(parts);
         match charge_all(parts, &order)? {
@@ -116,6 +124,48 @@ impl<'a> Parts<'a> {
         // SAFETY: `push` has written the first `count` of them, which are no more than there are.
         unsafe { core::slice::from_raw_parts_mut(self.parts.as_mut_ptr().cast(), self.count) }
     }
+}
+
+/// Makes one part of the requests of several classes at one limit. They pass if they pass one after the other, the class with the largest reserve first: each
+/// finds its cost and its reserve after the costs of those before it. One charge of all costs needs as many permits as the most that one of them needs.
+#[inline(never)]
+fn merge_classes(parts: &mut [Part<'_>]) -> Result<(), ManyError> {
+    parts.iter_mut().try_for_each(Part::look_up)?;
+    for first in 0..parts.len() {
+        let Some((part, rest)) = parts.get_mut(first..).and_then(<[_]>::split_first_mut) else { break };
+        if matches!(part.target, Target::None) || !rest.iter().any(|other| other.target.is(&part.target)) {
+            continue;
+        }
+        let mut asked = [(0, 0); LIMITS_MOST];
+        let mut count = 0;
+        let mut ask = |part: &Part<'_>| {
+            if let Some(place) = asked.get_mut(count) {
+                *place = (part.reserve, part.cost);
+                count += 1;
+            }
+        };
+        ask(part);
+        for other in rest.iter_mut().filter(|other| other.target.is(&part.target)) {
+            ask(other);
+            part.limits |= other.limits;
+            // A part without a limit decides nothing.
+            other.target = Target::None;
+        }
+        (part.cost, part.reserve) = together(&asked);
+    }
+    Ok(())
+}
+
+/// The sum of costs, and the permits that must be left after it, of requests with these reserves and costs.
+fn together(asked: &[(u64, u64)]) -> (u64, u64) {
+    let costs = |least: u64| {
+        let those = asked.iter().filter(|(reserve, _)| *reserve >= least);
+        those.fold(0_u64, |sum, (_, cost)| sum.saturating_add(*cost))
+    };
+    let needs =
+        asked.iter().filter(|(_, cost)| *cost != 0).map(|(reserve, _)| costs(*reserve).saturating_add(*reserve));
+    let sum = costs(0);
+    (sum, needs.max().unwrap_or(0).saturating_sub(sum))
 }
 
 /// The order of charges: limits that refill a permit fastest first, and limits that cannot take permits back last.

@@ -24,3 +24,4 @@ mod stress;
 mod striped;
 mod take_many;
 mod take_many_in_flight;
+mod take_many_refusals;

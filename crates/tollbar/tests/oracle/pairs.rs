@@ -59,7 +59,7 @@ impl Two {
         let started = match self.slow_steps > 1 {
             true if bucket == self.slow => None,
             true => self.started.clone(),
-            false => self.started_together(),
+            false => self.started_together().and_then(|(at, permits)| (permits > q(0)).then_some(at)),
         };
         match started {
             Some(end) if end == self.start(now) && end != *now => &self.full_at[bucket] - &self.step,
@@ -67,15 +67,16 @@ impl Two {
         }
     }
 
-    /// The instant at which both buckets had started if both have been charged with the same number of permits since.
-    fn started_together(&self) -> Option<Q> {
+    /// The instant at which both buckets had started if both have been charged with the same number of permits since, and that number.
+    fn started_together(&self) -> Option<(Q, Q)> {
         let (fast, slow) = (1 - self.slow, self.slow);
         let apart = self.permits(slow, 1) - self.permits(fast, 1);
         if apart == q(0) || self.step == q(0) {
             return None;
         }
         let permits = (&self.full_at[slow] - &self.full_at[fast]) / apart;
-        (permits.is_integer() && permits > q(0)).then(|| &self.full_at[fast] - permits * self.permits(fast, 1))
+        let at = &self.full_at[fast] - &permits * self.permits(fast, 1);
+        (permits.is_integer() && permits >= q(0)).then_some((at, permits))
     }
 
     /// When each bucket could be full if it were charged at `now`.
@@ -90,7 +91,7 @@ impl Two {
 
     /// The first nanosecond of the step in which the buckets started.
     fn begins_again(&self) -> Option<u64> {
-        let end = if self.slow_steps > 1 { self.started.clone() } else { self.started_together() }?;
+        let end = if self.slow_steps > 1 { self.started.clone() } else { self.started_together().map(|(at, _)| at) }?;
         let before = end - &self.step;
         (before >= q(0)).then(|| floor(&before) + 1)
     }
@@ -110,9 +111,9 @@ impl Two {
         }
     }
 
-    /// Charges each bucket with so many permits.
-    fn add(&mut self, now: u64, permits: [u64; 2]) {
-        let (now, end) = (q(now), self.start(&q(now)));
+    /// Charges each bucket with so many permits at `now`, in the step that ends at `end`.
+    fn add(&mut self, now: u64, end: Q, permits: [u64; 2]) {
+        let now = q(now);
         let counts = self.slow_steps > 1;
         for (n, permits) in permits.into_iter().enumerate() {
             let full = self.full_at[n] <= now;
@@ -141,12 +142,15 @@ impl Two {
             cost.min(floor(&(max(room, q(0)) / self.permits(n, 1))))
         });
         if taken != [0, 0] {
-            self.add(now, taken);
+            self.add(now, start.clone(), taken);
             // A word holds no time of the fast bucket after that of the slow one.
             let latest = self.full_at[self.slow].clone();
             let fast = &mut self.full_at[1 - self.slow];
             *fast = latest.min(fast.clone());
-            if taken[0] != taken[1] && self.slow_steps == 1 && self.started_together().is_some_and(|at| at >= start) {
+            if taken[0] != taken[1]
+                && self.slow_steps == 1
+                && self.started_together().is_some_and(|(at, _)| at >= start)
+            {
                 self.full_at[self.slow] += &self.step;
             }
         }
@@ -156,7 +160,12 @@ impl Two {
     /// Takes permits for the first instant at which both buckets have them.
     pub fn book(&mut self, now: u64, cost: u64) -> u64 {
         let at = self.admits_at(now, cost, Side::Exact);
-        self.settle(at, cost, true);
+        // A bucket that is full at a departure starts in the step after it.
+        let end = match at > now && self.step != q(0) {
+            true => ((q(at) / &self.step).floor() + q(1)) * &self.step,
+            false => self.start(&q(at)),
+        };
+        self.add(at, end, [cost; 2]);
         at
     }
 
@@ -189,7 +198,7 @@ impl Model for Two {
     }
     fn settle(&mut self, now: u64, cost: u64, passed: bool) {
         if passed {
-            self.add(now, [cost; 2]);
+            self.add(now, self.start(&q(now)), [cost; 2]);
         }
     }
     fn remaining(&self, now: u64, _: Side) -> u64 {

@@ -66,7 +66,7 @@ impl Pair {
         };
         let due = self.due(before, charge.cost);
         // A bucket whose burst is the cost was charged from the step after the departure. The next booking would depart two steps later or more.
-        let at = match self.steps.nanos(due.saturating_sub(1)) < charge.at {
+        let at = match self.steps.nanos(due.saturating_sub(1)) <= charge.at {
             true => charge.at.min(self.steps.nanos(due)),
             false => self.steps.nanos(due),
         };

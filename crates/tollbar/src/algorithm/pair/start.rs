@@ -120,13 +120,12 @@ impl Pair {
         }
     }
 
-    /// [`Start::Apart`]: the permits of a start, and the end of its step.
+    /// [`Start::Apart`]: the permits of a start, and the end of its step. Without permits the same charges to both buckets would make a start of it.
     fn start_of(&self, tats: Tats) -> Option<(u64, u64)> {
         let Start::Apart(apart @ 1..) = self.start else { return None };
         let difference = tats.slow.wrapping_sub(tats.fast);
         let count = difference / apart;
-        (count != 0 && count.wrapping_mul(apart) == difference)
-            .then(|| (count, tats.fast.wrapping_sub(self.fast.charge(count))))
+        (count.wrapping_mul(apart) == difference).then(|| (count, tats.fast.wrapping_sub(self.fast.charge(count))))
     }
 
     /// The first nanosecond of the step in which the buckets started, if the word tells it.
@@ -154,7 +153,10 @@ impl Pair {
                 0 => None,
                 count => (tats.fast.wrapping_sub(self.fast.charge(count)) == clock.up).then_some(count),
             },
-            Start::Apart(_) => self.start_of(tats).filter(|(_, start)| *start == clock.up).map(|(count, _)| count),
+            Start::Apart(_) => match self.start_of(tats) {
+                Some((count @ 1.., start)) if start == clock.up => Some(count),
+                _ => None,
+            },
         };
         Held { tats, here }
     }

@@ -64,35 +64,39 @@ impl Table {
         cost: u64,
         class: &[u8],
     ) -> Result<Decision, TableError> {
-        self.counted_of(policy, key, now, self.take_class(policy, key, now, cost, class))
+        self.counted_of(policy, key, now, self.take_leaving(policy, key, now, cost, Leave::Class(class)))
     }
 
-    /// [`Table::check_class_at`] without counting the decision.
-    pub(super) fn take_class(
-        &self,
-        policy: PolicyId,
-        key: &[u8],
-        now: u64,
-        cost: u64,
-        class: &[u8],
-    ) -> Result<Decision, TableError> {
-        self.take_leaving(policy, key, now, cost, Leave::Class(class))
-    }
-
-    /// The decision that [`Table::check_class_at`] would make. It changes nothing.
-    pub(super) fn peek_class(
-        &self,
-        policy: PolicyId,
-        key: &[u8],
-        now: u64,
-        cost: u64,
-        class: &[u8],
-    ) -> Result<Decision, TableError> {
+    /// The permits that a request of a class leaves. 0 if the table decides without the key's policy.
+    pub(super) fn reserve_of(&self, policy: PolicyId, key: &[u8], class: &[u8]) -> Result<u64, TableError> {
         let mut scratch = Scratch::new();
-        let reserve = match self.prepare(policy, key, &mut scratch) {
-            Ok((version, _)) => Leave::Class(class).of(version)?,
-            Err(decided) => return decided,
-        };
+        match self.prepare(policy, key, &mut scratch) {
+            Ok((version, _)) => Leave::Class(class).of(version),
+            Err(decided) => decided.map(|_| 0),
+        }
+    }
+
+    /// [`Table::check_leaving_at`] without counting the decision.
+    pub(super) fn charge_leaving(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        reserve: u64,
+    ) -> Result<Decision, TableError> {
+        self.take_leaving(policy, key, now, cost, Leave::Permits(reserve))
+    }
+
+    /// The decision that [`Table::check_leaving_at`] would make. It changes nothing.
+    pub(super) fn peek_leaving(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        reserve: u64,
+    ) -> Result<Decision, TableError> {
         let decision = self.try_peek(policy, key, Some(now), needed(cost, reserve))?;
         let without = || self.try_peek(policy, key, Some(now), cost).is_ok_and(|plain| plain.is_allowed());
         Ok(if_reserved(decision, !decision.is_allowed() && without()))

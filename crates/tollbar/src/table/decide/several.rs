@@ -227,14 +227,19 @@ impl<'a> KeyLimit<'a> {
         }
     }
 
-    /// [`KeyLimit::charge`] of a request of a class.
-    pub(crate) fn charge_class(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, TableError> {
-        self.table.take_class(self.policy, self.key, now, cost, class)
+    /// The permits that a request of a class leaves.
+    pub(crate) fn reserve_of(&self, class: &[u8]) -> Result<u64, TableError> {
+        self.table.reserve_of(self.policy, self.key, class)
     }
 
-    /// [`KeyLimit::peek`] of a request of a class.
-    pub(crate) fn peek_class(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, TableError> {
-        self.table.peek_class(self.policy, self.key, now, cost, class)
+    /// [`KeyLimit::charge`] of a request that leaves permits.
+    pub(crate) fn charge_leaving(&self, now: u64, cost: u64, reserve: u64) -> Result<Decision, TableError> {
+        self.table.charge_leaving(self.policy, self.key, now, cost, reserve)
+    }
+
+    /// [`KeyLimit::peek`] of a request that leaves permits.
+    pub(crate) fn peek_leaving(&self, now: u64, cost: u64, reserve: u64) -> Result<Decision, TableError> {
+        self.table.peek_leaving(self.policy, self.key, now, cost, reserve)
     }
 
     /// The nanoseconds of one permit's refill, or `u64::MAX` if the key takes no permits back.
@@ -270,9 +275,13 @@ impl<'a> KeyLimit<'a> {
         self.table.note_refusal(verdict, self.policy, self.key, Some(now));
     }
 
-    /// Whether this is the same key under the same policy of the same table.
+    /// Whether this is the same key under the same policy of the same table, maybe through another view of its file.
     #[inline]
     pub(crate) fn is(&self, other: &KeyLimit<'_>) -> bool {
-        core::ptr::eq(self.table, other.table) && self.policy == other.policy && self.key == other.key
+        let same_table = || {
+            core::ptr::eq(self.table, other.table)
+                || self.table.policies.memory.region().is(other.table.policies.memory.region())
+        };
+        self.policy == other.policy && self.key == other.key && same_table()
     }
 }

@@ -45,6 +45,8 @@ pub struct Region {
     base: NonNull<u8>,
     len: usize,
     kind: Kind,
+    /// The device and the inode of the mapped file or descriptor; zeroes without one.
+    identity: (u64, u64),
 }
 
 enum Kind {
@@ -91,7 +93,7 @@ impl Region {
         if isize::try_from(len).is_err() {
             return Err(TableError::Capacity);
         }
-        Ok(Region { base: memory, len, kind: Kind::Borrowed })
+        Ok(Region { base: memory, len, kind: Kind::Borrowed, identity: (0, 0) })
     }
 
     /// Opens the table at `path`, or makes one of `len` bytes.
@@ -166,6 +168,11 @@ impl Region {
         self.base
     }
 
+    /// Whether both regions are the same memory: at one address, or of one file.
+    pub(crate) fn is(&self, other: &Region) -> bool {
+        self.base == other.base || (self.identity != (0, 0) && self.identity == other.identity)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -231,6 +238,10 @@ impl Region {
         if isize::try_from(len).is_err() {
             return Err(TableError::Capacity);
         }
+        let identity = match fd {
+            0.. => system::identity(fd).map_err(|errno| TableError::System(Call::Map, errno))?,
+            _ => (0, 0),
+        };
         // SAFETY: a new mapping at an address of the system's choice, so no memory in use is replaced.
         let base = unsafe { libc::mmap(null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
         if base == libc::MAP_FAILED {
@@ -240,7 +251,7 @@ impl Region {
             });
         }
         match NonNull::new(base.cast()) {
-            Some(base) => Ok(Region { base, len, kind }),
+            Some(base) => Ok(Region { base, len, kind, identity }),
             // Systems map address 0 only on request.
             None => Err(TableError::NoMemory),
         }

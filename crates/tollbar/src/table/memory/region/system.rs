@@ -23,6 +23,13 @@ pub(super) struct Status {
     pub(super) links: u64,
 }
 
+/// The device and the inode of the caller's descriptor.
+pub(super) fn identity(fd: c_int) -> Result<(u64, u64), i32> {
+    // The drop would close the descriptor.
+    let fd = core::mem::ManuallyDrop::new(Fd::borrowed(fd));
+    Ok(fd.status()?.identity)
+}
+
 impl Fd {
     /// Opens `name` in `directory`. A program that this process executes does not inherit the descriptor (`O_CLOEXEC`).
     pub(super) fn open(directory: c_int, name: &CStr, flags: c_int) -> Result<Fd, i32> {
