@@ -255,7 +255,7 @@ static void check_many_gives_each_its_own_answer(void **state) {
 }
 
 static void a_reset_key_begins_again_until_its_places_are_full(void **state) {
-    tollbar_table *table = table_of(1000, "2/min", NULL);
+    tollbar_table *table = table_of(1000, "2/min algo interval", NULL);
     uint64_t taken;
     int round;
     (void)state;

@@ -142,7 +142,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Sets the maximum of callers asleep at one time. 0: none may sleep.
     pub fn with_waiters(mut self, most: u32) -> Limiter<S, C> {
-        self.waiting = Lines::new(most);
+        self.waiting.set_most(most);
         self
     }
 

@@ -94,6 +94,11 @@ impl<const N: usize> Lines<N> {
         Lines { waiters: Waiters::new(most), lists: core::array::from_fn(|_| List::default()) }
     }
 
+    /// Sets the most callers that may sleep. Only before the first one does.
+    pub(crate) fn set_most(&mut self, most: u32) {
+        self.waiters.most = most;
+    }
+
     pub(crate) fn asleep(&self) -> u32 {
         self.waiters.asleep()
     }

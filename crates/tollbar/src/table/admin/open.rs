@@ -3,7 +3,7 @@
 use crate::clock::{machine, Clock, Source, Utc, Wall};
 use crate::limiter::waiting::{Lines, WAITERS};
 use crate::policy::Policy;
-use crate::sync::Ordering;
+use crate::sync::{boxed, Ordering};
 use crate::table::decide::hot_keys::HotKeys;
 use crate::table::decide::{Missing, Table};
 use crate::table::memory::error::TableError;
@@ -168,7 +168,7 @@ impl Table {
 
     /// Sets the most callers of this table object that may sleep in [`Table::wait_until`] at one time.
     pub fn with_waiters(mut self, most: u32) -> Table {
-        self.waiting = Lines::new(most);
+        self.waiting.set_most(most);
         self
     }
 
@@ -223,7 +223,7 @@ impl Table {
             clock: clock(fixed.clock).ok_or(TableError::Corrupt)?,
             offset,
             secrets: RapidSecrets::seed(fixed.seed),
-            waiting: Lines::new(WAITERS),
+            waiting: boxed(Lines::new(WAITERS)).ok_or(TableError::NoMemory)?,
             hot: None,
         })
     }

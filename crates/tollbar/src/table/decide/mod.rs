@@ -46,6 +46,7 @@ use crate::algorithm::{Algorithm, Rule, Step};
 use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::waiting::Lines;
+use alloc::boxed::Box;
 use answer::{closed, describe, full, of_slow_step, uncharged, Answer};
 use hot_keys::HotKeys;
 use prefetch::prefetch;
@@ -63,8 +64,8 @@ pub struct Table {
     /// Nanoseconds that are added to the clock, modulo 2^64.
     pub(super) offset: u64,
     pub(super) secrets: RapidSecrets,
-    /// The callers of this object that are asleep in [`Table::wait_until`].
-    pub(super) waiting: Lines<LISTS>,
+    /// The callers of this object that are asleep in [`Table::wait_until`]. On the heap, because a table is moved while it is made.
+    pub(super) waiting: Box<Lines<LISTS>>,
     /// The credit of this process's threads, if the table has hot keys.
     pub(super) hot: Option<HotKeys>,
 }
