@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tollbar::algorithm::warm_up::WarmUp;
 use tollbar::algorithm::Rule;
-use tollbar::clock::{Clock, Manual, Monotonic};
+use tollbar::clock::{Bell, Clock, Manual, Monotonic};
 use tollbar::limiter::Cell;
 use tollbar::{Limiter, Shared, Verdict, NEVER};
 
@@ -67,6 +67,9 @@ impl Clock for Late {
         let late = if at > self.now() { self.dice.lock().unwrap().below(self.most) } else { 0 };
         self.last.store(late, Relaxed);
         self.now.fetch_max(at + late, Relaxed);
+    }
+    fn sleep_until_rung(&self, at: u64, _: &Bell) {
+        self.sleep_until(at);
     }
 }
 
