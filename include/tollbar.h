@@ -1372,8 +1372,8 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two points below are the
  * exceptions to "none".
  *
- *   - The call first peeks at the limits in turn. If one refuses, the call charges none. The first limit that refuses records the refusal,
- *     as a check would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. The other limits record nothing.
+ *   - The call first peeks at all limits. If one refuses, the call charges none. Each limit that refuses records the refusal, as a check
+ *     would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. Limits that admit the request record nothing.
  *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit that refills a permit
  *     fastest comes first. So calls that race meet at the first limit that they share, and one of them passes.
  *   - If another call takes the last permits of a limit between the peek and the charge, the call returns the permits that it has charged
@@ -1407,8 +1407,8 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  * nobody knows when a holder releases its permit. A permit in flight adds nothing to `reset_after_ns`. A key that is named twice takes two
  * permits, each with its own ticket.
  *
- * A limiter or a table's key that is named twice is charged once, for both costs together, unless the two requests are of different
- * classes. Every limit counts an admission in its statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
+ * A limiter or a table's key that is named twice is charged once, for both costs together. Two views of one file are one table. If the
+ * two requests are of different classes, they pass if they pass one after the other in some order. Every limit counts an admission in its statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
  */
 
 /* The most limits of one call. */
@@ -1447,8 +1447,8 @@ typedef struct tollbar_taken {
     uint32_t verdict;
     /* The smallest number of permits that a limit has left. */
     uint64_t remaining;
-    /* The longest wait of all limits in nanoseconds, after which the same request would be admitted if no other request came first. 0 if the request
-     * was admitted, TOLLBAR_NO_TIME if no wait would help. */
+    /* The nanoseconds after which all limits would admit the same request if no other request came first. 0 if the request was admitted,
+     * TOLLBAR_NO_TIME if no wait would help. */
     uint64_t retry_after_ns;
     /* Nanoseconds until all limits are as good as fresh if no other request comes first. */
     uint64_t reset_after_ns;
@@ -1463,7 +1463,10 @@ typedef struct tollbar_taken {
  *
  * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged. `out`, unless NULL, gets
  * the common answer. `decisions`, unless NULL, points to `count` structs of the first one's `struct_size` and gets the decision of each
- * limit. If the request is refused, each limit gives the decision that it would make alone. With NULL for both the call is cheaper. */
+ * limit. If the request is refused, each limit gives the decision that it would make alone. With NULL for both the call is cheaper.
+ *
+ * Limits that are the same count as one, with the sum of their costs: one limiter, or one key under one policy of one table, also through two views of its
+ * file. Requests of several classes at one limit pass if they pass one after the other in some order. */
 int32_t tollbar_take_many(const tollbar_limit *limits,
                           size_t count,
                           tollbar_decision *decisions,

@@ -237,3 +237,56 @@ func TestADamagedFile(t *testing.T) {
 		}
 	}
 }
+
+// E6: one key through two views of one file is one limit, and a refused request charges nothing.
+func TestTwoViewsOfOneFileAreOneLimit(t *testing.T) {
+	for _, policy := range []string{"10/h burst 10", "7/s burst 10", "10/h algo fixed-window", "10/h burst 10 algo interval", "7/s burst 10 ban 1h"} {
+		path := filepath.Join(t.TempDir(), "table")
+		open := func() *tollbar.Table {
+			table, err := tollbar.OpenTable(path, tollbar.TableOptions{Capacity: 100}, policy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { table.Close() })
+			return table
+		}
+		a, b := open(), open()
+		now := uint64(1_000_000_007)
+		taken, err := tollbar.TakeManyAt(now, nil, a.Limit("k", 6), b.Limit("k", 6))
+		if err != nil || taken.Verdict != tollbar.Never {
+			t.Errorf("%s: %+v, %v", policy, taken, err)
+		}
+		if d, err := a.Under(0).PeekAt("k", now, 0); err != nil || d.Remaining != 10 {
+			t.Errorf("%s: %+v, %v", policy, d, err)
+		}
+		taken, err = tollbar.TakeManyAt(now, nil, a.Limit("k", 6), b.Limit("k", 4))
+		if d, err := b.Under(0).PeekAt("k", now, 0); err != nil || !taken.Allowed() || d.Remaining != 0 {
+			t.Errorf("%s: %+v, %+v, %v", policy, taken, d, err)
+		}
+	}
+}
+
+// E6: the wait of a refusal is true for a bucket that begins to fill at its first request.
+func TestARetryCountsABucketThatHasNotBegun(t *testing.T) {
+	limiter := func(policy string) *tollbar.Limiter {
+		l, err := tollbar.NewLimiter(policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	second, empty := limiter("1/s"), limiter("1/s burst 5 init 0")
+	now := uint64(1_000_000_007)
+	limits := []tollbar.Limit{second.Limit(1), empty.Limit(1)}
+	if d, err := second.CheckAt(now, 1); err != nil || !d.Allowed() {
+		t.Fatal(d, err)
+	}
+	taken, err := tollbar.TakeManyAt(now, nil, limits...)
+	if err != nil || taken.Verdict != tollbar.Denied {
+		t.Fatal(taken, err)
+	}
+	if taken, err = tollbar.TakeManyAt(now+uint64(taken.RetryAfter), nil, limits...); err != nil || !taken.Allowed() {
+		t.Error(taken, err)
+	}
+}

@@ -66,7 +66,7 @@ public:
     constexpr tollbar::reason why() const noexcept { return static_cast<tollbar::reason>(raw_.reason); }
     /// The smallest number of permits that a limit has left. 0 if the call failed.
     constexpr std::uint64_t remaining() const noexcept { return raw_.remaining; }
-    /// The longest wait of all limits. 0 if the request was admitted. Empty if no wait would help, or if the call failed.
+    /// The time after which all limits would admit the same request if no other request came first. 0 if the request was admitted. Empty if no wait would help, or if the call failed.
     constexpr std::optional<nanoseconds> retry_after() const noexcept { return detail::if_any(raw_.retry_after_ns); }
     /// The time until all limits are as good as fresh if no other request comes first. 0 if the call failed.
     constexpr nanoseconds reset_after() const noexcept { return detail::from_c(raw_.reset_after_ns); }

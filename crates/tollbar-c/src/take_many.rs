@@ -58,8 +58,8 @@ pub struct tollbar_taken {
     pub verdict: u32,
     /// The smallest number of permits that a limit has left.
     pub remaining: u64,
-    /// The longest wait of all limits in nanoseconds, after which the same request would be admitted if no other request came first. 0 if the request
-    /// was admitted, TOLLBAR_NO_TIME if no wait would help.
+    /// The nanoseconds after which all limits would admit the same request if no other request came first. 0 if the request was admitted,
+    /// TOLLBAR_NO_TIME if no wait would help.
     pub retry_after_ns: u64,
     /// Nanoseconds until all limits are as good as fresh if no other request comes first.
     pub reset_after_ns: u64,
@@ -84,6 +84,9 @@ const _: () = assert!(size_of::<Cell<Ticket>>() == size_of::<tollbar_ticket>());
 /// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged. `out`, unless NULL, gets
 /// the common answer. `decisions`, unless NULL, points to `count` structs of the first one's `struct_size` and gets the decision of each
 /// limit. If the request is refused, each limit gives the decision that it would make alone. With NULL for both the call is cheaper.
+///
+/// Limits that are the same count as one, with the sum of their costs: one limiter, or one key under one policy of one table, also through two views of its
+/// file. Requests of several classes at one limit pass if they pass one after the other in some order.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -46,6 +46,7 @@ type Part struct {
 	Clock func() uint64
 	// Decided is the limit's decision; if another limit refuses, the one that this limit would make alone.
 	Decided Answer
+	refuses bool
 }
 
 // Taken is the common answer of several limits: the decision of the binding one with the least permits and the longest waits of all, and its index
@@ -58,17 +59,17 @@ type Taken struct {
 // TakeAll charges each part with its cost, or charges none. crates/tollbar/src/take_many/mod.rs has the guarantee and the reason for the order: limits
 // that refill a permit fastest come first, and limits that cannot take permits back last.
 func TakeAll(parts []Part) Taken {
+	admits := true
 	for i := range parts {
 		p := &parts[i]
-		if p.Limit.Peek(p.Now, p.Cost).Verdict == Allowed {
-			continue
-		}
-		// The limit records the refusal: some policies count it, and a bucket with init begins to fill. If the limit now admits the cost, because of a
-		// reset or another goroutine, the call gives the charge back.
-		if d := p.Limit.Check(p.Now, p.Cost); d.Verdict == Allowed {
-			p.undo()
-		} else {
-			p.Decided = d
+		p.refuses = p.Limit.Peek(p.Now, p.Cost).Verdict != Allowed
+		admits = admits && !p.refuses
+	}
+	if !admits {
+		for i := range parts {
+			if parts[i].refuses {
+				parts[i].refuse()
+			}
 		}
 		return refused(parts)
 	}
@@ -131,6 +132,16 @@ func (t Taken) and(one Answer, index int, binds bool) Taken {
 }
 
 func (p *Part) undo() { p.Limit.GiveBack(Charge{At: p.Now, Cost: p.Cost}, p.Clock) }
+
+// refuse records the refusal that the peek has found: some policies count it, and a bucket with init begins to fill. If the limit now admits the cost,
+// because of a reset or another goroutine, the call gives the charge back.
+func (p *Part) refuse() {
+	if d := p.Limit.Check(p.Now, p.Cost); d.Verdict == Allowed {
+		p.undo()
+	} else {
+		p.Decided = d
+	}
+}
 
 func (p *Part) count(verdict Verdict) { p.Limit.Count(verdict) }
 

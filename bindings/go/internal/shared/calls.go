@@ -364,9 +364,9 @@ func (p *Place) Policy() *core.Policy { return &p.version.policy }
 
 // ---- a key as one of several limits (core.Limit) ----
 
-// Same reports whether both are one key under one policy.
+// Same reports whether both are one key under one policy of one table, maybe through two views of its file.
 func (p Place) Same(q Place) bool {
-	return p.table == q.table && p.number == q.number && p.hash == q.hash
+	return p.number == q.number && p.hash == q.hash && (p.table == q.table || p.table.region.is(&q.table.region))
 }
 
 // Peek is [Place.PeekFull]; an error is a refusal.

@@ -427,6 +427,8 @@ type named struct {
 	inode uint64
 }
 
+func (n *named) is(other *named) bool { return n.dev == other.dev && n.number == other.number }
+
 // exclusively calls f while no other process and no other goroutine is in this function for the same file (Region::exclusively). The kernel releases
 // the lock of a killed process.
 func (n *named) exclusively(f func()) *Error {

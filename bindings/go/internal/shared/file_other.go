@@ -6,6 +6,8 @@ import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
 type named struct{ inode uint64 }
 
+func (*named) is(*named) bool { return false }
+
 func (*named) exclusively(func()) *Error { return failed(errLock) }
 
 var errNoFiles = needs("a table in a file, on another system than Linux on amd64 or arm64,")

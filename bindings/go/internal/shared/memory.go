@@ -19,6 +19,11 @@ type region struct {
 	free func()
 }
 
+// is reports whether both are the same memory: at one address, or of one file.
+func (r *region) is(other *region) bool {
+	return r.base == other.base || r.named != nil && other.named != nil && r.named.is(other.named)
+}
+
 // memory is a table's block of memory with a valid header.
 type memory struct {
 	region region

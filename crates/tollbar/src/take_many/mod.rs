@@ -18,6 +18,8 @@
 //!    that race for the same limits meet at the first of them, and one of the two passes. If a limit refuses now because another call was
 //!    faster, the call returns its earlier charges, as far as [`GiveBack`](crate::algorithm::GiveBack) allows.
 //!
+//! A table that has room for one of the request's new keys only refuses the other at its charge, as if the call had lost a race.
+//!
 //! Limits that cannot take permits back come last ([`Limiter::give_back`] and [`Table::give_back`] list them). The last limit is never charged for a
 //! request that another limit refuses: beside `10/s`, `1/day` keeps its permit. If two limits of a request cannot take permits back, the first of
 //! them stays charged when the call loses a race for the second.

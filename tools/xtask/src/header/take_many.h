@@ -13,8 +13,8 @@
  * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two points below are the
  * exceptions to "none".
  *
- *   - The call first peeks at the limits in turn. If one refuses, the call charges none. The first limit that refuses records the refusal,
- *     as a check would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. The other limits record nothing.
+ *   - The call first peeks at all limits. If one refuses, the call charges none. Each limit that refuses records the refusal, as a check
+ *     would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. Limits that admit the request record nothing.
  *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit that refills a permit
  *     fastest comes first. So calls that race meet at the first limit that they share, and one of them passes.
  *   - If another call takes the last permits of a limit between the peek and the charge, the call returns the permits that it has charged
@@ -48,7 +48,7 @@
  * nobody knows when a holder releases its permit. A permit in flight adds nothing to `reset_after_ns`. A key that is named twice takes two
  * permits, each with its own ticket.
  *
- * A limiter or a table's key that is named twice is charged once, for both costs together, unless the two requests are of different
- * classes. Every limit counts an admission in its statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
+ * A limiter or a table's key that is named twice is charged once, for both costs together. Two views of one file are one table. If the
+ * two requests are of different classes, they pass if they pass one after the other in some order. Every limit counts an admission in its statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
  */
 
