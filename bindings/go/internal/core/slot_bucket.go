@@ -173,11 +173,19 @@ func (b *SlotBucket) hold(word, until, now uint64, exact bool) (held uint64, ok 
 	if !b.floors.exist() || until > b.Last || now > b.Last {
 		return 0, false
 	}
-	floor, carry := bits.Add64(b.Grid.unitsUp(until), b.Lacking, 0)
-	if carry != 0 {
-		return 0, false
+	tat := b.base(word, b.Grid.UnitsInTime(now))
+	// ExpiresAt is some nanoseconds late. If the slot's time comes from a floor already, the same floor is 8 ns earlier than it, and is kept: otherwise
+	// each change of policy would make it a step later.
+	for _, from := range [2]uint64{subTo0(until, 8), until} {
+		floor, carry := bits.Add64(b.Grid.unitsUp(from), b.Lacking, 0)
+		if carry != 0 {
+			continue
+		}
+		if held, ok = b.floors.held(tat, floor, exact); ok {
+			if expires := b.ExpiresAt(held); until <= expires && expires < NoTime {
+				return held, true
+			}
+		}
 	}
-	held, ok = b.floors.held(b.base(word, b.Grid.UnitsInTime(now)), floor, exact)
-	expires := b.ExpiresAt(held)
-	return held, ok && until <= expires && expires < NoTime
+	return 0, false
 }

@@ -170,6 +170,24 @@ impl Place {
     }
 }
 
+/// A policy that changes to and fro, a thousand times while its key owes, leaves the slot's time where it was: the key gets what it regains.
+#[test]
+fn a_thousand_changes_to_and_fro_refuse_nobody() {
+    let policies = ["100/h burst 100", "200/h burst 100"].map(policy);
+    let table = table(&policies[0], OnFull::Deny, CAPACITY, 60, NOW);
+    let held = left(&table, CAPACITY, NOW);
+    let (mut now, mut refused) = (NOW, 0);
+    for n in 1..=1_000 {
+        now += 40 * SEC;
+        table.set_policy(FIRST, &policies[n % 2]).unwrap();
+        // In 40 s the key regains a permit or two, and asks for one.
+        let key = held[n % 3].0.to_le_bytes();
+        refused += u64::from(!table.check_at(FIRST, &key, now, 1).is_allowed());
+    }
+    println!("A1: of 1000 requests, each after a change to and fro, {refused} are refused");
+    assert_eq!(refused, 0);
+}
+
 /// A reset under a limit of 0 reaches the state that will go on.
 #[test]
 fn a_reset_under_a_limit_of_0_is_kept() {

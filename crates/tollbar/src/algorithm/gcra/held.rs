@@ -21,9 +21,13 @@ impl Gcra {
             return None;
         }
         let tat = self.base(state, self.grid.units_in_time(now));
-        let floor = self.grid.units_up(until).checked_add(self.lacking)?;
-        let word = self.floors.held(tat, floor, exact)?;
-        (until..NEVER).contains(&self.expires_at(word)).then_some(word)
+        // `expires_at` is some nanoseconds late. If the slot's time comes from a floor already, the same floor is 8 ns earlier than it, and is kept: otherwise
+        // each change of policy would make it a step later.
+        [until.saturating_sub(8), until].into_iter().find_map(|from| {
+            let floor = self.grid.units_up(from).checked_add(self.lacking)?;
+            let word = self.floors.held(tat, floor, exact)?;
+            (until..NEVER).contains(&self.expires_at(word)).then_some(word)
+        })
     }
 
     /// [`Algorithm::last_booking`].
