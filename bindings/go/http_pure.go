@@ -10,7 +10,7 @@ import (
 
 func limiterMore(limiter handle, n uint64, d *Decision, more *uint64) Code {
 	now := limiter.clock.now()
-	*more = moreAfter(&limiter.policy, d, n, func(n uint64) core.Answer { return limiter.Peek(now, n) })
+	*more = moreAfter(&limiter.policy, d, n, func(n uint64) core.Answer { return limiter.PeekUncounted(now, n) })
 	return 0
 }
 

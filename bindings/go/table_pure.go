@@ -236,7 +236,8 @@ func moreAfter(policy *core.Policy, d *Decision, n uint64, peek func(n uint64) c
 	switch {
 	case refused && more == n && more != 0:
 		return waitOf(d.RetryAfter)
-	case d.ResetAfter == 0 || d.Remaining != 0 && (policy.Borrow || lending>>policy.Kind&1 != 0) || more == 0:
+	// A fresh bucket with `init` still gets permits.
+	case d.ResetAfter == 0 && d.Remaining >= policy.Burst || d.Remaining != 0 && (policy.Borrow || lending>>policy.Kind&1 != 0) || more == 0:
 		return math.MaxUint64
 	}
 	after := uint64(1)
@@ -264,7 +265,7 @@ func tableMore(table tableHandle, policy uint32, key string, n uint64, d *Decisi
 	place, _, found, code := table.Find(policy, key)
 	if found {
 		now := table.Now()
-		*more = moreAfter(place.Policy(), d, n, func(n uint64) core.Answer { return place.Peek(now, n) })
+		*more = moreAfter(place.Policy(), d, n, func(n uint64) core.Answer { return place.PeekUncounted(now, n) })
 	}
 	return Code(code)
 }

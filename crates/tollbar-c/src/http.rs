@@ -260,10 +260,7 @@ unsafe fn more_of_key(
     let decision = unsafe { decision_of(decision) }?;
     let id = PolicyId::new(policy);
     let policy = table.policy_of(id, key).map_err(table_code)?;
-    let more = more_after(&policy, &decision, cost, |n| match now {
-        Some(now) => table.peek_at(id, key, now, n),
-        None => table.peek(id, key, n),
-    });
+    let more = more_after(&policy, &decision, cost, |n| table.peek_uncounted(id, key, now, n));
     out.write(more);
     Ok(TOLLBAR_ALLOWED)
 }
@@ -282,10 +279,8 @@ unsafe fn more_of_limiter(
     // SAFETY: by the caller's promise.
     let decision = unsafe { decision_of(decision) }?;
     let policy = limiter.limiter.changed_policy().unwrap_or(&limiter.policy);
-    let more = more_after(policy, &decision, cost, |n| match now {
-        Some(now) => limiter.limiter.shared().peek_at(now, n),
-        None => limiter.limiter.peek(n),
-    });
+    let now = now.unwrap_or_else(|| limiter.limiter.now());
+    let more = more_after(policy, &decision, cost, |n| limiter.limiter.shared().peek_uncounted_at(now, n));
     out.write(more);
     Ok(TOLLBAR_ALLOWED)
 }

@@ -195,7 +195,8 @@ impl<K, R> Limits<K, R> {
         let mut headers = HeaderMap::new();
         // A policy that the table does not have is the decision's fault.
         if let (true, Ok(policy)) = (self.fields != Fields::default(), self.table.policy_of(self.policy, key)) {
-            let more = more_after(&policy, &decision, 1, |cost| self.table.peek(self.policy, key, cost));
+            let more =
+                more_after(&policy, &decision, 1, |cost| self.table.peek_uncounted(self.policy, key, None, cost));
             let limit = tollbar::http::Limit::new(self.name.as_bytes(), &policy, &decision).with_more_after(more);
             let utc = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
             let mut text = vec![0; FIELDS_MOST + 4 * self.name.len()];

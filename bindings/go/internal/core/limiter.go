@@ -112,6 +112,11 @@ func (l *Limiter) Check(now, cost uint64) Answer {
 // Peek returns what Check would return.
 func (l *Limiter) Peek(now, cost uint64) Answer { return Peek(l.algorithm, l.word.Load(), now, cost) }
 
+// PeekUncounted is Peek of a request whose refusal would not count toward a ban.
+func (l *Limiter) PeekUncounted(now, cost uint64) Answer {
+	return PeekUncounted(l.algorithm, l.word.Load(), now, cost)
+}
+
 // TakeUpTo takes all permits that are left, most at the most. It counts as a refusal if it takes none.
 func (l *Limiter) TakeUpTo(now, most uint64) uint64 {
 	l.note(now)

@@ -25,6 +25,11 @@ func Peek(a Algorithm, word, now, cost uint64) Answer {
 	return Describe(a, step.Verdict, word, now, cost)
 }
 
+// PeekUncounted is Peek of a request whose refusal would not count toward a ban. It tells when permits come to a client that waits for them.
+func PeekUncounted(a Algorithm, word, now, cost uint64) Answer {
+	return Describe(a, a.Step(word, now, cost).Verdict, word, now, cost)
+}
+
 // TakeUpTo takes all permits that are left, most at the most.
 func TakeUpTo(w *Word, a Algorithm, now, most uint64) uint64 {
 	for {

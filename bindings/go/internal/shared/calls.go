@@ -51,6 +51,16 @@ func (p *Place) takeUncounted(now, cost uint64) (core.Answer, core.Code) {
 // PeekFull is the decision that a take would get, with the permits that are left before it (Table::try_peek, peek_under). It changes nothing, except
 // that it may convert the key to the current version of its policy.
 func (p *Place) PeekFull(now, cost uint64) (core.Answer, core.Code) {
+	return p.peekBy(core.Peek, now, cost)
+}
+
+// PeekUncounted is [Place.PeekFull] of a request whose refusal would not count toward a ban; an error is a refusal.
+func (p *Place) PeekUncounted(now, cost uint64) core.Answer {
+	d, _ := p.peekBy(core.PeekUncounted, now, cost)
+	return d
+}
+
+func (p *Place) peekBy(peek func(a core.Algorithm, word, now, cost uint64) core.Answer, now, cost uint64) (core.Answer, core.Code) {
 	t, v := p.table, p.version
 	c := t.candidates(p.hash)
 	for round := range rounds {
@@ -64,7 +74,7 @@ func (p *Place) PeekFull(now, cost uint64) (core.Answer, core.Code) {
 		key := v.key | c.tag
 		if slot := c.find(key); slot != nil {
 			if pair := slot.Pair(); pair.Key == key {
-				return core.Peek(v.algorithm, pair.State, now, cost), 0
+				return peek(v.algorithm, pair.State, now, cost), 0
 			}
 			continue
 		}
@@ -75,7 +85,7 @@ func (p *Place) PeekFull(now, cost uint64) (core.Answer, core.Code) {
 		case foreign:
 			return closed(reasonFault), core.NeedsLibrary
 		}
-		fresh := core.Peek(v.algorithm, room.state(&s, key), now, cost)
+		fresh := peek(v.algorithm, room.state(&s, key), now, cost)
 		if cost == 0 || room.first.expires <= now {
 			return fresh, 0
 		}
@@ -89,7 +99,7 @@ func (p *Place) PeekFull(now, cost uint64) (core.Answer, core.Code) {
 			if s.foreign {
 				return closed(reasonFault), core.NeedsLibrary
 			}
-			d := core.Peek(v.algorithm, debt, now, cost)
+			d := peek(v.algorithm, debt, now, cost)
 			if d.Verdict == core.Denied {
 				d.Reason = reasonInheritedDebt
 			}

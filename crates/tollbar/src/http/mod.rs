@@ -160,14 +160,18 @@ impl<'a> Limit<'a> {
 /// and has permits left: such a policy admits a request that costs more than is left, so a peek does not show when permits come back.
 ///
 /// `cost` is the cost of the request that was decided, with its reserve if the caller gave one (`check_leaving`). `peek` peeks for the given number of
-/// permits of the same key, at the time of the decision or just after it.
+/// permits of the same key, at the time of the decision or just after it: [`Table::peek_uncounted`](crate::table::Table::peek_uncounted) or
+/// [`Shared::peek_uncounted_at`](crate::Shared::peek_uncounted_at). Under a policy with `ban` any other peek would show the ban to which its refusal would
+/// lead, and no client asks for that.
 pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl FnOnce(u64) -> Decision) -> u64 {
     let refused = decision.verdict != Verdict::Allowed;
     // The wait of a class's refusal is for its reserve, too.
     if refused && decision.remaining.checked_add(1) == Some(cost) && policy.classes.is_empty() {
         return decision.retry_after;
     }
-    if decision.reset_after == 0 || (decision.remaining != 0 && lends(policy)) {
+    // A fresh bucket with `init` and a fresh slice of a curve still get permits.
+    let full = decision.reset_after == 0 && decision.remaining >= policy.burst;
+    if full || (decision.remaining != 0 && lends(policy)) {
         return NEVER;
     }
     let Some(more) = decision.remaining.checked_add(1) else {

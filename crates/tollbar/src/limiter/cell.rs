@@ -350,6 +350,12 @@ impl<A: Algorithm> Shared for Cell<A> {
         peek(self.line.words.first(), &self.algorithm, now, cost)
     }
 
+    fn peek_uncounted_at(&self, now: u64, cost: u64) -> Decision {
+        let state = self.word();
+        let step = step_small(&self.algorithm, state, now, cost);
+        describe_small(&self.algorithm, step.verdict, state, now, cost)
+    }
+
     #[inline]
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
         self.line.watch.note(now);

@@ -91,6 +91,11 @@ pub trait Shared: Sync {
     /// not written yet.
     fn peek_at(&self, now: u64, cost: u64) -> Decision;
 
+    /// [`Shared::peek_at`] of a request whose refusal would not count toward a ban. It tells when permits come to a client that waits for them.
+    fn peek_uncounted_at(&self, now: u64, cost: u64) -> Decision {
+        self.peek_at(now, cost)
+    }
+
     /// The permits that a request of a class of the policy leaves, given by its name or number.
     ///
     /// # Errors

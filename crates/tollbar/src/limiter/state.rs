@@ -214,6 +214,9 @@ impl Shared for State {
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
         each!(self, s => s.peek_at(now, cost))
     }
+    fn peek_uncounted_at(&self, now: u64, cost: u64) -> Decision {
+        each!(self, s => s.peek_uncounted_at(now, cost))
+    }
     fn reserve_of(&self, class: &[u8]) -> Result<u64, PolicyError> {
         match self {
             State::Cell(cell) => cell.reserve_of(class),

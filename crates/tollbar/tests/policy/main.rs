@@ -5,6 +5,7 @@ mod common;
 mod http_fields;
 mod kinds;
 mod layers;
+mod more_after;
 mod one_request;
 mod policy;
 mod policy_vectors;

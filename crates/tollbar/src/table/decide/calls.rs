@@ -16,6 +16,22 @@ use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::candidates::Candidates;
 use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull, Room};
 
+/// Whether a peek shows the ban to which its refusal would lead.
+#[derive(Clone, Copy)]
+enum Refusal {
+    Counted,
+    Uncounted,
+}
+
+impl Refusal {
+    fn described(self, rule: &Rule, step: Step, state: u64) -> u64 {
+        match self {
+            Refusal::Counted => rule.described(step, state),
+            Refusal::Uncounted => state,
+        }
+    }
+}
+
 impl Table {
     /// Takes `cost` permits of `key` under `policy`, or takes none and returns the nanoseconds to wait ([`Decision::retry_after`]). A cost of 0 asks
     /// without charging. A table without this policy refuses.
@@ -254,7 +270,7 @@ impl Table {
                 return A::of_step(&version.rule, step.verdict, version.rule.described(step, state), now, cost);
             }
         }
-        A::of(self.peek_slow(policy, key, now, cost))
+        A::of(self.peek_slow(policy, key, now, cost, Refusal::Counted))
     }
 
     /// [`Table::peek_for`] with a full decision, out of line. In a table with hot keys it includes the calling thread's credit.
@@ -263,6 +279,24 @@ impl Table {
     /// Those of [`Table::try_check`].
     #[inline(never)]
     pub fn try_peek(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
+        self.peek_as(policy, key, now, cost, Refusal::Counted)
+    }
+
+    /// [`Table::peek`] or, with a time, [`Table::peek_at`], of a request whose refusal would not count toward a ban. It tells when permits come to a client
+    /// that waits for them.
+    pub fn peek_uncounted(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Decision {
+        Decision::of(self.peek_as(policy, key, now, cost, Refusal::Uncounted))
+    }
+
+    #[inline(never)]
+    fn peek_as(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+        refusal: Refusal,
+    ) -> Result<Decision, TableError> {
         let now = self.time(now);
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
@@ -275,9 +309,9 @@ impl Table {
             Some(state) if pays => describe(&version.rule, Verdict::Allowed, state, now, cost),
             Some(state) => {
                 let step = version.rule.step_out_of_line(state, now, cost);
-                describe(&version.rule, step.verdict, version.rule.described(step, state), now, cost)
+                describe(&version.rule, step.verdict, refusal.described(&version.rule, step, state), now, cost)
             }
-            None => self.peek_slow(policy, key, now, cost)?,
+            None => self.peek_slow(policy, key, now, cost, refusal)?,
         };
         let verdict = if pays { Verdict::Allowed } else { decision.verdict };
         Ok(Decision { verdict, ..decision }.with_credit(credit))
@@ -312,7 +346,14 @@ impl Table {
     }
 
     #[inline(never)]
-    fn peek_slow(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Result<Decision, TableError> {
+    fn peek_slow(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        refusal: Refusal,
+    ) -> Result<Decision, TableError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
@@ -326,7 +367,7 @@ impl Table {
             let mut scratch = Scratch::new();
             // A second round means that another call has changed the policy or a slot.
             let version = if round == 0 { version } else { self.policies.current(policy, hash, &mut scratch)? };
-            if let Ok(decision) = self.peek_under(version, &candidates, now, cost) {
+            if let Ok(decision) = self.peek_under(version, &candidates, (now, cost), refusal) {
                 return Ok(decision);
             }
         }
@@ -338,13 +379,13 @@ impl Table {
         &self,
         version: &Version,
         candidates: &Candidates<'_>,
-        now: u64,
-        cost: u64,
+        (now, cost): (u64, u64),
+        refusal: Refusal,
     ) -> Result<Decision, Changed> {
         let key = version.key | candidates.tag;
         let about = |state| {
             let step = version.rule.step_out_of_line(state, now, cost);
-            describe(&version.rule, step.verdict, version.rule.described(step, state), now, cost)
+            describe(&version.rule, step.verdict, refusal.described(&version.rule, step, state), now, cost)
         };
         if let Some(slot) = candidates.find(key) {
             let pair = slot.pair();
