@@ -2,9 +2,9 @@
 
 #[cfg(unix)]
 use super::striped::Striped;
+use super::{Cell, Log, Ring, Shared, Watch};
 #[cfg(not(loom))]
-use super::Quick;
-use super::{Cell, Log, Ring, Shared, Tried, Watch};
+use super::{Quick, Tried};
 use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::{Charge, Rule};

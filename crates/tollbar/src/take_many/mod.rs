@@ -11,7 +11,7 @@
 //!
 //! 1. The call merges limits that are the same, and adds up their costs: one limiter, or one key under one policy of one table, also through two
 //!    views of its file. Requests of several classes at one limit pass if they pass one after the other in some order, so the class with the largest
-//!    reserve counts first ([`several`]).
+//!    reserve counts first (`several.rs`).
 //! 2. It peeks at all limits and writes nothing. If a limit refuses, the call charges none. Each limit that refuses records the refusal, as a
 //!    check would: some policies count refusals, and a bucket with `init` begins to fill.
 //! 3. It charges the limits in an order that is the same for all calls: the limit that refills a permit fastest comes first. So two calls

@@ -49,7 +49,7 @@ impl Pair {
         for _ in 0..MOST_DECADES {
             for times in [1, 2, 5] {
                 let parts = decade.saturating_mul(times);
-                shortest = rates.pair(parts, Start::Apart(0)).map(|pair| (pair, parts)).or(shortest);
+                shortest = rates.pair(parts, Start::Spaced(0)).map(|pair| (pair, parts)).or(shortest);
             }
             decade = decade.saturating_mul(10);
         }
@@ -93,9 +93,9 @@ impl Rates {
                 let fits = slow.permit.get() % counts == 0 && counts <= slow.permit.get() / 2 && meanwhile < slow.burst;
                 fits.then_some(start)?
             }
-            Start::Apart(_) => match slow.permit.get().wrapping_sub(fast.permit.get()) {
-                apart @ 2.. => Start::Apart(apart),
-                _ => Start::Apart(0),
+            Start::Spaced(_) => match slow.permit.get().wrapping_sub(fast.permit.get()) {
+                spacing @ 2.. => Start::Spaced(spacing),
+                _ => Start::Spaced(0),
             },
         };
         // A debt of one burst follows the burst. The clock is rounded up, to the grid or by one step more.

@@ -82,10 +82,10 @@ impl Pair {
         let fast = if left == 0 { clock.down } else { to.fast };
         match self.start {
             Start::Counts(_) => Some(self.pack_counted(Tats { fast, slow: self.on_grid(to.slow) }, left)),
-            Start::Apart(_) if from.slow.saturating_sub(to.slow) != self.slow.charge(permits) => None,
+            Start::Spaced(_) if from.slow.saturating_sub(to.slow) != self.slow.charge(permits) => None,
             // At least 1, since 0 is the fresh word.
-            Start::Apart(_) if left == 0 => Some(self.pack(Tats { fast, slow: clock.down.max(1) })),
-            Start::Apart(_) => Some(self.pack(to)),
+            Start::Spaced(_) if left == 0 => Some(self.pack(Tats { fast, slow: clock.down.max(1) })),
+            Start::Spaced(_) => Some(self.pack(to)),
         }
     }
 

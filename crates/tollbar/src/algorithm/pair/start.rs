@@ -10,21 +10,21 @@
 //! - [`Start::Counts`]: the slow bucket starts at a multiple of `counts` steps, and a permit of it takes a multiple of `counts` steps. So its TAT is
 //!   such a multiple, too, and its lowest bits are free. They hold the number of permits that have been charged in the step in which the *fast* bucket
 //!   started. 0: unknown. A charge in a later step stores 0.
-//! - [`Start::Apart`]: if both buckets started in the step that ends at `u`, `c` charged permits have moved one TAT to `u + c·fast` and the other to
+//! - [`Start::Spaced`]: if both buckets started in the step that ends at `u`, `c` charged permits have moved one TAT to `u + c·fast` and the other to
 //!   `u + c·slow`. So the difference of the TATs gives `c`, and either TAT gives `u`.
 //!
 //! # Why no other word looks like a start
 //!
 //! *Counts*: each charge of a start is counted, and a charge in a later step clears the count. So `TAT − count·fast` is the step of the start.
 //!
-//! *Apart*: if the slow bucket had a TAT `s > u` when the fast one started at `u`, the same equations give an instant before `u`, because `s − u` is above 0 in
+//! *Spaced*: if the slow bucket had a TAT `s > u` when the fast one started at `u`, the same equations give an instant before `u`, because `s − u` is above 0 in
 //! `c·(slow − fast) = s − u + k·(slow − fast)`, and so `c > k`. The case `s = u` would look like a start, though the slow bucket may be full only at the
 //! end of the step. So that charge makes the slow bucket's TAT one step later ([`Pair::charged`]).
 //!
 //! # What is left
 //!
 //! The slow bucket needs no counts: its burst is larger than all permits that the fast one admits within `counts` steps. If its burst is not larger, it is full
-//! only when the fast bucket is full as well, and then `Apart` tells both starts. `Apart` does not tell the start of the fast bucket while the slow one owes. There
+//! only when the fast bucket is full as well, and then `Spaced` tells both starts. `Spaced` does not tell the start of the fast bucket while the slow one owes. There
 //! the last permit of the fast bucket's burst waits for the end of the step, if the slow bucket has the larger burst.
 
 use super::steps::Clock;
@@ -37,7 +37,7 @@ pub(super) enum Start {
     /// The lowest bits of the slow TAT hold a count below this power of two.
     Counts(u64),
     /// The steps by which a permit of the slow bucket takes longer than one of the fast bucket: at least 2, or 0 if the words tell nothing.
-    Apart(u64),
+    Spaced(u64),
 }
 
 /// A word at a clock reading.
@@ -55,7 +55,7 @@ impl Start {
     pub(super) const fn grid(self) -> u64 {
         match self {
             Start::Counts(counts) => counts,
-            Start::Apart(_) => 1,
+            Start::Spaced(_) => 1,
         }
     }
 }
@@ -114,18 +114,18 @@ impl Pair {
         let fits =
             tats.slow <= self.most && tats.fast <= tats.slow && tats.slow.wrapping_sub(tats.fast) >> self.low == 0;
         match self.start {
-            Start::Apart(_) if fast != slow => self.pack_later(tats.fast, tats.slow, clock.up),
+            Start::Spaced(_) if fast != slow => self.pack_later(tats.fast, tats.slow, clock.up),
             _ if fits => self.pack_counted(tats, count),
             _ => self.pack_later(tats.fast, tats.slow, clock.up),
         }
     }
 
-    /// [`Start::Apart`]: the permits of a start, and the end of its step. Without permits the same charges to both buckets would make a start of it.
+    /// [`Start::Spaced`]: the permits of a start, and the end of its step. Without permits the same charges to both buckets would make a start of it.
     fn start_of(&self, tats: Tats) -> Option<(u64, u64)> {
-        let Start::Apart(apart @ 1..) = self.start else { return None };
+        let Start::Spaced(spacing @ 1..) = self.start else { return None };
         let difference = tats.slow.wrapping_sub(tats.fast);
-        let count = difference / apart;
-        (count.wrapping_mul(apart) == difference).then(|| (count, tats.fast.wrapping_sub(self.fast.charge(count))))
+        let count = difference / spacing;
+        (count.wrapping_mul(spacing) == difference).then(|| (count, tats.fast.wrapping_sub(self.fast.charge(count))))
     }
 
     /// The first nanosecond of the step in which the buckets started, if the word tells it.
@@ -136,7 +136,7 @@ impl Pair {
                 0 => None,
                 count => tats.fast.checked_sub(self.fast.charge(count)),
             },
-            Start::Apart(_) => self.start_of(tats).map(|(_, end)| end),
+            Start::Spaced(_) => self.start_of(tats).map(|(_, end)| end),
         };
         // A step does not contain the whole nanosecond at which it begins.
         let before = end?.checked_sub(1)?;
@@ -153,7 +153,7 @@ impl Pair {
                 0 => None,
                 count => (tats.fast.wrapping_sub(self.fast.charge(count)) == clock.up).then_some(count),
             },
-            Start::Apart(_) => match self.start_of(tats) {
+            Start::Spaced(_) => match self.start_of(tats) {
                 Some((count @ 1.., start)) if start == clock.up => Some(count),
                 _ => None,
             },
@@ -171,7 +171,7 @@ impl Pair {
         };
         let slow_early = match self.start {
             Start::Counts(_) => 0,
-            Start::Apart(_) => early,
+            Start::Spaced(_) => early,
         };
         Tats { fast: held.tats.fast.wrapping_sub(early), slow: held.tats.slow.wrapping_sub(slow_early) }
     }
@@ -188,7 +188,7 @@ impl Pair {
         let slow_from = match self.start {
             _ if tats.slow <= clock.down => self.on_grid(clock.up),
             // The bucket is full at the end of the step and not for sure before it: see above.
-            Start::Apart(_) if tats.slow == clock.up => clock.up.wrapping_add(1),
+            Start::Spaced(_) if tats.slow == clock.up => clock.up.wrapping_add(1),
             _ => tats.slow,
         };
         let after = Tats {
