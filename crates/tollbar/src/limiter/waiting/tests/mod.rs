@@ -21,7 +21,7 @@ pub(crate) const SEC: u64 = 1_000_000_000;
 /// Algorithms that book ahead, at one permit in 100 ms and one at once. The second value: whether the last booking comes back.
 pub(crate) const BOOK: [(&str, bool); 8] = [
     ("10/s burst 1", true),
-    ("10/s burst 1; 1000/day", true),
+    ("10/s burst 1; 300/min burst 1000", true),
     ("1/100ms algo interval", true),
     ("10/s algo pacer", true),
     ("10/s burst 1 borrow", true),
