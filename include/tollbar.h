@@ -58,7 +58,9 @@
  *      nanoseconds too, except those whose names end in _ms.
  *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
  *      (tollbar_policy_spec_last_time). At later times, UINT64_MAX among them, every call refuses every cost above 0.
- *      All bounds hold in the times that the calls use. If these lag behind true time by up to s
+ *      All bounds hold in the times that the calls use. Windows and logs count a call whose time is before their newest admission at the
+ *      time of that admission: after a step back a strict sliding window or a sliding log holds its bound in these times.
+ *      If the times lag behind true time by up to s
  *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
  *      expects is undefined behaviour.
@@ -219,6 +221,10 @@ extern "C" {
  *
  * The policy holds the rule and not the name, so processes that share a table agree. A later change of the system's zone data changes no
  * limit: read the text again and call tollbar_table_set_policy.
+ *
+ * In any interval t a token bucket admits at most burst + rate * t. If limit / gcd(limit, period in nanoseconds) is above 7, the clock is
+ * rounded, and a request may pass less than a nanosecond early. An interval may then see a part of a permit more than that, and always
+ * less than one permit: up to 0.97, at rates above 1.5 million a second.
  *
  * The most that a policy admits in any window of one period:
  *
@@ -2640,7 +2646,9 @@ int32_t tollbar_pacing_read_at(tollbar_pacing *pacing,
  *   - Up to `overrides` keys of a table may have one (tollbar_table_options; 32 bytes each). Equal overrides share one of the table's
  *     255 versions of policies. So many keys may have one of a few contracts, and some 250 contracts may differ.
  *   - In any interval a key gets at most the sum of the bounds of all policies that it was under in that interval.
- *   - A receipt (tollbar_table_take) from before a change gives nothing back after it. Credit of hot keys is void after any change.
+ *   - A receipt (tollbar_table_take) gives permits back only while its key is under the policy of the charge. So a receipt from before an
+ *     override gives nothing back under it, and does so again when the override has been cleared. Credit of hot keys is void after any
+ *     change.
  *   - While a table has no override, overrides cost nothing. While it has some, every request looks its key up in them. */
 
 /* A key with a policy of its own. */

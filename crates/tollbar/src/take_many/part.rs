@@ -131,9 +131,9 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Looks up the reserve of the part's class.
+    /// Reads the reserve of the part's class.
     #[inline(never)]
-    pub(super) fn look_up(&mut self) -> Result<(), ManyError> {
+    pub(super) fn read_reserve(&mut self) -> Result<(), ManyError> {
         let Some(class) = self.class else { return Ok(()) };
         self.reserve = match &self.target {
             Target::Limiter(limiter) => limiter.reserve_of(class).map_err(|_| ManyError::Class(self.index))?,

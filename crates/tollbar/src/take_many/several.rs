@@ -130,7 +130,7 @@ impl<'a> Parts<'a> {
 /// finds its cost and its reserve after the costs of those before it. One charge of all costs needs as many permits as the most that one of them needs.
 #[inline(never)]
 fn merge_classes(parts: &mut [Part<'_>]) -> Result<(), ManyError> {
-    parts.iter_mut().try_for_each(Part::look_up)?;
+    parts.iter_mut().try_for_each(Part::read_reserve)?;
     for first in 0..parts.len() {
         let Some((part, rest)) = parts.get_mut(first..).and_then(<[_]>::split_first_mut) else { break };
         if matches!(part.target, Target::None) || !rest.iter().any(|other| other.target.is(&part.target)) {

@@ -22,6 +22,7 @@ mod pair;
 mod pair_innocents;
 mod quota;
 mod rates;
+mod rounded_bound;
 mod rules;
 mod schedule;
 mod state_word;

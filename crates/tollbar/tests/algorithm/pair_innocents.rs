@@ -8,7 +8,7 @@ use tollbar::algorithm::Algorithm;
 use tollbar::{Policy, Shared, State, Verdict};
 
 /// Lists whose words tell each start of the fast bucket.
-const TOLD: [&str; 12] = [
+const KNOWN: [&str; 12] = [
     "10/s; 1000/day",
     "1000/day; 10/s",
     "5/min; 100/h",
@@ -23,7 +23,7 @@ const TOLD: [&str; 12] = [
     "13/17s burst 9; 129/1548s",
 ];
 /// Lists whose words tell only that both buckets started in one step.
-const TOLD_TOGETHER: [&str; 7] = [
+const KNOWN_TOGETHER: [&str; 7] = [
     "1000/s; 10000/min",
     "100/s; 10000/h",
     "200/s; 5000/min",
@@ -34,7 +34,7 @@ const TOLD_TOGETHER: [&str; 7] = [
 ];
 
 fn lists() -> impl Iterator<Item = (&'static str, Policy, Pair)> {
-    TOLD.into_iter().chain(TOLD_TOGETHER).map(|list| {
+    KNOWN.into_iter().chain(KNOWN_TOGETHER).map(|list| {
         let policy = policy(list);
         (list, policy, Pair::new(&policy).expect(list))
     })
@@ -78,8 +78,8 @@ fn e7_a_fresh_list_gives_its_burst_one_by_one() {
 fn e7_an_idle_list_gives_its_burst_one_by_one() {
     let (mut back, mut last, mut too_much, mut of) = (0, 0, 0, 0);
     for (list, policy, pair) in lists() {
-        let told = TOLD.contains(&list);
-        assert_eq!(pair.slow_steps() > 1, told, "{list}");
+        let known = KNOWN.contains(&list);
+        assert_eq!(pair.slow_steps() > 1, known, "{list}");
         let (nanos, per) = pair.step_length();
         let (fast, burst) = (fast_refill(&policy), policy.burst.min(policy.second.expect("a list").burst));
         let mut rng = Rng(70 + list.len() as u64);
@@ -99,7 +99,7 @@ fn e7_an_idle_list_gives_its_burst_one_by_one() {
                         let of_slow = exact.left(exact.slow(), at) == cost;
                         let most = if of_slow { pair.slow_steps().max(2) } else { 1 };
                         assert!(waits <= most * (nanos / per + 1), "{list}: {cost} at {at} waits {waits} ns");
-                        assert!(of_slow || (!told && cost == left), "{list}: {cost} at {at} of {left}");
+                        assert!(of_slow || (!known && cost == left), "{list}: {cost} at {at} of {left}");
                         *(if of_slow { &mut back } else { &mut last }) += 1;
                     }
                     exact.settle(at, cost, passed);

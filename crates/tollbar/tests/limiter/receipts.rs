@@ -3,7 +3,7 @@
 use crate::common::Rng;
 use std::path::PathBuf;
 use tollbar::algorithm::Charge;
-use tollbar::table::{Options, PolicyId, Receipt, Refund, Settled, Table, TableError};
+use tollbar::table::{Keep, Options, PolicyId, Receipt, Refund, Settled, Table, TableError};
 use tollbar::{Policy, Verdict};
 
 const SECOND: u64 = 1_000_000_000;
@@ -377,4 +377,16 @@ fn estimates_that_err_keep_the_bound() {
     assert!(fullest > 0.9, "{fullest}");
     println!("{refused} refused; {back} permits came back, {debt} were charged as debt; at most {surplus} open above estimates; {fullest:.3} of the bound");
     assert_eq!(table.check_at(FIRST, KEY, now, 1 << 40).verdict, Verdict::Never);
+}
+
+/// E9: a receipt gives back while its key is under the policy of the charge: not under an override, and again when that is cleared.
+#[test]
+fn e9_a_receipt_from_before_an_override_gives_back_after_it() {
+    let table = table("10/h burst 10");
+    let receipt = take(&table, b"k", NOW, 6).expect("permits");
+    let during = take(&table, b"k", NOW, 1).expect("a permit");
+    table.set_override(FIRST, b"k", &"20/h burst 10".parse().unwrap(), Keep::Time).unwrap();
+    assert_eq!(table.settle_at(&during, NOW, 0, Refund::Safe).unwrap().given_back, 0);
+    table.clear_override(FIRST, b"k").unwrap();
+    assert_eq!(table.settle_at(&receipt, NOW, 0, Refund::Safe).unwrap().given_back, 6);
 }

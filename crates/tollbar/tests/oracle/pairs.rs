@@ -70,11 +70,11 @@ impl Two {
     /// The instant at which both buckets had started if both have been charged with the same number of permits since, and that number.
     fn started_together(&self) -> Option<(Q, Q)> {
         let (fast, slow) = (1 - self.slow, self.slow);
-        let apart = self.permits(slow, 1) - self.permits(fast, 1);
-        if apart == q(0) || self.step == q(0) {
+        let longer = self.permits(slow, 1) - self.permits(fast, 1);
+        if longer == q(0) || self.step == q(0) {
             return None;
         }
-        let permits = (&self.full_at[slow] - &self.full_at[fast]) / apart;
+        let permits = (&self.full_at[slow] - &self.full_at[fast]) / longer;
         let at = &self.full_at[fast] - &permits * self.permits(fast, 1);
         (permits.is_integer() && permits >= q(0)).then_some((at, permits))
     }

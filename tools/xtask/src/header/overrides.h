@@ -13,6 +13,8 @@
  *   - Up to `overrides` keys of a table may have one (tollbar_table_options; 32 bytes each). Equal overrides share one of the table's
  *     255 versions of policies. So many keys may have one of a few contracts, and some 250 contracts may differ.
  *   - In any interval a key gets at most the sum of the bounds of all policies that it was under in that interval.
- *   - A receipt (tollbar_table_take) from before a change gives nothing back after it. Credit of hot keys is void after any change.
+ *   - A receipt (tollbar_table_take) gives permits back only while its key is under the policy of the charge. So a receipt from before an
+ *     override gives nothing back under it, and does so again when the override has been cleared. Credit of hot keys is void after any
+ *     change.
  *   - While a table has no override, overrides cost nothing. While it has some, every request looks its key up in them. */
 

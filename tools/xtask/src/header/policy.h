@@ -61,6 +61,10 @@
  * The policy holds the rule and not the name, so processes that share a table agree. A later change of the system's zone data changes no
  * limit: read the text again and call tollbar_table_set_policy.
  *
+ * In any interval t a token bucket admits at most burst + rate * t. If limit / gcd(limit, period in nanoseconds) is above 7, the clock is
+ * rounded, and a request may pass less than a nanosecond early. An interval may then see a part of a permit more than that, and always
+ * less than one permit: up to 0.97, at rates above 1.5 million a second.
+ *
  * The most that a policy admits in any window of one period:
  *
 @ALGORITHM_BOUNDS@

@@ -58,7 +58,9 @@
  *      nanoseconds too, except those whose names end in _ms.
  *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
  *      (tollbar_policy_spec_last_time). At later times, UINT64_MAX among them, every call refuses every cost above 0.
- *      All bounds hold in the times that the calls use. If these lag behind true time by up to s
+ *      All bounds hold in the times that the calls use. Windows and logs count a call whose time is before their newest admission at the
+ *      time of that admission: after a step back a strict sliding window or a sliding log holds its bound in these times.
+ *      If the times lag behind true time by up to s
  *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
  * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
  *      expects is undefined behaviour.
