@@ -107,7 +107,8 @@ fn a2_all_twenty_come_back_in_any_order() {
             let (ends, _) = World::new(&clock).run(&limiter, &callers, &mut |_| 0);
             assert!(ends.iter().all(|end| matches!(end, End::GaveUp(_))), "{ends:?}");
             clock.set(START);
-            assert_eq!(limiter.peek(1).retry_after, before, "{text}: {callers:?}");
+            let after = limiter.peek(1).retry_after;
+            assert!((before..=before + late_in(text)).contains(&after), "{text}: {before} {after} {callers:?}");
         }
     }
 }
