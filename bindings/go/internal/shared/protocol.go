@@ -149,14 +149,10 @@ func insert(s *states, c *candidates, key, now, onFull uint64, step stepper) (ou
 			return outcome{verdict: next.Verdict, state: next.Next, event: eventInherited}, done
 		}
 	}
-	// No swap may make the slot's time earlier. If the fresh state expires earlier, its word keeps that time beside it. If no word does, the key owes
-	// until then.
-	if s.expiresAt(Pair{key, state}) < first.expires {
-		held, ok := s.hold(Pair{key, state}, first.expires, now, false)
-		if !ok {
-			held = s.owing(key, first.expires)
-		}
-		state = held
+	// If the fresh state expires earlier, its word keeps the slot's time beside it. If no word does, the key owes until then.
+	held, ok := s.stay(Pair{key, state}, first.expires, now, false)
+	if state = held; !ok {
+		state = s.owing(key, first.expires)
 	}
 	if s.foreign {
 		return outcome{}, foreign
@@ -284,7 +280,7 @@ func migrate(s *states, c *candidates, key, now uint64, former, first candidate)
 		}
 		return
 	}
-	// No other slot has expired. The key stays, and the word keeps the slot's time to a 64th and the debt to a microsecond.
+	// No other slot has expired. The key stays, with a debt that is a microsecond late.
 	state, stays = s.stay(next, expires, now, false)
 	switch {
 	case stays:
