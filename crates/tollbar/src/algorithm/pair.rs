@@ -306,11 +306,14 @@ impl Algorithm for Pair {
             return None;
         }
         let clock = self.steps.clock(at);
-        // A step that ends when the request departs has begun before. So a bucket that is full at the departure starts in the step after it.
-        let clock = if at > now { Clock { up: clock.down.wrapping_add(1), ..clock } } else { clock };
         let (next, count) = self.charged(self.held(state, clock), clock, cost, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
-        fits.then(|| Reservation { next: self.pack_counted(next, count), at })
+        // A request that departs at the end of a step starts no bucket in it, because the step has begun before.
+        let next = match at > now {
+            true => self.pack_later(next.fast, next.slow, self.steps.clock(now).up),
+            false => self.pack_counted(next, count),
+        };
+        fits.then_some(Reservation { next, at })
     }
 
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {

@@ -157,15 +157,22 @@ impl Two {
         cost - taken[0].min(taken[1])
     }
 
+    /// The slow bucket is full a step later if the buckets seem to have started together in the step that ends at `since`, or later.
+    fn start_no_earlier(&mut self, since: &Q) {
+        if self.slow_steps == 1 && self.started_together().is_some_and(|(at, _)| at >= *since) {
+            self.full_at[self.slow] += &self.step;
+        }
+    }
+
     /// Takes permits for the first instant at which both buckets have them.
     pub fn book(&mut self, now: u64, cost: u64) -> u64 {
         let at = self.admits_at(now, cost, Side::Exact);
-        // A bucket that is full at a departure starts in the step after it.
-        let end = match at > now && self.step != q(0) {
-            true => ((q(at) / &self.step).floor() + q(1)) * &self.step,
-            false => self.start(&q(at)),
-        };
-        self.add(at, end, [cost; 2]);
+        self.add(at, self.start(&q(at)), [cost; 2]);
+        if at > now && self.step != q(0) {
+            // A request that departs at the end of a step starts no bucket in it.
+            self.started = None;
+            self.start_no_earlier(&self.start(&q(now)));
+        }
         at
     }
 
