@@ -90,7 +90,9 @@ impl Rates {
             Start::Counts(counts) => {
                 // The permits that the fast bucket admits until the slow one, which starts at a multiple of `counts`, is sure to have been full.
                 let meanwhile = fast.burst.checked_add(counts / fast.permit)?;
-                let fits = slow.permit.get() % counts == 0 && counts <= slow.permit.get() / 2 && meanwhile < slow.burst;
+                // `counts` is a power of two.
+                let divides = slow.permit.get() & counts.wrapping_sub(1) == 0;
+                let fits = divides && counts <= slow.permit.get() / 2 && meanwhile < slow.burst;
                 fits.then_some(start)?
             }
             Start::Spaced(_) => match slow.permit.get().wrapping_sub(fast.permit.get()) {
