@@ -10,8 +10,8 @@ struct Counting;
 
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
-/// The compiled versions that a process keeps for all its threads: 4,096 of at most 672 bytes.
-const MOST: isize = 4_096 * 672;
+/// The compiled versions that a process keeps for all its threads: 4,096 of at most 712 bytes.
+const MOST: isize = 4_096 * 712;
 
 // SAFETY: the system's allocator with a count beside it.
 unsafe impl GlobalAlloc for Counting {

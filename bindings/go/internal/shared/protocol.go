@@ -214,7 +214,12 @@ func (r *room) forget() {
 func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 	// The key's slot if it holds the key under a former version of its policy.
 	var former candidate
-	for n := range candidatesOfKey {
+	place, begin := 0, int(key&tagMask%(2*slotsOfBucket))
+	for turn := range candidatesOfKey {
+		n := turn
+		if n < 2*slotsOfBucket {
+			n = (begin + turn) % (2 * slotsOfBucket)
+		}
 		slot := c.slot(n)
 		// Reads both words at one instant, because a torn pair could have a later time than the slot ever had.
 		pair := slot.Pair()
@@ -234,8 +239,9 @@ func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 		if r.first.slot != nil && s.noSooner(pair, r.first.pair) {
 			continue
 		}
-		if expires := s.expiresAt(pair); r.first.slot == nil || expires < r.first.expires {
-			r.first = candidate{slot, pair, expires}
+		expires := s.expiresAt(pair)
+		if r.first.slot == nil || expires < r.first.expires || expires == 0 && r.first.expires == 0 && n < place {
+			r.first, place = candidate{slot, pair, expires}, n
 		}
 	}
 	if s.foreign {

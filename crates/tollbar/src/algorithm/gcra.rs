@@ -12,6 +12,7 @@
 
 mod floor;
 mod held;
+mod lease;
 
 use super::{describe, until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
@@ -55,23 +56,7 @@ pub(crate) struct Plain {
     tolerance: u64,
 }
 
-/// The outcome of [`Gcra::lease`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lease {
-    /// The word to store.
-    pub(crate) next: u64,
-    /// Permits charged in advance, beside the cost of the request.
-    pub(crate) credit: u64,
-    /// The first clock reading, in nanoseconds, at which the credit is void.
-    pub(crate) until: u64,
-}
-
 impl Gcra {
-    /// Credit is valid for at least this many nanoseconds, or for the time in which an eighth of the burst refills if that is shorter.
-    const LEASE: u64 = 1 << 27;
-    /// Buckets of a smaller burst give no credit.
-    const LEAST_LEASED: u64 = 32;
-
     /// Compiles a policy of kind [`Kind::Gcra`] without `borrow`, `ban` and a second rate, whose limit is not 0.
     ///
     /// # Errors
@@ -151,39 +136,6 @@ impl Gcra {
         &self.plain
     }
 
-    /// Whether [`Gcra::lease`] gives any credit.
-    #[cfg(not(loom))]
-    pub(crate) fn has_credit(&self) -> bool {
-        self.burst >= Self::LEAST_LEASED
-    }
-
-    /// Charges `cost` permits and up to `most` more. The additional permits are *credit*: a thread spends them later without the shared
-    /// word. `None` if the request would be refused, or if there is no permit to give as credit.
-    ///
-    /// Credit is valid until the instant at which the bucket would be full if the credit had not been charged. If that is sooner than
-    /// [`Gcra::LEASE`] or the refill of an eighth of the burst, whichever is shorter, the bucket is charged for the difference first.
-    /// Credit is at most a sixteenth of the permits that then remain.
-    ///
-    /// Why the bound of the policy holds with credit: `table::decide::hot_keys`.
-    pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
-        // No sum below can wrap: see `Plain::step`.
-        if cost > self.burst || self.burst < Self::LEAST_LEASED || now > self.last || self.floors.is_lowered(state) {
-            return None;
-        }
-        let (permit, clock) = (self.grid.per_permit(), self.grid.units_in_time(now));
-        let ahead = self.grid.units(Self::LEASE).min(self.tolerance / 8);
-        let charge = cost.wrapping_mul(permit.get());
-        let charged = self.base(state, clock).checked_add(charge)?.max(clock.wrapping_add(ahead));
-        let rest = clock.wrapping_add(self.tolerance).checked_sub(charged)?;
-        let credit = most.min(rest / permit / 16);
-        if credit == 0 {
-            return None;
-        }
-        // Nothing is admitted after `last`, so credit ends there too.
-        let until = self.grid.nanos(charged).min(self.last + 1);
-        Some(Lease { next: charged.wrapping_add(credit.wrapping_mul(permit.get())), credit, until })
-    }
-
     /// [`Algorithm::step`] in every case, the common one included.
     #[inline(never)]
     fn step_of_all(&self, state: u64, now: u64, cost: u64) -> Step {
@@ -201,7 +153,7 @@ impl Gcra {
         // cost <= burst, so charge <= tolerance, and no sum here wraps up to `last`.
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
         match base.checked_add(charge) {
-            Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(self.floors.raise(state, next)),
+            Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(self.raise(state, next)),
             // A refusal of a fresh bucket that is not full stores the time at which the bucket began to fill.
             _ if state == 0 && self.lacking != 0 => Step::deny_and(base),
             _ => Step::deny(),
@@ -219,6 +171,21 @@ impl Gcra {
         let units = self.floors.tat(state).saturating_sub(line);
         let permit = self.grid.per_permit();
         units / permit + u64::from(units % permit != 0)
+    }
+
+    /// When a word that is the TAT `tat` expires.
+    #[inline(always)]
+    fn expires_plain(&self, tat: u64) -> u64 {
+        self.grid.over(tat.saturating_sub(self.lacking), self.last)
+    }
+
+    /// The word that follows `word` when charges raise its TAT to `tat`.
+    #[inline(always)]
+    fn raise(&self, word: u64, tat: u64) -> u64 {
+        match self.floors.is_lowered(word) {
+            true => self.raise_lowered(word, tat),
+            false => tat,
+        }
     }
 
     /// The clock, in units, at which a bucket with the TAT `base` admits `charge` more.
@@ -343,7 +310,10 @@ impl Algorithm for Gcra {
     /// [`NEVER`] from the last clock reading that admits anything on.
     #[inline]
     fn expires_at(&self, state: u64) -> u64 {
-        let at = self.grid.over(self.floors.floor(state).saturating_sub(self.lacking), self.last);
+        if self.floors.is_lowered(state) {
+            return self.expires_lowered(state);
+        }
+        let at = self.expires_plain(state);
         if state == 0 {
             0
         } else {
@@ -388,7 +358,7 @@ impl Algorithm for Gcra {
         }
         let charge = cost.checked_mul(self.grid.per_permit().get())?;
         let base = self.base(state, self.grid.units(now));
-        let next = self.floors.raise(state, base.checked_add(charge)?);
+        let next = self.raise(state, base.checked_add(charge)?);
         match until(self.last, self.grid.nanos(self.due(base, charge)?).max(now)) {
             NEVER => None,
             at => Some(Reservation { next, at }),
@@ -418,14 +388,14 @@ impl Algorithm for Gcra {
         let ahead = tat.checked_sub(clock)?;
         // The latest instant for which any request has been admitted.
         let newest = match back.booked {
-            true => clock.max(self.floors.floor(state).max(back.highest).saturating_sub(self.tolerance)),
+            true => clock.max(self.floor(state).max(back.highest).saturating_sub(self.tolerance)),
             false => clock,
         };
         let passed = self.passed(back, clock, newest);
         let kept = back.charge.cost.saturating_mul(permit.get()).saturating_sub(passed);
         let units = back.permits.saturating_mul(permit.get()).min(kept).min(ahead);
         let next = match back.keeps_slot {
-            true => self.floors.lower(state, tat.wrapping_sub(units)),
+            true => self.lower(state, tat.wrapping_sub(units)),
             // At least 1, since 0 is the fresh word.
             false => tat.wrapping_sub(units).max(1),
         };
@@ -450,7 +420,7 @@ impl Algorithm for Gcra {
         match cost.min(most.saturating_sub(base) / permit) {
             0 => Charged::none(cost),
             permits => Charged {
-                next: Some(self.floors.raise(state, base.saturating_add(permits.wrapping_mul(permit.get())))),
+                next: Some(self.raise(state, base.saturating_add(permits.wrapping_mul(permit.get())))),
                 rest: cost - permits,
             },
         }
@@ -470,6 +440,8 @@ pub(super) fn grid(policy: &Policy, span: u64, bits: u32) -> Result<Grid, Policy
     })
 }
 
+#[cfg(all(test, not(loom)))]
+mod floor_tests;
 #[cfg(all(test, not(loom)))]
 mod give_back_tests;
 #[cfg(all(test, not(loom)))]

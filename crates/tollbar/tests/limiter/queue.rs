@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use tollbar::algorithm::{Algorithm, Rule};
-use tollbar::clock::{Clock, Manual};
+use tollbar::clock::{Bell, Clock, Manual};
 use tollbar::queue::{Queue, QueueError, Refusal, Ticket, Words};
 use tollbar::{Limiter, PolicyError, Verdict, NEVER};
 
@@ -320,7 +320,7 @@ fn what_cannot_be_a_queue() {
     assert_eq!((closed.take_at(YEAR), closed.next_departure_at(YEAR)), (None, Some(NEVER)));
 }
 
-/// A clock that stands still and records until when a caller slept.
+/// A clock that is at the end of a sleep at once, and records that time.
 struct Sleepless {
     now: AtomicU64,
     slept: AtomicU64,
@@ -331,7 +331,11 @@ impl Clock for &Sleepless {
         self.now.load(Relaxed)
     }
     fn sleep_until(&self, at: u64) {
+        self.now.store(at, Relaxed);
         self.slept.store(at, Relaxed);
+    }
+    fn sleep_until_rung(&self, at: u64, _bell: &Bell) {
+        self.sleep_until(at);
     }
 }
 

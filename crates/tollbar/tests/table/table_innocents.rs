@@ -220,16 +220,23 @@ fn a_reset_succeeds_in_a_full_table() {
     }
 }
 
-/// B8, the price of [`OnFull::EvictNearest`]: of a limited key, while a client invents keys that use up their bursts. Over 40 seeds the limited key gains about
-/// a burst for as many invented keys as the table has slots, and honest new keys beside the flood are refused nothing.
+/// B8, the price of [`OnFull::EvictNearest`]: of a limited key, while a client invents keys that use up their bursts. On average the limited key gains about
+/// a burst for as many invented keys as the table has slots, and honest new keys beside the flood are refused nothing. In the smallest table the spare
+/// buckets are a fifth of the slots, and get fewer of the evictions.
 #[test]
 fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() {
-    for (text, spread) in [("1/h burst 3", 1), ("5/min burst 3", 33_333), ("1/h burst 1", 1), ("100/h burst 20", 1)] {
+    for (text, spread, capacity, seeds) in [
+        ("1/h burst 3", 1, 12_000, 20),
+        ("1/h burst 3", 1, 500, 40),
+        ("5/min burst 3", 33_333, 500, 40),
+        ("1/h burst 1", 1, 500, 40),
+        ("100/h burst 20", 1, 500, 40),
+    ] {
         let policy = policy(text);
         let (mut most, mut sum, mut above, mut promise) = (0, 0, 0, 0.0f64);
         let (mut asked, mut refused) = ([0u64; 2], [0u64; 2]);
-        for seed in 1..=40 {
-            let table = Table::private(&Options::new(500).with_seed(seed), &[policy]).expect("memory");
+        for seed in 1..=seeds {
+            let table = Table::private(&Options::new(capacity).with_seed(seed), &[policy]).expect("memory");
             let keys = 8 * table.slots();
             let mut now = NOW;
             table.take_up_to_at(FIRST, b"limited", now, policy.burst);
@@ -255,13 +262,15 @@ fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() 
             promise = policy.burst as f64 * (keys as f64 / table.slots() as f64) + refill;
             (most, sum, above) = (most.max(gained), sum + gained, above + u64::from(gained as f64 > promise));
         }
+        let mean = sum as f64 / f64::from(seeds as u32);
         println!(
-            "B8, {text}: the limited key gains {:.1} on average, {most} at most, where a burst for as many keys as slots is {promise:.1}: above it in {above} of 40 seeds; \
-             new keys refused: {} of {} first requests, {} of {} second ones",
-            sum as f64 / 40.0, refused[0], asked[0], refused[1], asked[1]
+            "B8, {text}, for {capacity} keys: the limited key gains {mean:.1} on average, {most} at most, where a burst for as many keys as slots is {promise:.1}: above it \
+             in {above} of {seeds} seeds; new keys refused: {} of {} first requests, {} of {} second ones",
+            refused[0], asked[0], refused[1], asked[1]
         );
-        assert!(most as f64 <= 1.25 * promise + policy.burst as f64, "{text}: {most} of {promise}");
-        assert!(sum as f64 / 40.0 >= 0.2 * promise, "{text}: the search stays far below the promise");
+        let fewer = if capacity == 500 { 1.25 } else { 15.0 / 14.0 };
+        assert!((0.7 * promise..=1.15 * fewer * promise).contains(&mean), "{text}: {mean} of {promise}");
+        assert!(most as f64 <= 3.0 * promise, "{text}: {most} of {promise}");
         assert_eq!(refused, [0, 0], "{text}");
     }
 }

@@ -1,6 +1,5 @@
 //! Give-backs beside charges and bookings, against the bound of every window.
 
-use super::floor::Floors;
 use super::*;
 use crate::algorithm::Charge;
 use crate::decision::Verdict;
@@ -162,7 +161,7 @@ use proptest::strategy::ValueTree;
 fn the_search_finds_what_is_wrong_with_simpler_rules() {
     let lowered = |bucket: &Gcra, state: u64, now: u64, units: u64| {
         let tat = bucket.floors.tat(state);
-        let next = bucket.floors.lower(state, tat - units.min(tat.saturating_sub(bucket.grid.units(now))));
+        let next = bucket.lower(state, tat - units.min(tat.saturating_sub(bucket.grid.units(now))));
         (next != state).then_some(next)
     };
     let all =
@@ -250,72 +249,4 @@ fn a_charge_keeps_the_floor() {
         state = next;
     }
     assert_eq!(bucket.charge(state, 0, 1).rest, 1);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one, and the floor never falls.
-    #[test]
-    fn a_floor_never_falls(
-        tolerance in prop_oneof![1..=1u64 << 62, 1..1000u64, Just(1 << 62), (0..=62u32).prop_map(|n| 1 << n)],
-        wide in any::<bool>(),
-        word in prop_oneof![any::<u64>(), any::<u64>().prop_map(|n| n >> 1)],
-        tats in proptest::collection::vec((any::<bool>(), 0..=TAT_MOST), 1..6),
-    ) {
-        let most = if wide { TAT_MOST } else { (1 << 62) - 1 };
-        let floors = Floors::new(tolerance, most);
-        let mut word = if floors.is_lowered(word) { word } else { word & most };
-        for (charge, tat) in tats {
-            let (before, floor) = (floors.tat(word), floors.floor(word));
-            if charge {
-                let tat = before.saturating_add(tat >> 40);
-                if tat > TAT_MOST { continue; }
-                word = floors.raise(word, tat);
-                prop_assert!(floors.tat(word) >= tat && floors.tat(word) <= tat + 4095, "{word:x}");
-            } else {
-                let tat = tat.min(before.saturating_sub(1));
-                word = floors.lower(word, tat);
-                prop_assert!(floors.tat(word) >= tat && floors.tat(word) <= before, "{word:x}");
-            }
-            prop_assert!(floors.floor(word) >= floor, "{word:x}: {} after {floor}", floors.floor(word));
-            prop_assert!(floors.floor(word) >= floors.tat(word), "{word:x}");
-            prop_assert!(floors.is_lowered(word) || floors.floor(word) == word);
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 200_000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// A held word has the wanted TAT within a microsecond and the wanted floor within a fifteenth, and charges keep the floor.
-    #[test]
-    fn a_held_word_keeps_both_times(
-        tolerance in (0..=60u32, 1..1000u64).prop_map(|(n, more)| (1u64 << n) + more),
-        most in (55..=63u32).prop_map(|n| u64::MAX >> (64 - n)),
-        tat in (20..=60u32, any::<u64>()).prop_map(|(n, more)| more >> (64 - n)),
-        gap in (0..=60u32, any::<u64>()).prop_map(|(n, more)| (more >> 4) >> (60 - n)),
-        exact in any::<bool>(),
-        charges in proptest::collection::vec((0..=50u32, any::<u64>()), 0..5),
-    ) {
-        let floors = Floors::new(tolerance, most);
-        let slack = (1u64 << (10 + 2)) - 1;
-        let floor = tat.saturating_add(gap).min(TAT_MOST - 1);
-        if let Some(mut word) = floors.held(tat, floor, exact) {
-            let (held, until) = (floors.tat(word), floors.floor(word));
-            prop_assert!(held >= tat && held - tat <= if exact { 3 } else { slack }, "{word:x}: {held} for {tat}");
-            prop_assert!(until >= floor, "{word:x}: {until} before {floor}");
-            if !exact {
-                let step = (floor - tat) / 15 + (1 << 12) + tolerance / 16 + 16;
-                prop_assert!(until - floor <= step, "{word:x}: {until} for {floor}, {step}");
-            }
-            let mut tat = held;
-            for (bits, more) in charges {
-                tat = floors.tat(word).max(tat).saturating_add(more >> (63 - bits)).min(TAT_MOST - 1 - (1 << 12));
-                let before = floors.floor(word);
-                word = floors.raise(word, tat);
-                prop_assert!(floors.floor(word) >= before && floors.tat(word) >= tat, "{word:x}");
-            }
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Words that hold a slot's time beside the bucket's, and the last booking of a word.
 
+use super::floor::Floors;
 use super::Gcra;
 use crate::algorithm::{Algorithm, Charge, GiveBack, Reservation};
 use crate::units::NEVER;
@@ -21,13 +22,69 @@ impl Gcra {
             return None;
         }
         let tat = self.base(state, self.grid.units_in_time(now));
-        // `expires_at` is some nanoseconds late. If the slot's time comes from a floor already, the same floor is 8 ns earlier than it, and is kept: otherwise
-        // each change of policy would make it a step later.
-        [until.saturating_sub(8), until].into_iter().find_map(|from| {
-            let floor = self.grid.units_up(from).checked_add(self.lacking)?;
-            let word = self.floors.held(tat, floor, exact)?;
-            (until..NEVER).contains(&self.expires_at(word)).then_some(word)
-        })
+        let held = |word: &u64| (until..NEVER).contains(&self.expires_at(*word));
+        if !exact {
+            return self.wide(tat, until).filter(held);
+        }
+        // `expires_at` is some nanoseconds late. If the slot's time comes from a floor already, the same floor is 8 ns earlier than it, and is kept.
+        let near = |from: u64| self.floors.near(tat, self.grid.units_up(from).checked_add(self.lacking)?);
+        [until.saturating_sub(8), until].into_iter().filter_map(near).find(held)
+    }
+
+    /// The word that follows `word`, which was lowered, when charges raise its TAT to `tat`.
+    #[cold]
+    pub(super) fn raise_lowered(&self, word: u64, tat: u64) -> u64 {
+        if self.floors.is_wide(word) {
+            let floor = self.expires_at(word);
+            return self.wide(tat, floor).unwrap_or_else(|| tat.max(self.owing(floor)));
+        }
+        let floor = self.floors.near_floor(word);
+        self.floors.near(tat, floor).unwrap_or(tat.max(floor))
+    }
+
+    /// The word that follows `word` when its TAT is lowered to `tat`, or to the earliest later TAT that leaves room for the floor. It is `word` itself if
+    /// that would lower nothing.
+    pub(super) fn lower(&self, word: u64, tat: u64) -> u64 {
+        let lowered = if self.floors.is_wide(word) {
+            self.wide(tat, self.expires_at(word))
+        } else {
+            let floor = self.floor(word);
+            self.floors.near(tat.max(self.floors.nearest(floor)), floor)
+        };
+        lowered.filter(|lowered| self.floors.tat(*lowered) < self.floors.tat(word)).unwrap_or(word)
+    }
+
+    /// The TAT, or the floor if that is later, in units.
+    pub(super) fn floor(&self, word: u64) -> u64 {
+        match self.floors.is_lowered(word) {
+            true if self.floors.is_wide(word) => self.owing(self.expires_at(word)),
+            true => self.floors.near_floor(word),
+            false => word,
+        }
+    }
+
+    /// [`Algorithm::expires_at`] of a word that was lowered.
+    #[cold]
+    pub(super) fn expires_lowered(&self, word: u64) -> u64 {
+        if !self.floors.is_wide(word) {
+            return self.expires_plain(self.floors.near_floor(word));
+        }
+        match Floors::wide_floor(word, self.expires_plain(self.floors.tat(word))) {
+            floor if floor < self.last => floor,
+            _ => NEVER,
+        }
+    }
+
+    /// The word of a TAT beside a floor in nanoseconds: the plain one if that expires no earlier.
+    fn wide(&self, tat: u64, floor: u64) -> Option<u64> {
+        if self.expires_plain(tat) >= floor {
+            return Some(tat);
+        }
+        let rounded = self.floors.wide_tat(tat);
+        match self.expires_plain(rounded) {
+            expires if expires >= floor && floor != NEVER => Some(rounded),
+            expires => self.floors.wide(rounded, expires, floor),
+        }
     }
 
     /// [`Algorithm::last_booking`].

@@ -1,3 +1,4 @@
+use super::lease::Lease;
 use super::*;
 use proptest::prelude::*;
 

@@ -50,6 +50,14 @@ impl<'a> Candidates<'a> {
         bucket.0.get(n >> 1)
     }
 
+    /// The candidate numbers in the order in which the key takes slots that expire together. It begins somewhere else for each key, because under
+    /// a flood of new keys many slots expire together, and all their keys shall share the evictions. The spare bucket, a candidate of many more
+    /// keys, is last. Slots that no key has ever had are taken in the order of their numbers.
+    pub(crate) fn order(&self) -> impl Iterator<Item = usize> {
+        let begin = (self.tag % (2 * SLOTS as u64)) as usize;
+        (begin..2 * SLOTS).chain(0..begin).chain(2 * SLOTS..CANDIDATES)
+    }
+
     /// All candidates in their order.
     pub(crate) fn slots(self) -> impl Iterator<Item = &'a Slot> {
         (0..CANDIDATES).filter_map(move |n| self.slot(n))

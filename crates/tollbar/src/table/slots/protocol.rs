@@ -5,7 +5,8 @@
 //! candidates:
 //!
 //! 1. A slot holds the key: step its state and swap. If the swap fails, step the state that the slot has now.
-//! 2. No slot holds the key: choose the candidate that expires first, the first in the key's order among equals. If that time has passed,
+//! 2. No slot holds the key: choose the candidate that expires first, the first in the key's order among equals ([`Candidates::order`], or that
+//!    of the slots' numbers if no key has ever had them). If that time has passed,
 //!    the new key takes the slot, and no debt is lost. Otherwise [`OnFull`] decides.
 //!
 //! **A key never has two slots.** Assume that A puts key K into slot a, and later B puts K into slot b while a still holds K. B read a before
@@ -35,7 +36,7 @@
 //! **No thread waits.** Each swap leaves the table complete, so a killed thread leaves no work for others. A swap fails only because another
 //! swap has succeeded.
 
-use super::candidates::{Candidates, CANDIDATES};
+use super::candidates::Candidates;
 use super::probe::{first_unused, lowest_state};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
@@ -341,7 +342,8 @@ pub(crate) fn first_to_expire<'a>(
     let mut mark: Option<Candidate<'a>> = None;
     // The key's slot if it holds the key under a former version of its policy.
     let mut former: Option<Candidate<'a>> = None;
-    for n in 0..CANDIDATES {
+    let mut place = 0;
+    for n in candidates.order() {
         let Some(slot) = candidates.slot(n) else { continue };
         // Reads both words at one instant, because a torn pair could have a later time than the slot ever had.
         let pair = slot.pair();
@@ -364,8 +366,10 @@ pub(crate) fn first_to_expire<'a>(
             _ => {}
         }
         let expires = states.expires_at(pair);
-        if first.as_ref().map_or(true, |first| expires < first.expires) {
-            first = Some(Candidate { slot, pair, expires });
+        let is_first =
+            |first: &Candidate<'_>| expires < first.expires || (expires == 0 && first.expires == 0 && n < place);
+        if first.as_ref().map_or(true, is_first) {
+            (first, place) = (Some(Candidate { slot, pair, expires }), n);
         }
     }
     match former {
