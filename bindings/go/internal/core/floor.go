@@ -1,9 +1,6 @@
 package core
 
-import (
-	"math"
-	"math/bits"
-)
+import "math/bits"
 
 // TATMost is the highest theoretical arrival time that leaves room for a floor. Under a policy that gives back, every higher word was lowered.
 const TATMost = 1<<63 - 1
@@ -14,8 +11,10 @@ const (
 	wideBit    = 1 << 61
 	// givenBits of a TAT are left to the floor by the wide form.
 	givenBits = 10
-	// A quantum has 2^stepBits of the shortest steps.
-	stepBits = 6
+	// countBits count steps.
+	countBits = 6
+	// 2^shortestStep nanoseconds are the shortest step of the wide form. 64 of the longest, 2^55 ns, are all times.
+	shortestStep = 25
 )
 
 // floors say how words of slots hold the time until which the slot stays taken, after permits were given back to the key.
@@ -51,105 +50,73 @@ func (f *floors) loweredTAT(word uint64) uint64 {
 	return word & (wideBit - 1) << f.fine
 }
 
-// floor is the TAT, or the floor if that is later: the word expires then.
-func (f *floors) floor(word uint64) uint64 {
-	if f.isLowered(word) {
-		return f.loweredFloor(word)
-	}
-	return word
-}
+// isWide: the word has the wide form.
+func (f *floors) isWide(word uint64) bool { return f.isLowered(word) && word&wideBit != 0 }
 
-func (f *floors) loweredFloor(word uint64) uint64 {
-	if word&wideBit != 0 {
-		step := f.step(uint(word >> stepBits & 15))
-		steps := f.loweredTAT(word)>>step + 1 + word&(1<<stepBits-1)
-		if uint(bits.LeadingZeros64(steps)) > step {
-			return steps << step
-		}
-		return math.MaxUint64
-	}
+// nearFloor is the floor of a word of the near form, in units.
+func (f *floors) nearFloor(word uint64) uint64 {
 	return (f.loweredTAT(word)>>f.quantum + 1 + word>>62&1) << f.quantum
 }
 
-// raise is the word that follows word when charges raise its TAT to tat.
-func (f *floors) raise(word, tat uint64) uint64 {
-	if f.isLowered(word) {
-		return f.hold(tat, f.loweredFloor(word), word&wideBit != 0)
+// near is the near form's word of a bucket with the TAT tat in a slot that stays taken until floor units or longer. Not ok: the floor is more than two
+// quanta later, or the word has no room.
+func (f *floors) near(tat, floor uint64) (word uint64, ok bool) {
+	floor = f.inQuanta(floor)
+	rounded := addUpTo(tat, 1<<f.fine-1) >> f.fine
+	roundedTAT := rounded << f.fine
+	if roundedTAT >= floor || roundedTAT >= wideBit<<f.fine {
+		return 0, false
 	}
-	return tat
+	switch subTo0(floor>>f.quantum, roundedTAT>>f.quantum) {
+	case 0, 1:
+		return loweredBit | rounded, true
+	case 2:
+		return loweredBit | secondBit | rounded, true
+	}
+	return 0, false
 }
 
-// lower is the word that follows word when its TAT is lowered to tat, or to the earliest later TAT that leaves room for the floor. It is word itself
-// if that would lower nothing.
-func (f *floors) lower(word, tat uint64) uint64 {
-	floor := f.floor(word)
-	if f.isLowered(word) && word&wideBit != 0 {
-		if next := f.hold(tat, floor, true); f.isLowered(next) && f.tat(next) < f.tat(word) {
-			return next
-		}
-		return word
-	}
-	quanta := f.quanta(floor)
-	earliest := subTo0(quanta, 2) << f.quantum
-	if next := f.hold(max(tat, earliest), quanta<<f.quantum, false); f.tat(next) < f.tat(word) {
-		return next
-	}
-	return word
-}
+// nearest is the earliest TAT that the near form has room for beside floor.
+func (f *floors) nearest(floor uint64) uint64 { return subTo0(f.inQuanta(floor), 2<<f.quantum) }
 
-// quanta is the number of quanta in floor, rounded up.
-func (f *floors) quanta(floor uint64) uint64 {
+// inQuanta is floor rounded up to a quantum.
+func (f *floors) inQuanta(floor uint64) uint64 {
 	quanta := floor >> f.quantum
 	if floor&(1<<f.quantum-1) != 0 {
 		quanta++
 	}
-	return quanta
+	return quanta << f.quantum
 }
 
-// step: 2^this units are a step of the wide form.
-func (f *floors) step(e uint) uint { return min(max(f.quantum, stepBits)-stepBits+2*e, 62) }
-
-// held is the word of a bucket with the TAT tat in a slot that stays taken until floor or longer. Not ok: no word says so.
-func (f *floors) held(tat, floor uint64, exact bool) (word uint64, ok bool) {
-	if tat >= floor {
-		return tat, true
+// wideFloor is the floor in nanoseconds of a word of the wide form whose TAT alone would expire at expires. NoTime if that is.
+func wideFloor(word, expires uint64) uint64 {
+	if expires == NoTime {
+		return NoTime
 	}
-	if exact {
-		quanta := f.quanta(floor)
-		if subTo0(quanta, 2)<<f.quantum > tat {
-			return 0, false
-		}
-		word = f.hold(tat, quanta<<f.quantum, false)
-	} else {
-		word = f.hold(tat, floor, true)
-	}
-	// A plain word that expires so late because no other has room would owe more.
-	return word, f.isLowered(word) || word <= addUpTo(tat, 1<<(givenBits+f.fine))
+	step := stepOf(word >> countBits & 15)
+	return (expires>>step + 1 + word&(1<<countBits-1)) << step
 }
 
-// hold is the word of a TAT and a floor. In the near form the TAT is at most two quanta before the floor, which is a multiple of a quantum.
-func (f *floors) hold(tat, floor uint64, wide bool) uint64 {
-	fine := f.fine
-	if wide {
-		fine += givenBits
+// wide is the wide form's word of the TAT wideTAT, which alone would expire at expires, in a slot that stays taken until floor or longer, in nanoseconds.
+// Not ok: the floor is not later, or the word has no room.
+func (f *floors) wide(tat, expires, floor uint64) (word uint64, ok bool) {
+	if expires >= floor || tat >= wideBit<<f.fine {
+		return 0, false
 	}
-	rounded := addUpTo(tat, 1<<fine-1) >> fine
-	roundedTAT := rounded << fine
-	if roundedTAT >= floor || roundedTAT >= wideBit<<f.fine {
-		return max(tat, floor)
-	}
-	if !wide {
-		if subTo0(floor>>f.quantum, roundedTAT>>f.quantum) <= 1 {
-			return loweredBit | rounded
-		}
-		return loweredBit | secondBit | rounded
-	}
-	for e := range uint(16) {
-		step := f.step(e)
-		// floor is at least 1, and after roundedTAT.
-		if more := (floor-1)>>step - roundedTAT>>step; more < 1<<stepBits {
-			return loweredBit | wideBit | rounded<<givenBits | uint64(e)<<stepBits | more
+	tat = tat >> (givenBits + f.fine) << givenBits
+	for e := range uint64(16) {
+		if more := (floor-1)>>stepOf(e) - expires>>stepOf(e); more < 1<<countBits {
+			return loweredBit | wideBit | tat | e<<countBits | more, true
 		}
 	}
-	return floor
+	return 0, false
 }
+
+// wideTAT is tat rounded up to what the wide form can hold.
+func (f *floors) wideTAT(tat uint64) uint64 {
+	fine := givenBits + f.fine
+	return addUpTo(tat, 1<<fine-1) >> fine << fine
+}
+
+// stepOf: 2^this nanoseconds are a step of the wide form.
+func stepOf(e uint64) uint { return uint(shortestStep + 2*e) }

@@ -1,88 +1,110 @@
 package core
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 )
 
-// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one, and the floor never falls.
+// slotBuckets are buckets of whole units in a nanosecond and of rounded ones, with steps shorter and longer than a burst.
+func slotBuckets(t *testing.T) (buckets []*SlotBucket) {
+	for _, rate := range [][3]uint64{
+		{100, 3600e9, 100}, {1000, 86400e9, 1000}, {990, 86400e9, 1000}, {6, 1e9, 6}, {11, 1e9, 5}, {1e9, 1e9, 1e6}, {3, 1e9, 1}, {9, 60e9, 100}, {1, 3600e9, 3},
+	} {
+		a, code := Compile(&Policy{Kind: kindGCRA, Limit: rate[0], Period: rate[1], Burst: rate[2], Init: rate[2]})
+		if code != 0 {
+			t.Fatal(rate, code)
+		}
+		b, ok := InSlots(a).(*SlotBucket)
+		if !ok || !b.floors.exist() {
+			t.Fatal(rate, "has no floors")
+		}
+		buckets = append(buckets, b)
+	}
+	return buckets
+}
+
+// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one, and the slot's time never falls.
 func TestAFloorNeverFalls(t *testing.T) {
 	random := rand.New(rand.NewPCG(71, 72))
+	buckets := slotBuckets(t)
 	for range 200_000 {
-		most := uint64(TATMost) >> random.IntN(2)
-		f := newFloors([]uint64{1 + random.Uint64N(1<<62), 1 + random.Uint64N(1000), 1 << 62, 1 << random.IntN(63)}[random.IntN(4)], most)
+		b := buckets[random.IntN(len(buckets))]
+		most := b.Grid.Units(b.Last)
 		word := random.Uint64() >> random.IntN(2)
-		if !f.isLowered(word) {
-			word &= most
+		if !b.floors.isLowered(word) {
+			word = max(word&most, 1)
 		}
 		for range 5 {
-			before, floor, tat := f.tat(word), f.floor(word), random.Uint64N(TATMost+1)
+			before, expires, tat := b.floors.tat(word), b.ExpiresAt(word), random.Uint64()>>random.IntN(64)
 			if random.IntN(2) == 0 {
-				if tat = addUpTo(before, tat>>40); tat > TATMost {
+				// No request charges a damaged word that is later than all times.
+				if tat = min(addUpTo(before, tat>>20), most); tat < before || expires == NoTime {
 					continue
 				}
-				// Only damaged words have floors beyond all times.
-				if word = f.raise(word, tat); f.tat(word) > tat+4095 && floor != math.MaxUint64 {
-					t.Fatalf("%+v: raised to %d, not %d", f, f.tat(word), tat)
+				if word = b.raise(word, tat); b.floors.tat(word) > tat+4095 {
+					t.Fatalf("%+v: raised to %d, not %d", b, b.floors.tat(word), tat)
 				}
 			} else {
 				tat = min(tat, subTo0(before, 1))
-				if word = f.lower(word, tat); f.tat(word) > before {
-					t.Fatalf("%+v: lowered from %d to %d", f, before, f.tat(word))
+				if word = b.lower(word, tat); b.floors.tat(word) > before {
+					t.Fatalf("%+v: lowered from %d to %d", b, before, b.floors.tat(word))
 				}
 			}
-			if f.tat(word) < tat || f.floor(word) < floor || f.floor(word) < f.tat(word) || !f.isLowered(word) && f.floor(word) != word {
-				t.Fatalf("%+v: %x has the TAT %d and the floor %d, after the floor %d and for the TAT %d", f, word, f.tat(word), f.floor(word), floor, tat)
+			if b.floors.tat(word) < tat || b.ExpiresAt(word) < expires || b.floor(word) < b.floors.tat(word) {
+				t.Fatalf("%+v: %x has the TAT %d and expires at %d, after %d and for the TAT %d", b, word, b.floors.tat(word), b.ExpiresAt(word), expires, tat)
 			}
 		}
 	}
 }
 
-// A held word has the wanted TAT within 4,096 units, or 4 if it is exact, and the wanted floor within a fifteenth. Charges keep the floor.
+// A held word has the wanted TAT within 4,096 units, or 4 if it is exact, and the wanted time within a fifteenth of its distance, or two quanta. Charges keep
+// the slot's time.
 func TestAHeldWordKeepsBothTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(73, 74))
+	buckets := slotBuckets(t)
 	near, wide, none := 0, 0, 0
 	for range 400_000 {
-		tolerance := uint64(1)<<random.IntN(61) + random.Uint64N(1000)
-		f := newFloors(tolerance, uint64(TATMost)>>random.IntN(9))
-		tat := random.Uint64N(1 << (20 + random.IntN(43)))
-		floor := min(addUpTo(tat, random.Uint64N(1<<random.IntN(61))), TATMost-1)
+		b := buckets[random.IntN(len(buckets))]
+		now := random.Uint64() >> (4 + random.IntN(40))
+		state, _ := b.Charge(0, now, random.Uint64N(1000))
+		until := max(addUpTo(now, random.Uint64()>>(4+random.IntN(60))), 1)
 		exact := random.IntN(2) == 0
-		word, ok := f.held(tat, floor, exact)
+		word, ok := b.hold(state, until, now, exact)
 		if !ok {
 			none++
 			continue
 		}
-		slack := uint64(4095)
-		// A plain word owes until the floor, if that is as near.
-		if exact && f.isLowered(word) {
-			slack = 3
+		tat := b.base(state, b.Grid.Units(now))
+		held, expires := b.floors.tat(word), b.ExpiresAt(word)
+		alone := b.expiresPlain(held)
+		slack, late := uint64(4095), subTo0(until, alone)/15+1<<shortestStep
+		if exact {
+			slack, late = 3, b.Grid.Nanos(4*b.Tolerance)+100
 		}
-		held, until := f.tat(word), f.floor(word)
-		if held < tat || held-tat > slack || until < floor {
-			t.Fatalf("%+v: %x has the TAT %d, for %d, and the floor %d, for %d", f, word, held, tat, until, floor)
+		least := max(until, alone)
+		if held < tat || held-tat > slack || expires < least || expires-least > late {
+			t.Fatalf("%+v: %x has the TAT %d, for %d, and expires at %d, for %d", b, word, held, tat, expires, until)
 		}
 		switch {
-		case !f.isLowered(word):
-		case exact:
-			near++
-		default:
+		case b.floors.isWide(word):
 			wide++
-			if until-floor > (floor-tat)/15+1<<12+tolerance/16+16 {
-				t.Fatalf("%+v: %x has the floor %d, for %d after %d", f, word, until, floor, tat)
-			}
+		case b.floors.isLowered(word):
+			near++
 		}
 		for tat = held; random.IntN(3) != 0; {
-			tat = min(addUpTo(max(f.tat(word), tat), random.Uint64N(1<<random.IntN(51))), TATMost-1-1<<12)
-			before := f.floor(word)
-			if word = f.raise(word, tat); f.floor(word) < before || f.tat(word) < tat {
-				t.Fatalf("%+v: %x has the TAT %d, for %d, and the floor %d after %d", f, word, f.tat(word), tat, f.floor(word), before)
+			tat = min(addUpTo(tat, random.Uint64N(1<<random.IntN(51))), b.Grid.Units(b.Last))
+			before := b.ExpiresAt(word)
+			if before == NoTime || tat < held {
+				break
 			}
+			if word = b.raise(word, tat); b.ExpiresAt(word) < before || b.floors.tat(word) < tat {
+				t.Fatalf("%+v: %x has the TAT %d, for %d, and expires at %d after %d", b, word, b.floors.tat(word), tat, b.ExpiresAt(word), before)
+			}
+			tat = b.floors.tat(word)
 		}
 	}
 	t.Logf("%d near, %d wide, %d no word", near, wide, none)
-	if near < 10_000 || wide < 100_000 || none < 10_000 {
+	if near < 10_000 || wide < 50_000 || none < 10_000 {
 		t.Error("too few of a form")
 	}
 }

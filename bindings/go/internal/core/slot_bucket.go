@@ -43,7 +43,7 @@ func (b *SlotBucket) Step(word, now, cost uint64) Step {
 	base := b.base(word, clock)
 	next, carry := bits.Add64(base, cost*b.Grid.PerPermit, 0)
 	if carry == 0 && next <= clock+b.Tolerance {
-		return Step{Allowed, b.floors.raise(word, next)}
+		return Step{Allowed, b.raise(word, next)}
 	}
 	if word == 0 && b.Lacking != 0 {
 		// A bucket that starts without its burst stores the time at which it began to fill.
@@ -82,7 +82,21 @@ func (b *SlotBucket) ExpiresAt(word uint64) uint64 {
 	if word == 0 {
 		return 0
 	}
-	return b.Grid.over(subTo0(b.floors.floor(word), b.Lacking), b.Last)
+	switch {
+	case b.floors.isWide(word):
+		if floor := wideFloor(word, b.expiresPlain(b.floors.tat(word))); floor < b.Last {
+			return floor
+		}
+		return NoTime
+	case b.floors.isLowered(word):
+		return b.expiresPlain(b.floors.nearFloor(word))
+	}
+	return b.expiresPlain(word)
+}
+
+// expiresPlain is the time at which a word that is the TAT tat expires.
+func (b *SlotBucket) expiresPlain(tat uint64) uint64 {
+	return b.Grid.over(subTo0(tat, b.Lacking), b.Last)
 }
 
 // Owing is the TAT of a bucket that is as full as a fresh one at that time.
@@ -110,7 +124,7 @@ func (b *SlotBucket) Reserve(word, now, cost uint64) (next, at uint64, ok bool) 
 		return 0, 0, false
 	}
 	at = b.Due(base, now, cost)
-	return b.floors.raise(word, next), at, at != NoTime
+	return b.raise(word, next), at, at != NoTime
 }
 
 // Charge goes up to two bursts beyond the clock.
@@ -124,7 +138,7 @@ func (b *SlotBucket) Charge(word, now, cost uint64) (next, rest uint64) {
 	if permits == 0 {
 		return word, cost
 	}
-	return b.floors.raise(word, addUpTo(base, permits*b.Grid.PerPermit)), cost - permits
+	return b.raise(word, addUpTo(base, permits*b.Grid.PerPermit)), cost - permits
 }
 
 // GiveBack gives back the permits that the limit has not refilled since the charge. The word's time of expiry stays.
@@ -139,7 +153,7 @@ func (b *SlotBucket) GiveBack(word, now uint64, back *GiveBack) (next, permits u
 	// The latest instant for which any request has been admitted.
 	newest := clock
 	if back.Booked {
-		newest = max(clock, subTo0(max(b.floors.floor(word), back.Highest), b.Tolerance))
+		newest = max(clock, subTo0(max(b.floor(word), back.Highest), b.Tolerance))
 	}
 	passed := subTo0(newest, b.Grid.Units(back.Charge.At))
 	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. Nothing has passed since the last one.
@@ -147,7 +161,7 @@ func (b *SlotBucket) GiveBack(word, now uint64, back *GiveBack) (next, permits u
 		passed = subTo0(newest, b.Grid.Units(subTo0(back.Charge.At, 1)))
 	}
 	kept := subTo0(mulUpTo(back.Charge.Cost, b.Grid.PerPermit), passed)
-	next = b.floors.lower(word, tat-min(kept, tat-clock))
+	next = b.lower(word, tat-min(kept, tat-clock))
 	return next, (tat - b.floors.tat(next)) / b.Grid.PerPermit
 }
 
@@ -174,18 +188,83 @@ func (b *SlotBucket) hold(word, until, now uint64, exact bool) (held uint64, ok 
 		return 0, false
 	}
 	tat := b.base(word, b.Grid.UnitsInTime(now))
-	// ExpiresAt is some nanoseconds late. If the slot's time comes from a floor already, the same floor is 8 ns earlier than it, and is kept: otherwise
-	// each change of policy would make it a step later.
+	holds := func(word uint64) bool {
+		expires := b.ExpiresAt(word)
+		return until <= expires && expires < NoTime
+	}
+	if !exact {
+		held, ok = b.wide(tat, until)
+		return held, ok && holds(held)
+	}
+	// ExpiresAt is some nanoseconds late. If the slot's time comes from a floor already, the same floor is 8 ns earlier than it, and is kept.
 	for _, from := range [2]uint64{subTo0(until, 8), until} {
 		floor, carry := bits.Add64(b.Grid.unitsUp(from), b.Lacking, 0)
 		if carry != 0 {
 			continue
 		}
-		if held, ok = b.floors.held(tat, floor, exact); ok {
-			if expires := b.ExpiresAt(held); until <= expires && expires < NoTime {
-				return held, true
-			}
+		if held, ok = b.floors.near(tat, floor); ok && holds(held) {
+			return held, true
 		}
 	}
 	return 0, false
+}
+
+// raise is the word that follows word when charges raise its TAT to tat (Gcra::raise).
+func (b *SlotBucket) raise(word, tat uint64) uint64 {
+	switch {
+	case !b.floors.isLowered(word):
+		return tat
+	case b.floors.isWide(word):
+		floor := b.ExpiresAt(word)
+		if next, ok := b.wide(tat, floor); ok {
+			return next
+		}
+		return max(tat, b.Owing(floor))
+	}
+	floor := b.floors.nearFloor(word)
+	if next, ok := b.floors.near(tat, floor); ok {
+		return next
+	}
+	return max(tat, floor)
+}
+
+// lower is the word that follows word when its TAT is lowered to tat, or to the earliest later TAT that leaves room for the floor (Gcra::lower). It is word
+// itself if that would lower nothing.
+func (b *SlotBucket) lower(word, tat uint64) uint64 {
+	var next uint64
+	var ok bool
+	if b.floors.isWide(word) {
+		next, ok = b.wide(tat, b.ExpiresAt(word))
+	} else {
+		floor := b.floor(word)
+		next, ok = b.floors.near(max(tat, b.floors.nearest(floor)), floor)
+	}
+	if ok && b.floors.tat(next) < b.floors.tat(word) {
+		return next
+	}
+	return word
+}
+
+// floor is the TAT, or the floor if that is later, in units.
+func (b *SlotBucket) floor(word uint64) uint64 {
+	switch {
+	case b.floors.isWide(word):
+		return b.Owing(b.ExpiresAt(word))
+	case b.floors.isLowered(word):
+		return b.floors.nearFloor(word)
+	}
+	return word
+}
+
+// wide is the word of a TAT beside a floor in nanoseconds: the plain one if that expires no earlier (Gcra::wide).
+func (b *SlotBucket) wide(tat, floor uint64) (word uint64, ok bool) {
+	if b.expiresPlain(tat) >= floor {
+		return tat, true
+	}
+	rounded := b.floors.wideTAT(tat)
+	expires := b.expiresPlain(rounded)
+	if expires >= floor && floor != NoTime {
+		return rounded, true
+	}
+	return b.floors.wide(rounded, expires, floor)
 }

@@ -214,6 +214,8 @@ func (r *room) forget() {
 func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 	// The key's slot if it holds the key under a former version of its policy.
 	var former candidate
+	// Whether a key has left a slot that waits for its time.
+	left := false
 	place, begin := 0, int(key&tagMask%(2*slotsOfBucket))
 	for turn := range candidatesOfKey {
 		n := turn
@@ -227,6 +229,7 @@ func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 		if isTagged && pair.isVacant() && pair.State > now {
 			r.mark = candidate{slot, pair, pair.State}
 		}
+		left = left || pair.Key == 0 && pair.State > now
 		if isTagged && !pair.isVacant() {
 			switch s.relation(pair.Key, key) {
 			case relationSame:
@@ -248,6 +251,12 @@ func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 		return r, foreign
 	}
 	if former.slot == nil {
+		// A key that moved may have been in neither slot: the call read the new slot before the key came there, and the old one after.
+		for n := 0; left && n < candidatesOfKey; n++ {
+			if found := c.slot(n).Key(); found&^tagMask != 0 && (found^key)&tagMask == 0 && s.relation(found, key) != relationOther {
+				return r, changed
+			}
+		}
 		return r, done
 	}
 	migrate(s, c, key, now, former, r.first)

@@ -109,7 +109,7 @@ impl Floors {
     /// The near form's word of a bucket with the TAT `tat` in a slot that stays taken until `floor` units or longer. `None`: the floor is more than two quanta
     /// later, or the word has no room.
     pub(super) const fn near(&self, tat: u64, floor: u64) -> Option<u64> {
-        let floor = self.to_quantum(floor);
+        let floor = self.in_quanta(floor);
         let rounded = tat.saturating_add((1 << self.fine) - 1) >> self.fine;
         let rounded_tat = rounded << self.fine;
         if rounded_tat >= floor || rounded_tat >= WIDE << self.fine {
@@ -124,11 +124,11 @@ impl Floors {
 
     /// The earliest TAT that the near form has room for beside `floor`.
     pub(super) const fn nearest(&self, floor: u64) -> u64 {
-        self.to_quantum(floor).saturating_sub(2 << self.quantum)
+        self.in_quanta(floor).saturating_sub(2 << self.quantum)
     }
 
     /// `floor` rounded up to a quantum. It is below 2^63 + 2^62, and a quantum at most 2^62.
-    const fn to_quantum(&self, floor: u64) -> u64 {
+    const fn in_quanta(&self, floor: u64) -> u64 {
         let quanta = (floor >> self.quantum) + ((floor & ((1 << self.quantum) - 1)) != 0) as u64;
         quanta << self.quantum
     }

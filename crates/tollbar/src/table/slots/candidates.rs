@@ -1,6 +1,6 @@
 //! A key's tag, and its candidates: the slots that may hold it.
 
-use crate::table::memory::slot::{find_in, Bucket, Slot, SLOTS, TAG_BITS};
+use crate::table::memory::slot::{find_in, Bucket, Slot, SLOTS, TAG, TAG_BITS};
 
 /// The slots that may hold one key. Loom's models have no spare bucket.
 pub(crate) const CANDIDATES: usize = if cfg!(loom) { 2 } else { 3 } * SLOTS;
@@ -61,6 +61,12 @@ impl<'a> Candidates<'a> {
     /// All candidates in their order.
     pub(crate) fn slots(self) -> impl Iterator<Item = &'a Slot> {
         (0..CANDIDATES).filter_map(move |n| self.slot(n))
+    }
+
+    /// The words of the keys in the slots that have the key's tag.
+    pub(crate) fn tagged(&self) -> impl Iterator<Item = u64> + '_ {
+        let is_tagged = |key: &u64| *key >> TAG_BITS != 0 && *key & TAG == self.tag;
+        self.slots().map(Slot::key).filter(is_tagged)
     }
 
     /// The last candidate that an insertion takes. In a table that holds no more keys than its capacity it is mostly empty.

@@ -5,9 +5,8 @@
 //! candidates:
 //!
 //! 1. A slot holds the key: step its state and swap. If the swap fails, step the state that the slot has now.
-//! 2. No slot holds the key: choose the candidate that expires first, the first in the key's order among equals ([`Candidates::order`], or that
-//!    of the slots' numbers if no key has ever had them). If that time has passed,
-//!    the new key takes the slot, and no debt is lost. Otherwise [`OnFull`] decides.
+//! 2. No slot holds the key: choose the candidate that expires first, the first in the key's order among equals ([`Candidates::order`]). If that time
+//!    has passed, the new key takes the slot, and no debt is lost. Otherwise [`OnFull`] decides.
 //!
 //! **A key never has two slots.** Assume that A puts key K into slot a, and later B puts K into slot b while a still holds K. B read a before
 //! A's swap (otherwise it would have found K), and A read b before B's swap. Times only grow, and a swap succeeds only on the pair that its
@@ -25,8 +24,7 @@
 //! **A slot passes no charge or credit from one key to another.** A swap names the key and the state that its caller read. If the slot holds
 //! both, that state is the key's, even if the slot held another key meanwhile. If the slot holds another key, the swap fails.
 //!
-//! **No debt is forgiven**, unless [`OnFull`] or a change of the policy says so. A new key replaces a pair that has expired by the new key's
-//! clock, or takes its debt over.
+//! **No debt is forgiven**, unless [`OnFull`] or a change of the policy says so. A new key replaces a pair that has expired by its clock.
 //!
 //! **A key moves to another slot** if a change of its policy makes it expire earlier. A move is three swaps: the key leaves its slot, which
 //! keeps the key's tag as a *mark* and the slot's time; the key takes the other slot; the mark is removed. A request between the first two
@@ -342,15 +340,16 @@ pub(crate) fn first_to_expire<'a>(
     let mut mark: Option<Candidate<'a>> = None;
     // The key's slot if it holds the key under a former version of its policy.
     let mut former: Option<Candidate<'a>> = None;
-    let mut place = 0;
+    let (mut place, mut left) = (0, false);
     for n in candidates.order() {
         let Some(slot) = candidates.slot(n) else { continue };
-        // Reads both words at one instant, because a torn pair could have a later time than the slot ever had.
-        let pair = slot.pair();
+        let pair = slot.pair(); // At one instant: a torn pair could have a later time than the slot ever had.
         let is_tagged = pair.key != 0 && (pair.key ^ key) & TAG == 0;
         if is_tagged && pair.is_vacant() && pair.state > now {
             mark = Some(Candidate { slot, pair, expires: pair.state });
         }
+        // A slot that waits for its time, which a key has left.
+        left |= pair.key == 0 && pair.state > now;
         if is_tagged && !pair.is_vacant() {
             match states.relation(pair.key, key) {
                 Relation::Other => {}
@@ -361,9 +360,8 @@ pub(crate) fn first_to_expire<'a>(
                 }
             }
         }
-        match &first {
-            Some(first) if states.no_sooner(pair, first.pair) => continue,
-            _ => {}
+        if first.as_ref().is_some_and(|first| states.no_sooner(pair, first.pair)) {
+            continue;
         }
         let expires = states.expires_at(pair);
         let is_first =
@@ -372,13 +370,13 @@ pub(crate) fn first_to_expire<'a>(
             (first, place) = (Some(Candidate { slot, pair, expires }), n);
         }
     }
-    match former {
-        None => Ok(first.map(|first| Room { first, mark })),
-        Some(former) => {
-            migrate(states, candidates, key, now, former, first);
-            Err(Changed)
-        }
-    }
+    let Some(former) = former else {
+        // A key that moved may have been in neither slot: the call read the new slot before the key came there, and the old one after.
+        let is_there = left && candidates.tagged().any(|found| states.relation(found, key) != Relation::Other);
+        return if is_there { Err(Changed) } else { Ok(first.map(|first| Room { first, mark })) };
+    };
+    migrate(states, candidates, key, now, former, first);
+    Err(Changed)
 }
 
 /// Converts a key from the version in `former` to the current version of its policy, that of `key`. `first` is the first to expire of its
@@ -444,8 +442,8 @@ fn vacate(states: &impl States, slot: &Slot, pair: Pair, vacant: Pair) -> bool {
     is_done
 }
 
-/// Puts a key that has just left its slot into `first`, or into the slot that expires first by then. Returns whether the key is in a slot: in
-/// this one, or where another request has inserted it under its mark.
+/// Puts a key that has just left its slot into `first`, or into the slot that expires first by then. Returns whether the key is in a slot:
+/// this one, or where a request put it under its mark.
 fn reinsert<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
