@@ -89,6 +89,7 @@ static void a2_a_child_has_a_queue_of_its_own(void **state) {
             for (call = 0; call < 3; call++)
                 wrong |= tollbar_limiter_wait(limiter, 1, 10 * SEC, NULL) != TOLLBAR_ALLOWED;
             tollbar_limiter_get_state(limiter, &view);
+            tollbar_limiter_free(limiter);
             _exit(wrong || view.waiting != 0);
         }
         for (n = 0; n < COUNT(threads); n++)

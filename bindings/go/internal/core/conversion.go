@@ -91,6 +91,11 @@ func Convert(a, old Algorithm, word, now uint64) uint64 {
 	if banned, ok := keepBan(a, old, word, now); ok {
 		return banned
 	}
+	if b, ok := a.(*SlotBucket); ok {
+		if old, ok := old.(*SlotBucket); ok {
+			return b.convert(old, word, now)
+		}
+	}
 	if next, ok := adoptAlike(a, old, word); ok && next != 0 {
 		return next
 	}

@@ -112,6 +112,12 @@ func (f *floors) wide(tat, expires, floor uint64) (word uint64, ok bool) {
 	return 0, false
 }
 
+// roundedDown is tat rounded down to what both forms can hold.
+func (f *floors) roundedDown(tat uint64) uint64 {
+	fine := givenBits + f.fine
+	return tat >> fine << fine
+}
+
 // wideTAT is tat rounded up to what the wide form can hold.
 func (f *floors) wideTAT(tat uint64) uint64 {
 	fine := givenBits + f.fine

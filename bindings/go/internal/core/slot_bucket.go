@@ -1,6 +1,9 @@
 package core
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // SlotBucket is a [Bucket] for words in slots of a table, whose TAT may have been lowered although the slot's time of expiry may not fall.
 type SlotBucket struct {
@@ -182,12 +185,49 @@ func (b *SlotBucket) debt(word, now uint64) uint64 {
 	return divCeil(subTo0(b.floors.tat(word), line), b.Grid.PerPermit)
 }
 
+// convert is the word of a key that comes at now from old (Gcra::convert): it has as many permits left as before, to a unit, up to those of a fresh bucket,
+// and as large a debt, up to a burst. 0 for a fresh bucket.
+func (b *SlotBucket) convert(old *SlotBucket, word, now uint64) uint64 {
+	if now > b.Last {
+		return 0
+	}
+	before := old.Grid.Units(now)
+	line, base := addUpTo(before, old.Tolerance), old.base(word, before)
+	here := addUpTo(b.Grid.UnitsInTime(now), b.Tolerance)
+	if line >= base {
+		left, _ := scaled(line-base, b.Grid.PerPermit, old.Grid.PerPermit)
+		if left >= b.Tolerance-b.Lacking {
+			return 0
+		}
+		return max(here-left, 1)
+	}
+	debt, rest := scaled(base-line, b.Grid.PerPermit, old.Grid.PerPermit)
+	if rest != 0 {
+		debt = addUpTo(debt, 1)
+	}
+	return max(addUpTo(here, min(debt, b.Tolerance)), 1)
+}
+
+// scaled is n times up, divided by down, and the rest. The greatest number if the quotient does not fit.
+func scaled(n, up, down uint64) (quotient, rest uint64) {
+	high, low := bits.Mul64(n, up)
+	if high >= down {
+		return math.MaxUint64, 0
+	}
+	return bits.Div64(high, low, down)
+}
+
 // hold is word in a slot that stays taken until the given time, at now (Gcra::hold). Not ok: no word says so.
 func (b *SlotBucket) hold(word, until, now uint64, exact bool) (held uint64, ok bool) {
 	if !b.floors.exist() || until > b.Last || now > b.Last {
 		return 0, false
 	}
-	tat := b.base(word, b.Grid.UnitsInTime(now))
+	clock := b.Grid.UnitsInTime(now)
+	tat := b.base(word, clock)
+	if tat == clock {
+		// A full bucket's TAT may be any time that has passed, so it need not be late by the rounding.
+		tat = b.floors.roundedDown(tat)
+	}
 	holds := func(word uint64) bool {
 		expires := b.ExpiresAt(word)
 		return until <= expires && expires < NoTime

@@ -5,6 +5,7 @@ mod common;
 mod table;
 mod table_booking;
 mod table_change;
+mod table_change_oracle;
 mod table_full;
 mod table_fuzz;
 mod table_hot_keys;

@@ -59,11 +59,14 @@ impl Model {
             _ if had.terms.policy == now_under.policy => had.full,
             Keep::Time => had.full,
             Keep::Count => {
-                let fresh = now_under.policy.burst;
-                let lacking = fresh.saturating_sub(had.terms.left(had.full, now));
-                let below = had.full.saturating_sub(now).saturating_sub(had.terms.permit() * had.terms.policy.burst);
-                let debt = below.div_ceil(had.terms.permit());
-                now + (lacking + debt).min(2 * fresh) * now_under.permit()
+                // The permits that are left and the debt, to a nanosecond of the new refill.
+                let (old, new) = (had.terms.permit(), now_under.permit());
+                let (line, most) = (now + had.terms.policy.burst * old, now_under.policy.burst * new);
+                let scaled = |nanos: u64| u128::from(nanos) * u128::from(new);
+                match line.checked_sub(had.full.max(now)) {
+                    Some(left) => now + most - most.min((scaled(left) / u128::from(old)) as u64),
+                    None => now + most + most.min(scaled(had.full - line).div_ceil(u128::from(old)) as u64),
+                }
             }
         };
         self.keys[key] = (full > now).then_some(Key { terms: now_under, full });

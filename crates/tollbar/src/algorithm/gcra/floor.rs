@@ -161,6 +161,12 @@ impl Floors {
         None
     }
 
+    /// `tat` rounded down to what both forms can hold.
+    pub(super) const fn rounded_down(&self, tat: u64) -> u64 {
+        let fine = GIVEN + self.fine;
+        tat >> fine << fine
+    }
+
     /// `tat` rounded up to what the wide form can hold.
     pub(super) const fn wide_tat(&self, tat: u64) -> u64 {
         let fine = GIVEN + self.fine;

@@ -3,12 +3,36 @@
 use super::floor::Floors;
 use super::Gcra;
 use crate::algorithm::{Algorithm, Charge, GiveBack, Reservation};
-use crate::units::NEVER;
+use crate::units::{div_up, NEVER};
+use core::num::NonZeroU128;
 
 impl Gcra {
-    /// The plain word of the same TAT, if `old` is the same bucket with perhaps another quantum of floors.
-    pub(crate) fn same_tat(&self, old: &Gcra, state: u64) -> Option<u64> {
-        (Gcra { floors: old.floors, ..*self } == *old).then(|| old.floors.tat(state).max(1))
+    /// The word of a key that comes at `now` from `old`: it has as many permits left as before, to a unit, up to those of a fresh bucket, and as large
+    /// a debt, up to a burst. 0 for a fresh bucket.
+    pub(crate) fn convert(&self, old: &Gcra, state: u64, now: u64) -> u64 {
+        if now > self.last {
+            return 0;
+        }
+        let clock = self.grid.units_in_time(now);
+        let before = old.grid.units(now);
+        let (line, base) = (before.saturating_add(old.tolerance), old.base(state, before));
+        let scaled = |units: u64| u128::from(units) * u128::from(self.grid.per_permit().get());
+        let permit = NonZeroU128::from(old.grid.per_permit());
+        let line_here = clock.saturating_add(self.tolerance);
+        let word = match line.checked_sub(base) {
+            Some(left) => {
+                let left = scaled(left) / permit;
+                if left >= u128::from(self.tolerance - self.lacking) {
+                    return 0;
+                }
+                line_here - left as u64
+            }
+            None => {
+                let debt = div_up(scaled(base - line), permit).min(u128::from(self.tolerance));
+                line_here.saturating_add(debt as u64)
+            }
+        };
+        word.max(1)
     }
 
     /// Whether the slot of `state` stays taken for longer than the bucket needs to be full.
@@ -21,7 +45,12 @@ impl Gcra {
         if !self.floors.exist() || until > self.last || now > self.last {
             return None;
         }
-        let tat = self.base(state, self.grid.units_in_time(now));
+        let clock = self.grid.units_in_time(now);
+        let tat = match self.base(state, clock) {
+            // A full bucket's TAT may be any time that has passed, so it need not be late by the rounding.
+            tat if tat == clock => self.floors.rounded_down(tat),
+            tat => tat,
+        };
         let held = |word: &u64| (until..NEVER).contains(&self.expires_at(*word));
         if !exact {
             return self.wide(tat, until).filter(held);
@@ -33,6 +62,7 @@ impl Gcra {
 
     /// The word that follows `word`, which was lowered, when charges raise its TAT to `tat`.
     #[cold]
+    #[inline(never)]
     pub(super) fn raise_lowered(&self, word: u64, tat: u64) -> u64 {
         if self.floors.is_wide(word) {
             let floor = self.expires_at(word);
@@ -65,6 +95,7 @@ impl Gcra {
 
     /// [`Algorithm::expires_at`] of a word that was lowered.
     #[cold]
+    #[inline(never)]
     pub(super) fn expires_lowered(&self, word: u64) -> u64 {
         if !self.floors.is_wide(word) {
             return self.expires_plain(self.floors.near_floor(word));

@@ -70,20 +70,16 @@ impl Rule {
                 let Rule::Quota(old) = old else { return None };
                 Some((LAST + 1).saturating_add(old.used_of(state)))
             }
-            Rule::Gcra(new) => {
-                // Equal but for the quantum of their floors. A word without a floor is the same word under both.
-                let Rule::Gcra(old) = old else { return None };
-                new.same_tat(old, state).filter(|_| !old.is_held(state))
-            }
             // The callers have handled equal rules before.
-            Rule::Pacer(_) | Rule::WarmUp(_) | Rule::LevelRefill(_) => None,
+            Rule::Gcra(_) | Rule::Pacer(_) | Rule::WarmUp(_) | Rule::LevelRefill(_) => None,
         }
     }
 
     /// Moves a key's state to a changed policy and keeps its permits as a number: `state` belongs to `old`, the
     /// result to this rule, which takes over at `now`.
     ///
-    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state. A debt stays as many permits, up to
+    /// The result has as many permits left as `state` (between token buckets with the part of a permit that has been refilled, otherwise rounded down),
+    /// and no more than a fresh state. A debt stays as many permits, up to
     /// this rule's burst. So no wait is longer than this rule takes to refill (a token bucket: twice), and the change admits no request
     /// that was refused before it.
     ///
@@ -94,8 +90,11 @@ impl Rule {
         if state == 0 || self == old {
             return state;
         }
-        if let Some(banned) = self.keep_ban(old, state, now).or_else(|| self.same_bucket(old, state)) {
+        if let Some(banned) = self.keep_ban(old, state, now) {
             return banned;
+        }
+        if let (Rule::Gcra(gcra), Rule::Gcra(old)) = (self, old) {
+            return gcra.convert(old, state, now);
         }
         if let (Rule::Pair(pair), Rule::Pair(old)) = (self, old) {
             return pair.convert(old, state, now);
@@ -125,16 +124,10 @@ impl Rule {
         match closed_count(state) {
             Some(used) if is_closed(old) && !is_closed(self) && !is_quota(self) => self.charged(used, now),
             _ => match old.full_before_floor(state) {
-                Some(full) if self != old => self.same_bucket(old, state).unwrap_or_else(|| self.owing(full)),
+                Some(full) if self != old => self.owing(full),
                 _ => self.adopt(old, state),
             },
         }
-    }
-
-    /// The plain word of `state` if the rules are equal but for the quantum of their floors.
-    fn same_bucket(&self, old: &Rule, state: u64) -> Option<u64> {
-        let (Rule::Gcra(new), Rule::Gcra(old)) = (self, old) else { return None };
-        new.same_tat(old, state)
     }
 
     /// The time at which a bucket is full whose slot stays taken for longer.

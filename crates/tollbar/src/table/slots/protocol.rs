@@ -47,7 +47,7 @@ use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 #[repr(u32)]
 pub enum OnFull {
     /// The table admits the new key as a fresh key, in the candidate that expires first, and forgets that slot's key. The slot stays taken as long as before;
-    /// under other algorithms than gcra the new key owes as long. A limited key gains about one burst for as many invented keys as the table has slots.
+    /// under other algorithms than gcra the new key owes as long. On average a limited key gains a burst for as many invented keys as the table has slots.
     #[default]
     EvictNearest = 0,
     /// The new key takes over the slot that would have expired first, together with its debt, which decides on the request.
