@@ -60,7 +60,16 @@ def test_who_is_refused_elsewhere_is_not_charged(machines, order):
 def test_who_is_refused_here_is_not_charged_elsewhere(machines):
     nginx = several(machines, zone="rate=1r/h burst=5 lease=1ms overdraft=1")
     # All clients together have six permits, and the node has few of them at first. The other limit would admit three of each client.
-    answers = [nginx.get(f"/?k=a&l={n}").status for n in range(12)]
+    answers = []
+
+    def is_admitted():
+        answers.append(nginx.get(f"/?k=a&l={len(answers)}").status)
+        return answers[-1] == 200
+
+    # A new key has no permits until its first lease.
+    wait_until(is_admitted, "a lease")
+    for _ in range(11):
+        is_admitted()
     assert 1 <= answers.count(200) <= 6
     for n, status in enumerate(answers):
         left = 2 if status == 200 else 3
