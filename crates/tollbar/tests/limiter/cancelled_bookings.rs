@@ -88,9 +88,47 @@ fn when_all_have_left_all_permits_are_back() {
     assert!(colder > 0, "the exception is none");
 }
 
+/// The same with a fresh limiter, when those callers cancel, too, whose permits have come, as a program does that cancels every booking at its end. At most
+/// the permits of those are gone.
+#[test]
+fn callers_whose_permits_have_come_may_cancel_too() {
+    const LATER: u64 = NOW + 2_000;
+    let mut rng = Rng(0xA3);
+    let (mut lost, mut colder, mut orders) = (0, 0, 0);
+    // Lists whose slow permits have hardly been refilled when the callers leave.
+    for text in POLICIES.into_iter().chain(["10/s; 1000/day", "5/s; 1000/h"]) {
+        let policy: Policy = text.parse().unwrap();
+        let most = if policy.kind == Kind::WarmUp { policy.warm_up } else { 0 };
+        let alone = state(text);
+        while alone.reserve_at(NOW, 1, NOW).is_some() {}
+        let alone = departures(&alone, LATER);
+        for round in 0..rounds(400) {
+            let state = state(text);
+            let mut booked: Vec<Charge> = (0..20).map(|_| book(&state, NOW, 1)).collect();
+            for left in (1..booked.len()).rev().take_while(|_| round > 0) {
+                booked.swap(left, rng.below(left as u64 + 1) as usize);
+            }
+            for charge in booked {
+                state.give_back(charge, 1, || LATER);
+            }
+            orders += 1;
+            for (after, alone) in departures(&state, LATER).into_iter().zip(&alone) {
+                let late = after.saturating_sub(*alone);
+                *if most > 0 { &mut colder } else { &mut lost } += u64::from(late > 0);
+                assert!(late <= most, "{text}, order {round}: {after}, {alone}");
+            }
+        }
+    }
+    println!("{orders} orders of 20 callers who leave late: {lost} departures too late, {colder} later as the limiter is colder");
+}
+
 /// The departures of twenty bookings.
 fn twenty(state: &State) -> Vec<u64> {
-    (0..20).map(|_| book(state, NOW, 1).at).collect()
+    departures(state, NOW)
+}
+
+fn departures(state: &State, now: u64) -> Vec<u64> {
+    (0..20).map(|_| book(state, now, 1).at).collect()
 }
 
 /// A booking of other costs than those after it, and callers that come while others leave.

@@ -53,7 +53,10 @@ impl Pair {
         let after = self.unpack(next);
         let permits = |bucket: &Bucket, from: u64, to: u64| from.saturating_sub(to) / bucket.permit;
         let returned = permits(&self.fast, tats.fast, after.fast).max(permits(&self.slow, tats.slow, after.slow));
-        (next != state).then_some(Returned { next, permits: returned })
+        // Beside bookings a part of a slow permit stays charged. A lowered state no longer tells which booking is the last one, so the permits of callers
+        // that give up would not come back.
+        let is_worth = returned != 0 || !back.booked;
+        (next != state && is_worth).then_some(Returned { next, permits: returned })
     }
 
     /// [`Algorithm::last_booking`](crate::algorithm::Algorithm::last_booking). A bucket that did not bind was charged from the departure on, so before the
