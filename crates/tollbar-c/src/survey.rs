@@ -253,7 +253,8 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 ///     any but a quota -> gcra; any -> quota                   its permits
 ///     another rate or burst of a list, interval, curve,       its permits or its usage
 ///       level-dependent refill, windows of one length
-///     another rate or burst with ban or borrow, or of a       its permits, if another slot is free; otherwise the time of its debt
+///     any -> 7/s, 14/min, ... of gcra, whose words are full   its permits, if another slot is free; otherwise the time of its debt
+///     another rate or burst with ban or borrow, or of a       the same
 ///       pacer; any -> another algorithm; quota -> any
 ///
 /// A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override begin anew, also if the policy is the current one.
