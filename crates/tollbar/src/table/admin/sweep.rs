@@ -60,7 +60,9 @@ impl Table {
                     let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
                     // A slot's time must not become earlier.
                     let falls = new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
-                    match self.policies.hold(new, expires, now, true).filter(|_| falls && expires > now) {
+                    // The key stays, if a word holds the slot's time beside its debt. Looking for another slot would cost each key more than all the rest.
+                    let held = |exact| self.policies.hold(new, expires, now, exact);
+                    match [true, false].into_iter().filter(|_| falls && expires > now).find_map(held) {
                         Some(state) => (Pair { state, ..new }, false),
                         None => (new, falls),
                     }
