@@ -194,8 +194,14 @@ def test_a2_callers_that_come_and_leave_at_random(make, policy):
         return
     expected, got = exact(make, policy, callers), set(order)
     refused, too_many = len(expected - got), len(got - expected)
-    if policy in ASKING + OF_LIMITERS_ALONE or returns_the_last(make, policy) and Policy(policy).period_ns % Policy(policy).limit == 0:
+    is_exact = policy in BOOKING and returns_the_last(make, policy) and Policy(policy).period_ns % Policy(policy).limit == 0
+    # An interval's booking takes the whole bucket of its departure, and some permits may have been there before. If it is cancelled, those come with the
+    # interval's end.
+    keeps_some = "algo interval" in policy and most > 1
+    if policy in ASKING + OF_LIMITERS_ALONE or is_exact and not keeps_some:
         assert (refused, too_many) == (0, 0)
+    elif is_exact:
+        assert too_many == 0 and refused <= len(expected) // 20
     else:
         # What the library keeps of the bookings that nobody took over is lost: at most one a caller that gave up as the last.
         assert too_many <= refused + 5 and refused < len(expected) // 2

@@ -94,20 +94,22 @@ func (i *Interval) Owing(at uint64) uint64 {
 	return word
 }
 
-// Reserve takes permits ahead of time.
+// Reserve takes permits at their departure. The bucket may be full by then, although some of them are there before.
 func (i *Interval) Reserve(word, now, cost uint64) (next, at uint64, ok bool) {
 	if cost > i.burst {
 		return 0, 0, false
 	}
-	next, carry := bits.Add64(max(word, i.clock(now)), cost, 0)
+	base := max(word, i.clock(now))
+	due, carry := bits.Add64(base, cost, 0)
 	if carry != 0 {
 		return 0, 0, false
 	}
-	at = i.nanos(subTo0(next, i.burst))
-	if at == NoTime {
+	if at = i.nanos(subTo0(due, i.burst)); at == NoTime {
 		return 0, 0, false
 	}
-	return next, max(at, now), true
+	at = max(at, now)
+	next, carry = bits.Add64(max(base, i.clock(at)), cost, 0)
+	return next, at, carry == 0
 }
 
 // Charge goes up to two bursts beyond the clock.

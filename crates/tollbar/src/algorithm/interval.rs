@@ -135,15 +135,19 @@ impl Stepped {
         }
     }
 
+    /// The permits are taken at the departure. The bucket may be full by then, although some of them are there before: those leave no room for others.
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         if cost > self.burst {
             return None;
         }
-        let next = state.max(self.clock(now)).checked_add(cost)?;
-        match self.nanos(next.saturating_sub(self.burst)) {
+        let base = state.max(self.clock(now));
+        match self.nanos(base.checked_add(cost)?.saturating_sub(self.burst)) {
             // The permits come back after `last`, or `now` is after it.
             NEVER => None,
-            at => Some(Reservation { next, at: at.max(now) }),
+            at => {
+                let at = at.max(now);
+                Some(Reservation { next: base.max(self.clock(at)).checked_add(cost)?, at })
+            }
         }
     }
 

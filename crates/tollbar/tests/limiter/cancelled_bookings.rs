@@ -190,12 +190,13 @@ fn no_interval_exceeds_its_bound() {
 
 type Bound = fn(u64, u64) -> u64;
 /// The most permits that depart from the first to the second instant, both included.
-const BOUNDS: [(&str, Bound); 6] = [
+const BOUNDS: [(&str, Bound); 7] = [
     ("10/s burst 3", |from, to| 3 + (to - from) / (SEC / 10)),
     ("11/s burst 2", |from, to| 2 + (11 * (to - from)).div_ceil(SEC)),
     ("10/s burst 4; 5/s burst 3", |from, to| (4 + (to - from) / (SEC / 10)).min(3 + (to - from) / (SEC / 5))),
     ("10/s algo pacer burst 3", |from, to| 3 + (to - from) / (SEC / 10)),
     ("10/s burst 3 borrow", |from, to| 3 + 3 + (to - from) / (SEC / 10)),
+    ("3/s algo interval", |from, to| 3 + 3 * (to / SEC - from / SEC)),
     ("3/s algo interval burst 5", |from, to| 5 + 3 * (to / SEC - from / SEC)),
 ];
 
