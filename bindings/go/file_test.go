@@ -260,6 +260,9 @@ func TestTwoViewsOfOneFileAreOneLimit(t *testing.T) {
 			t.Errorf("%s: %+v, %v", policy, d, err)
 		}
 		taken, err = tollbar.TakeManyAt(now, nil, a.Limit("k", 6), b.Limit("k", 4))
+		if err != nil {
+			t.Errorf("%s: %v", policy, err)
+		}
 		if d, err := b.Under(0).PeekAt("k", now, 0); err != nil || !taken.Allowed() || d.Remaining != 0 {
 			t.Errorf("%s: %+v, %+v, %v", policy, taken, d, err)
 		}
