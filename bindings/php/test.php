@@ -73,8 +73,11 @@ $tests = [
         $table = Table::shared('5/day', 1000);
         same([$table->charge('k', 3), $table->peek('k')->remaining], [0, 2]);
         same([$table->reset('k'), $table->peek('k')->remaining], [true, 5]);
-        $resets = array_map(fn () => $table->allow('k') && $table->reset('k'), range(1, 20));
-        same([$resets[0], $resets[19]], [true, false]);
+        // With `ban` each reset takes another slot of the key's twelve.
+        $resets = fn (Table $table) => array_map(fn () => $table->allow('k') && $table->reset('k'), range(1, 20));
+        same($resets($table), array_fill(0, 20, true));
+        $bans = $resets(Table::shared('5/day ban 1day', 1000));
+        same([$bans[0], $bans[19]], [true, false]);
     },
     'header fields' => function (): void {
         $table = Table::shared('2/min', 1000);
