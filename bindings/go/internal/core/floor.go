@@ -58,8 +58,8 @@ func (f *floors) nearFloor(word uint64) uint64 {
 	return (f.loweredTAT(word)>>f.quantum + 1 + word>>62&1) << f.quantum
 }
 
-// near is the near form's word of a bucket with the TAT tat in a slot that stays taken until floor units or longer. Not ok: the floor is more than two
-// quanta later, or the word has no room.
+// near makes a word of the near form. It holds the TAT tat and a floor of floor units, rounded up to a quantum. It is
+// not ok if the floor is more than two quanta after the TAT, or if the TAT needs more than 61 bits.
 func (f *floors) near(tat, floor uint64) (word uint64, ok bool) {
 	floor = f.inQuanta(floor)
 	rounded := addUpTo(tat, 1<<f.fine-1) >> f.fine
@@ -88,7 +88,8 @@ func (f *floors) inQuanta(floor uint64) uint64 {
 	return quanta << f.quantum
 }
 
-// wideFloor is the floor in nanoseconds of a word of the wide form whose TAT alone would expire at expires. NoTime if that is.
+// wideFloor reads the floor, in nanoseconds, of a word of the wide form. expires is when a plain word of the same TAT
+// expires, because the word counts its steps from there.
 func wideFloor(word, expires uint64) uint64 {
 	if expires == NoTime {
 		return NoTime
@@ -97,8 +98,9 @@ func wideFloor(word, expires uint64) uint64 {
 	return (expires>>step + 1 + word&(1<<countBits-1)) << step
 }
 
-// wide is the wide form's word of the TAT wideTAT, which alone would expire at expires, in a slot that stays taken until floor or longer, in nanoseconds.
-// Not ok: the floor is not later, or the word has no room.
+// wide makes a word of the wide form. It holds the TAT tat, which wideTAT has rounded, and a floor of floor
+// nanoseconds, rounded up to a step. expires is when a plain word of this TAT expires. It is not ok if the floor is not
+// after that, or if the TAT needs more than 61 bits.
 func (f *floors) wide(tat, expires, floor uint64) (word uint64, ok bool) {
 	if expires >= floor || tat >= wideBit<<f.fine {
 		return 0, false
@@ -112,13 +114,13 @@ func (f *floors) wide(tat, expires, floor uint64) (word uint64, ok bool) {
 	return 0, false
 }
 
-// roundedDown is tat rounded down to what both forms can hold.
+// roundedDown rounds tat down to a number that words of both forms hold exactly.
 func (f *floors) roundedDown(tat uint64) uint64 {
 	fine := givenBits + f.fine
 	return tat >> fine << fine
 }
 
-// wideTAT is tat rounded up to what the wide form can hold.
+// wideTAT rounds tat up to a number that words of the wide form hold exactly.
 func (f *floors) wideTAT(tat uint64) uint64 {
 	fine := givenBits + f.fine
 	return addUpTo(tat, 1<<fine-1) >> fine << fine

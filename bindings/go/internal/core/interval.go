@@ -94,7 +94,8 @@ func (i *Interval) Owing(at uint64) uint64 {
 	return word
 }
 
-// Reserve takes permits at their departure. The bucket may be full by then, although some of them are there before.
+// Reserve charges the permits when they depart, not before. A bucket with one permit left may be full at the departure,
+// and a full bucket keeps no permit beyond its burst. So the one that was left is lost, not added.
 func (i *Interval) Reserve(word, now, cost uint64) (next, at uint64, ok bool) {
 	if cost > i.burst {
 		return 0, 0, false

@@ -185,8 +185,9 @@ func (b *SlotBucket) debt(word, now uint64) uint64 {
 	return divCeil(subTo0(b.floors.tat(word), line), b.Grid.PerPermit)
 }
 
-// convert is the word of a key that comes at now from old (Gcra::convert): it has as many permits left as before, to a unit, up to those of a fresh bucket,
-// and as large a debt, up to a burst. 0 for a fresh bucket.
+// convert converts a key's word from the policy old to this one at the time now (Gcra::convert). The key keeps the
+// permits that it has left, and the part of a permit that has been refilled, up to those of a fresh bucket. A key in
+// debt keeps its debt, up to one burst. The result is 0 if the key is as good as fresh.
 func (b *SlotBucket) convert(old *SlotBucket, word, now uint64) uint64 {
 	if now > b.Last {
 		return 0
@@ -208,7 +209,8 @@ func (b *SlotBucket) convert(old *SlotBucket, word, now uint64) uint64 {
 	return max(addUpTo(here, min(debt, b.Tolerance)), 1)
 }
 
-// scaled is n times up, divided by down, and the rest. The greatest number if the quotient does not fit.
+// scaled computes n*up / down: the quotient and the remainder. A quotient that needs more than 64 bits becomes the
+// greatest number of 64 bits.
 func scaled(n, up, down uint64) (quotient, rest uint64) {
 	high, low := bits.Mul64(n, up)
 	if high >= down {
@@ -225,7 +227,7 @@ func (b *SlotBucket) hold(word, until, now uint64, exact bool) (held uint64, ok 
 	clock := b.Grid.UnitsInTime(now)
 	tat := b.base(word, clock)
 	if tat == clock {
-		// A full bucket's TAT may be any time that has passed, so it need not be late by the rounding.
+		// The bucket is full, and so it is with any earlier TAT. Rounded up, its last permit would come late.
 		tat = b.floors.roundedDown(tat)
 	}
 	holds := func(word uint64) bool {
@@ -236,7 +238,8 @@ func (b *SlotBucket) hold(word, until, now uint64, exact bool) (held uint64, ok 
 		held, ok = b.wide(tat, until)
 		return held, ok && holds(held)
 	}
-	// ExpiresAt is some nanoseconds late. If the slot's time comes from a floor already, the same floor is 8 ns earlier than it, and is kept.
+	// until was computed by ExpiresAt, which is up to 8 ns late. If a floor is at that time already, a word for 8 ns
+	// earlier finds that floor again. A word for until would take the next one.
 	for _, from := range [2]uint64{subTo0(until, 8), until} {
 		floor, carry := bits.Add64(b.Grid.unitsUp(from), b.Lacking, 0)
 		if carry != 0 {
@@ -268,8 +271,8 @@ func (b *SlotBucket) raise(word, tat uint64) uint64 {
 	return max(tat, floor)
 }
 
-// lower is the word that follows word when its TAT is lowered to tat, or to the earliest later TAT that leaves room for the floor (Gcra::lower). It is word
-// itself if that would lower nothing.
+// lower lowers the TAT of word to tat and keeps its floor (Gcra::lower). If the word has no room for both, the TAT
+// becomes the earliest later one that fits. It returns word itself if nothing would be lowered.
 func (b *SlotBucket) lower(word, tat uint64) uint64 {
 	var next uint64
 	var ok bool

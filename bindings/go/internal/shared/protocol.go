@@ -251,7 +251,7 @@ func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 		return r, foreign
 	}
 	if former.slot == nil {
-		// A key that moved may have been in neither slot: the call read the new slot before the key came there, and the old one after.
+		// This call may have read the key's new slot before the key moved there, and its old slot afterwards.
 		for n := 0; left && n < candidatesOfKey; n++ {
 			if found := c.slot(n).Key(); found&^tagMask != 0 && (found^key)&tagMask == 0 && s.relation(found, key) != relationOther {
 				return r, changed

@@ -135,7 +135,8 @@ impl Stepped {
         }
     }
 
-    /// The permits are taken at the departure. The bucket may be full by then, although some of them are there before: those leave no room for others.
+    /// Charges the permits when they depart, not before. A bucket with one permit left may be full at the departure,
+    /// and a full bucket keeps no permit beyond its burst. So the one that was left is lost, not added.
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         if cost > self.burst {
             return None;

@@ -308,7 +308,8 @@ impl Algorithm for Pair {
         let clock = self.steps.clock(at);
         let (next, count) = self.charged(self.held(state, clock), clock, cost, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
-        // A request that departs at the end of a step starts no bucket in it, because the step has begun before.
+        // A word can say that its buckets were full in the running step. A request that departs later must not say so,
+        // because it would name the step that ends at its departure, and that step has begun earlier.
         let next = match at > now {
             true => self.pack_later(next.fast, next.slow, self.steps.clock(now).up),
             false => self.pack_counted(next, count),

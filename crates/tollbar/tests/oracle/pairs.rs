@@ -157,7 +157,8 @@ impl Two {
         cost - taken[0].min(taken[1])
     }
 
-    /// The slow bucket is full a step later if the buckets seem to have started together in the step that ends at `since`, or later.
+    /// Makes the slow bucket full one step later if both buckets seem to have been full in the step that ends at
+    /// `since`, or in a later one. The library's word would otherwise look like one that was.
     fn start_no_earlier(&mut self, since: &Q) {
         if self.slow_steps == 1 && self.started_together().is_some_and(|(at, _)| at >= *since) {
             self.full_at[self.slow] += &self.step;
@@ -169,7 +170,7 @@ impl Two {
         let at = self.admits_at(now, cost, Side::Exact);
         self.add(at, self.start(&q(at)), [cost; 2]);
         if at > now && self.step != q(0) {
-            // A request that departs at the end of a step starts no bucket in it.
+            // A request that departs later cannot show that the buckets are full in the running step.
             self.started = None;
             self.start_no_earlier(&self.start(&q(now)));
         }

@@ -33,7 +33,7 @@ const WIDE: u64 = 1 << 61;
 const GIVEN: u32 = 10;
 /// The bits that count steps.
 const COUNT: u32 = 6;
-/// 2^this nanoseconds are the shortest step. 64 of the longest, 2^55 ns, are all times.
+/// The shortest step is 2^25 ns. The longest is 2^55 ns, so 64 of them reach every time that a word can hold.
 const SHORTEST_STEP: u32 = 25;
 
 /// How the words of one policy hold their floors.
@@ -106,8 +106,8 @@ impl Floors {
         quanta << self.quantum
     }
 
-    /// The near form's word of a bucket with the TAT `tat` in a slot that stays taken until `floor` units or longer. `None`: the floor is more than two quanta
-    /// later, or the word has no room.
+    /// Makes a word of the near form. It holds the TAT `tat` and a floor of `floor` units, rounded up to a quantum.
+    /// `None` if the floor is more than two quanta after the TAT, or if the TAT needs more than 61 bits.
     pub(super) const fn near(&self, tat: u64, floor: u64) -> Option<u64> {
         let floor = self.in_quanta(floor);
         let rounded = tat.saturating_add((1 << self.fine) - 1) >> self.fine;
@@ -133,18 +133,20 @@ impl Floors {
         quanta << self.quantum
     }
 
-    /// The floor in nanoseconds of a word of the wide form whose TAT alone would expire at `expires`. [`NEVER`] if that is.
+    /// Reads the floor, in nanoseconds, of a word of the wide form. `expires` is when a plain word of the same TAT
+    /// expires, because the word counts its steps from there.
     pub(super) const fn wide_floor(word: u64, expires: u64) -> u64 {
         if expires == NEVER {
             return NEVER;
         }
-        // At most 64 + 64 steps of 2^55 ns, since times that expire are below 2^61.
+        // Does not overflow. Times before [`NEVER`] are below 2^61 ns, so the sum is at most 128 steps of 2^55 ns.
         let step = step(word >> COUNT & 15);
         ((expires >> step) + 1 + (word & ((1 << COUNT) - 1))) << step
     }
 
-    /// The wide form's word of the TAT [`Floors::wide_tat`], which alone would expire at `expires`, in a slot that stays taken until `floor` or longer, in
-    /// nanoseconds. `None`: the floor is not later, or the word has no room.
+    /// Makes a word of the wide form. It holds the TAT `tat`, which [`Floors::wide_tat`] has rounded, and a floor of
+    /// `floor` nanoseconds, rounded up to a step. `expires` is when a plain word of this TAT expires. `None` if the
+    /// floor is not after that, or if the TAT needs more than 61 bits.
     pub(super) const fn wide(&self, tat: u64, expires: u64, floor: u64) -> Option<u64> {
         if expires >= floor || tat >= WIDE << self.fine {
             return None;
@@ -161,13 +163,13 @@ impl Floors {
         None
     }
 
-    /// `tat` rounded down to what both forms can hold.
+    /// Rounds `tat` down to a number that words of both forms hold exactly.
     pub(super) const fn rounded_down(&self, tat: u64) -> u64 {
         let fine = GIVEN + self.fine;
         tat >> fine << fine
     }
 
-    /// `tat` rounded up to what the wide form can hold.
+    /// Rounds `tat` up to a number that words of the wide form hold exactly.
     pub(super) const fn wide_tat(&self, tat: u64) -> u64 {
         let fine = GIVEN + self.fine;
         tat.saturating_add((1 << fine) - 1) >> fine << fine

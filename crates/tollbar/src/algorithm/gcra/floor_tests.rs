@@ -89,7 +89,8 @@ proptest! {
     }
 }
 
-/// What the table's protocol does with a key whose policy changes, and that stays in its slot. `None`: no word holds the slot's time.
+/// Converts a key's word from the policy `old` to `new`, as `migrate` does for a key that stays in its slot: the
+/// new word expires no earlier than the old one. `None` if the new policy has no such word.
 fn changed(new: &Rule, old: &Rule, word: u64, now: u64) -> Option<u64> {
     let until = old.expires_at(word);
     let is_full = old.full_before_floor(word).is_some_and(|full| full <= now);
@@ -100,8 +101,8 @@ fn changed(new: &Rule, old: &Rule, word: u64, now: u64) -> Option<u64> {
     [true, false].into_iter().find_map(|exact| new.hold(converted, until, now, exact))
 }
 
-/// However often the policies of a key change, at one instant or as time passes, its slot comes free at most a fifteenth later than the latest debt that it
-/// ever had would, or two quanta of floors.
+/// A key's policy changes 600 times, at one instant or as time passes. The key's slot comes free as late as the
+/// longest debt of the key ends. It may be later by a fifteenth of that time, or by two quanta.
 #[test]
 fn changes_of_policy_do_not_move_a_slots_time_away() {
     let mut runner = proptest::test_runner::TestRunner::new_with_rng(

@@ -7,8 +7,9 @@ use crate::units::{div_up, NEVER};
 use core::num::NonZeroU128;
 
 impl Gcra {
-    /// The word of a key that comes at `now` from `old`: it has as many permits left as before, to a unit, up to those of a fresh bucket, and as large
-    /// a debt, up to a burst. 0 for a fresh bucket.
+    /// Converts a key's word from the policy `old` to this one at the time `now`. The key keeps the permits that it
+    /// has left, and the part of a permit that has been refilled, up to those of a fresh bucket. A key in debt keeps
+    /// its debt, up to one burst. The result is 0 if the key is as good as fresh.
     pub(crate) fn convert(&self, old: &Gcra, state: u64, now: u64) -> u64 {
         if now > self.last {
             return 0;
@@ -47,7 +48,7 @@ impl Gcra {
         }
         let clock = self.grid.units_in_time(now);
         let tat = match self.base(state, clock) {
-            // A full bucket's TAT may be any time that has passed, so it need not be late by the rounding.
+            // The bucket is full, and so it is with any earlier TAT. Rounded up, its last permit would come late.
             tat if tat == clock => self.floors.rounded_down(tat),
             tat => tat,
         };
@@ -55,7 +56,8 @@ impl Gcra {
         if !exact {
             return self.wide(tat, until).filter(held);
         }
-        // `expires_at` is some nanoseconds late. If the slot's time comes from a floor already, the same floor is 8 ns earlier than it, and is kept.
+        // `until` was computed by `expires_at`, which is up to 8 ns late. If a floor is at that time already, a word
+        // for 8 ns earlier finds that floor again. A word for `until` would take the next one.
         let near = |from: u64| self.floors.near(tat, self.grid.units_up(from).checked_add(self.lacking)?);
         [until.saturating_sub(8), until].into_iter().filter_map(near).find(held)
     }
@@ -72,8 +74,8 @@ impl Gcra {
         self.floors.near(tat, floor).unwrap_or(tat.max(floor))
     }
 
-    /// The word that follows `word` when its TAT is lowered to `tat`, or to the earliest later TAT that leaves room for the floor. It is `word` itself if
-    /// that would lower nothing.
+    /// Lowers the TAT of `word` to `tat` and keeps its floor. If the word has no room for both, the TAT becomes the
+    /// earliest later one that fits. Returns `word` itself if nothing would be lowered.
     pub(super) fn lower(&self, word: u64, tat: u64) -> u64 {
         let lowered = if self.floors.is_wide(word) {
             self.wide(tat, self.expires_at(word))
@@ -106,7 +108,7 @@ impl Gcra {
         }
     }
 
-    /// The word of a TAT beside a floor in nanoseconds: the plain one if that expires no earlier.
+    /// Makes a word for the TAT `tat` and a floor in nanoseconds. It is a plain word if that expires no earlier.
     fn wide(&self, tat: u64, floor: u64) -> Option<u64> {
         if self.expires_plain(tat) >= floor {
             return Some(tat);

@@ -53,8 +53,8 @@ impl Pair {
         let after = self.unpack(next);
         let permits = |bucket: &Bucket, from: u64, to: u64| from.saturating_sub(to) / bucket.permit;
         let returned = permits(&self.fast, tats.fast, after.fast).max(permits(&self.slow, tats.slow, after.slow));
-        // Beside bookings a part of a slow permit stays charged. A lowered state no longer tells which booking is the last one, so the permits of callers
-        // that give up would not come back.
+        // Less than a permit would come back. That is not worth a lower state, because a lower state no longer shows
+        // which booking is the last one. Callers that give up a booking would then get nothing back.
         let is_worth = returned != 0 || !back.booked;
         (next != state && is_worth).then_some(Returned { next, permits: returned })
     }

@@ -78,8 +78,8 @@ impl Rule {
     /// Moves a key's state to a changed policy and keeps its permits as a number: `state` belongs to `old`, the
     /// result to this rule, which takes over at `now`.
     ///
-    /// The result has as many permits left as `state` (between token buckets with the part of a permit that has been refilled, otherwise rounded down),
-    /// and no more than a fresh state. A debt stays as many permits, up to
+    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state. Only between token
+    /// buckets it also keeps the part of a permit that has been refilled. A debt stays as many permits, up to
     /// this rule's burst. So no wait is longer than this rule takes to refill (a token bucket: twice), and the change admits no request
     /// that was refused before it.
     ///

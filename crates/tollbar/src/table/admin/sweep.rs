@@ -60,7 +60,8 @@ impl Table {
                     let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
                     // A slot's time must not become earlier.
                     let falls = new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
-                    // The key stays, if a word holds the slot's time beside its debt. Looking for another slot would cost each key more than all the rest.
+                    // Keeps the key in its slot if one word can hold both its smaller debt and the slot's time. To
+                    // look for another slot would take longer than all else that the sweep does with the key.
                     let held = |exact| self.policies.hold(new, expires, now, exact);
                     match [true, false].into_iter().filter(|_| falls && expires > now).find_map(held) {
                         Some(state) => (Pair { state, ..new }, false),

@@ -50,9 +50,10 @@ impl<'a> Candidates<'a> {
         bucket.0.get(n >> 1)
     }
 
-    /// The candidate numbers in the order in which the key takes slots that expire together. It begins somewhere else for each key, because under
-    /// a flood of new keys many slots expire together, and all their keys shall share the evictions. The spare bucket, a candidate of many more
-    /// keys, is last. Slots that no key has ever had are taken in the order of their numbers.
+    /// The numbers of the candidates, in the order in which the key prefers slots that expire at the same time. A
+    /// flood of new keys makes many slots expire at the same time. If all keys preferred the first slot of a bucket,
+    /// the flood would evict only the keys there. So each key begins at another slot. The spare bucket comes last,
+    /// because it belongs to many more keys.
     pub(crate) fn order(&self) -> impl Iterator<Item = usize> {
         let begin = (self.tag % (2 * SLOTS as u64)) as usize;
         (begin..2 * SLOTS).chain(0..begin).chain(2 * SLOTS..CANDIDATES)

@@ -371,7 +371,7 @@ pub(crate) fn first_to_expire<'a>(
         }
     }
     let Some(former) = former else {
-        // A key that moved may have been in neither slot: the call read the new slot before the key came there, and the old one after.
+        // This call may have read the key's new slot before the key moved there, and its old slot afterwards.
         let is_there = left && candidates.tagged().any(|found| states.relation(found, key) != Relation::Other);
         return if is_there { Err(Changed) } else { Ok(first.map(|first| Room { first, mark })) };
     };
