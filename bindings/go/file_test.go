@@ -117,7 +117,8 @@ func TestAFileThatIsNotThisTable(t *testing.T) {
 	}{
 		{path, tollbar.TableOptions{Capacity: 1000000}, []string{"3/day"}, tollbar.ErrOtherCapacity},
 		{path, thousand, []string{"4/day"}, tollbar.ErrOtherPolicies},
-		{path, tollbar.TableOptions{Capacity: 1000, OnFull: tollbar.OnFullAllow}, []string{"3/day"}, tollbar.ErrOtherOptions},
+		{path, tollbar.TableOptions{Capacity: 1000, OnFull: tollbar.OnFullAllow},
+			[]string{"3/day"}, tollbar.ErrOtherOptions},
 		{text, thousand, []string{"3/day"}, tollbar.ErrNotATable},
 		{filepath.Join(directory, "none", "table"), thousand, []string{"3/day"}, fs.ErrNotExist},
 		{filepath.Join(directory, "none"), tollbar.TableOptions{}, nil, fs.ErrNotExist},
@@ -180,8 +181,12 @@ func TestWhoseFile(t *testing.T) {
 		return errors.Join(os.Chmod(directory, 0o777|fs.ModeSticky), os.Link(path, second))
 	}, func() error { return os.Remove(second) })
 	if os.Geteuid() == 0 {
-		check("a file of another user", func() error { return os.Chown(path, 12345, 0) }, func() error { return os.Chown(path, 0, 0) })
-		check("a directory of another user", func() error { return os.Chown(directory, 12345, 0) }, func() error { return os.Chown(directory, 0, 0) })
+		check("a file of another user",
+			func() error { return os.Chown(path, 12345, 0) },
+			func() error { return os.Chown(path, 0, 0) })
+		check("a directory of another user",
+			func() error { return os.Chown(directory, 12345, 0) },
+			func() error { return os.Chown(directory, 0, 0) })
 	}
 	link := filepath.Join(directory, "link")
 	if err := os.Symlink(path, link); err != nil {
@@ -192,7 +197,8 @@ func TestWhoseFile(t *testing.T) {
 	}
 }
 
-// A file that is shorter or longer than its table, or has a damaged header, is refused with the reason, and stays as it is.
+// A file that is shorter or longer than its table, or has a damaged header, is refused with the
+// reason, and stays as it is.
 func TestADamagedFile(t *testing.T) {
 	directory := t.TempDir()
 	path := filepath.Join(directory, "table")
@@ -240,7 +246,10 @@ func TestADamagedFile(t *testing.T) {
 
 // E6: one key through two views of one file is one limit, and a refused request charges nothing.
 func TestTwoViewsOfOneFileAreOneLimit(t *testing.T) {
-	for _, policy := range []string{"10/h burst 10", "7/s burst 10", "10/h algo fixed-window", "10/h burst 10 algo interval", "7/s burst 10 ban 1h"} {
+	for _, policy := range []string{
+		"10/h burst 10", "7/s burst 10", "10/h algo fixed-window",
+		"10/h burst 10 algo interval", "7/s burst 10 ban 1h",
+	} {
 		path := filepath.Join(t.TempDir(), "table")
 		open := func() *tollbar.Table {
 			table, err := tollbar.OpenTable(path, tollbar.TableOptions{Capacity: 100}, policy)

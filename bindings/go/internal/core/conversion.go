@@ -2,8 +2,9 @@ package core
 
 import "math"
 
-// Words that come from one policy to another: of a key whose policy changes. The functions have the names that they have in
-// crates/tollbar/src/algorithm/rule/conversion.rs, which says what they keep and why. Both algorithms are of words in slots ([InSlots]).
+// Words that come from one policy to another: of a key whose policy changes. The functions have the
+// names that they have in crates/tollbar/src/algorithm/rule/conversion.rs, which says what they
+// keep and why. Both algorithms are of words in slots ([InSlots]).
 
 // sameRule reports whether both are one compiled policy.
 func sameRule(a, b Algorithm) bool {
@@ -36,8 +37,8 @@ func sameRule(a, b Algorithm) bool {
 	return false
 }
 
-// Adopt moves a word of old to a, and keeps the time until which it owes (Rule::adopt). The result expires no earlier than word did under old, and is
-// 0 only for 0.
+// Adopt moves a word of old to a, and keeps the time until which it owes (Rule::adopt). The result
+// expires no earlier than word did under old, and is 0 only for 0.
 func Adopt(a, old Algorithm, word uint64) uint64 {
 	if word == 0 || sameRule(a, old) {
 		return word
@@ -69,7 +70,8 @@ func adoptAlike(a, old Algorithm, word uint64) (next uint64, ok bool) {
 	case *Quota:
 		switch old := old.(type) {
 		case Closed:
-			// A closed rule's word holds a quota's count or a time. A time says no number of permits, so it counts as none.
+			// A closed rule's word holds a quota's count or a time. A time says no number of
+			// permits, so it counts as none.
 			count, _ := closedCount(word)
 			return a.used(count), true
 		case *Quota:
@@ -83,7 +85,8 @@ func adoptAlike(a, old Algorithm, word uint64) (next uint64, ok bool) {
 	return 0, false
 }
 
-// Convert moves a word of old to a, and keeps its permits as a number (Rule::convert). a takes over at now. The result is 0 for a fresh state.
+// Convert moves a word of old to a, and keeps its permits as a number (Rule::convert). a takes over
+// at now. The result is 0 for a fresh state.
 func Convert(a, old Algorithm, word, now uint64) uint64 {
 	if word == 0 || sameRule(a, old) {
 		return word
@@ -106,7 +109,8 @@ func Convert(a, old Algorithm, word, now uint64) uint64 {
 	return charged(a, addUpTo(lacking, debt(old, word, now)), now)
 }
 
-// AdoptAt is [Adopt] at a known time (Rule::adopt_at): the end of a ban stays, and between a quota and another algorithm the permits used are kept.
+// AdoptAt is [Adopt] at a known time (Rule::adopt_at): the end of a ban stays, and between a quota
+// and another algorithm the permits used are kept.
 func AdoptAt(a, old Algorithm, word, now uint64) uint64 {
 	if banned, ok := keepBan(a, old, word, now); ok {
 		return banned
@@ -123,7 +127,8 @@ func AdoptAt(a, old Algorithm, word, now uint64) uint64 {
 	return Adopt(a, old, word)
 }
 
-// FullBeforeFloor is the time at which a bucket is full whose slot stays taken for longer (Rule::full_before_floor); false for other words.
+// FullBeforeFloor is the time at which a bucket is full whose slot stays taken for longer
+// (Rule::full_before_floor); false for other words.
 func FullBeforeFloor(a Algorithm, word uint64) (full uint64, ok bool) {
 	b, ok := a.(*SlotBucket)
 	if !ok || !b.floors.isLowered(word) {
@@ -133,8 +138,9 @@ func FullBeforeFloor(a Algorithm, word uint64) (full uint64, ok bool) {
 	return full, full != NoTime
 }
 
-// Hold is word in a slot that stays taken until the given time, at now (Rule::hold). With exact the debt is kept to the unit, and otherwise the time to a
-// 64th. false if no word of the algorithm says so.
+// Hold is word in a slot that stays taken until the given time, at now (Rule::hold). With exact the
+// debt is kept to the unit, and otherwise the time to a 64th. false if no word of the algorithm
+// says so.
 func Hold(a Algorithm, word, until, now uint64, exact bool) (uint64, bool) {
 	if b, ok := a.(*SlotBucket); ok {
 		return b.hold(word, until, now, exact)
@@ -142,7 +148,8 @@ func Hold(a Algorithm, word, until, now uint64, exact bool) (uint64, bool) {
 	return 0, false
 }
 
-// UnusedInSlot is the word that a reset stores for an algorithm whose words never expire (Algorithm::unused_in_slot); false for others.
+// UnusedInSlot is the word that a reset stores for an algorithm whose words never expire
+// (Algorithm::unused_in_slot); false for others.
 func UnusedInSlot(a Algorithm) (uint64, bool) { return 1, isQuota(a) }
 
 // IsClosed reports whether the algorithm is a limit of 0.
@@ -151,7 +158,8 @@ func IsClosed(a Algorithm) bool {
 	return closed
 }
 
-// WordsAreTimes reports whether of two words of at most [TATMost] the greater one expires no sooner (Rule::words_are_times).
+// WordsAreTimes reports whether of two words of at most [TATMost] the greater one expires no sooner
+// (Rule::words_are_times).
 func WordsAreTimes(a Algorithm) bool {
 	switch a.(type) {
 	case *SlotBucket, *Ban, *Pacer:
@@ -268,7 +276,8 @@ func (b *Ban) end(tat uint64) uint64 {
 	return until(b.bucket.Last, b.bucket.Grid.Nanos(b.due(tat, b.bucket.Grid.PerPermit)))
 }
 
-// adopt keeps a ban until the same time, or longer if the debt lasts longer (Ban::adopt). false for a key that is not banned.
+// adopt keeps a ban until the same time, or longer if the debt lasts longer (Ban::adopt). false for
+// a key that is not banned.
 func (b *Ban) adopt(old *Ban, word uint64) (uint64, bool) {
 	tat, mark := old.unpack(word)
 	if mark < old.after {
@@ -278,7 +287,8 @@ func (b *Ban) adopt(old *Ban, word uint64) (uint64, bool) {
 	return b.pack(max(b.banned(old.end(tat)), owed), b.after), true
 }
 
-// debt is the number of permits, rounded up, that the limit must refill before the first one can be taken; 0 for a banned key (Ban::debt).
+// debt is the number of permits, rounded up, that the limit must refill before the first one can be
+// taken; 0 for a banned key (Ban::debt).
 func (b *Ban) debt(word, now uint64) uint64 {
 	clock := b.bucket.Grid.Units(now)
 	tat, _, ok := b.here(word, clock)
@@ -288,7 +298,8 @@ func (b *Ban) debt(word, now uint64) uint64 {
 	return divCeil(subTo0(tat, addUpTo(clock, b.bucket.Tolerance)), b.bucket.Grid.PerPermit)
 }
 
-// charged is the word of a key without refusals that lacks permits of its burst, or owes up to another burst (Ban::charged).
+// charged is the word of a key without refusals that lacks permits of its burst, or owes up to
+// another burst (Ban::charged).
 func (b *Ban) charged(permits, now uint64) uint64 {
 	if now > b.bucket.Last {
 		return 0

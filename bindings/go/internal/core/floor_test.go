@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// slotBuckets are buckets of whole units in a nanosecond and of rounded ones, with steps shorter and longer than a burst.
+// slotBuckets are buckets of whole units in a nanosecond and of rounded ones, with steps shorter
+// and longer than a burst.
 func slotBuckets(t *testing.T) (buckets []*SlotBucket) {
 	for _, rate := range [][3]uint64{
 		{100, 3600e9, 100}, {1000, 86400e9, 1000}, {990, 86400e9, 1000}, {6, 1e9, 6}, {11, 1e9, 5}, {1e9, 1e9, 1e6}, {3, 1e9, 1}, {9, 60e9, 100}, {1, 3600e9, 3},
@@ -23,7 +24,8 @@ func slotBuckets(t *testing.T) (buckets []*SlotBucket) {
 	return buckets
 }
 
-// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one, and the slot's time never falls.
+// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one, and
+// the slot's time never falls.
 func TestAFloorNeverFalls(t *testing.T) {
 	random := rand.New(rand.NewPCG(71, 72))
 	buckets := slotBuckets(t)
@@ -57,8 +59,8 @@ func TestAFloorNeverFalls(t *testing.T) {
 	}
 }
 
-// A held word has the wanted TAT within 4,096 units, or 4 if it is exact, and the wanted time within a fifteenth of its distance, or two quanta. Charges keep
-// the slot's time.
+// A held word has the wanted TAT within 4,096 units, or 4 if it is exact, and the wanted time
+// within a fifteenth of its distance, or two quanta. Charges keep the slot's time.
 func TestAHeldWordKeepsBothTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(73, 74))
 	buckets := slotBuckets(t)

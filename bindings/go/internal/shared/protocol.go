@@ -149,7 +149,8 @@ func insert(s *states, c *candidates, key, now, onFull uint64, step stepper) (ou
 			return outcome{verdict: next.Verdict, state: next.Next, event: eventInherited}, done
 		}
 	}
-	// If the fresh state expires earlier, its word keeps the slot's time beside it. If no word does, the key owes until then.
+	// If the fresh state expires earlier, its word keeps the slot's time beside it. If no word
+	// does, the key owes until then.
 	held, ok := s.stay(Pair{key, state}, first.expires, now, false)
 	if state = held; !ok {
 		state = s.owing(key, first.expires)

@@ -88,8 +88,8 @@ fn when_all_have_left_all_permits_are_back() {
     assert!(colder > 0, "the exception is none");
 }
 
-/// The same with a fresh limiter, when those callers cancel, too, whose permits have come, as a program does that cancels every booking at its end. At most
-/// the permits of those are gone.
+/// The same with a fresh limiter, when those callers cancel, too, whose permits have come, as a
+/// program does that cancels every booking at its end. At most the permits of those are gone.
 #[test]
 fn callers_whose_permits_have_come_may_cancel_too() {
     const LATER: u64 = NOW + 2_000;

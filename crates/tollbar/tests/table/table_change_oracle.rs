@@ -1,5 +1,6 @@
-//! A1: random changes of a policy in a full table, beside exact arithmetic. After each change each key makes a request. Both sides are counted: what is
-//! admitted though the oracle refuses, and what is refused though the oracle admits.
+//! A1: random changes of a policy in a full table, beside exact arithmetic. After each change each
+//! key makes a request. Both sides are counted: what is admitted though the oracle refuses, and
+//! what is refused though the oracle admits.
 
 use crate::common::{policy, rounds, Rng, DAY, HOUR, MIN, SEC};
 use tollbar::table::{OnFull, Options, PolicyId, Table};
@@ -8,11 +9,13 @@ use tollbar::Policy;
 const FIRST: PolicyId = PolicyId::FIRST;
 const OTHERS: PolicyId = PolicyId::new(1);
 const KEYS: u64 = 4;
-/// The oracle's unit: all refills in whole nanoseconds of rates per second, minute, hour and day are whole numbers of it.
+/// The oracle's unit: all refills in whole nanoseconds of rates per second, minute, hour and day
+/// are whole numbers of it.
 const PERMIT: i128 = DAY as i128;
 
-/// What a key has left: from `least` to `most`. A word that holds its slot's time is late by up to four microseconds for each conversion and each charge, and so a
-/// key that is about to be full when its policy changes may be full or not.
+/// What a key has left: from `least` to `most`. A word that holds its slot's time is late by up to
+/// four microseconds for each conversion and each charge, and so a key that is about to be full
+/// when its policy changes may be full or not.
 #[derive(Clone, Copy)]
 struct Left {
     at: u64,
@@ -108,7 +111,8 @@ fn random_changes_of_a_full_tables_policy_refuse_what_an_oracle_refuses() {
             left.pass(&current, now);
             left.change(&current, &next);
             if left.most - left.least > PERMIT {
-                // It may have been full before the change. The table says whether it was, and the oracle checks that it may have been.
+                // It may have been full before the change. The table says whether it was, and the
+                // oracle checks that it may have been.
                 let said = i128::from(table.peek_at(FIRST, &name(key), now, 1).remaining) * PERMIT;
                 fit += u64::from(said <= left.most && said + PERMIT > left.least);
                 reported += 1;

@@ -34,7 +34,8 @@ const SLACK: u64 = 1 << 12;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one, and the slot's time never falls.
+    /// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one,
+    /// and the slot's time never falls.
     #[test]
     fn a_floor_never_falls(
         bucket in buckets(),
@@ -62,7 +63,8 @@ proptest! {
         }
     }
 
-    /// A held word has the wanted TAT to a microsecond or four, or to four units, and the wanted time to a fifteenth of its distance, or to two quanta.
+    /// A held word has the wanted TAT to a microsecond or four, or to four units, and the wanted
+    /// time to a fifteenth of its distance, or to two quanta.
     #[test]
     fn a_held_word_keeps_both_times(
         bucket in buckets(),

@@ -14,7 +14,8 @@ pub(crate) struct Lease {
 }
 
 impl Gcra {
-    /// Credit is valid for at least this many nanoseconds, or for the time in which an eighth of the burst refills if that is shorter.
+    /// Credit is valid for at least this many nanoseconds, or for the time in which an eighth of
+    /// the burst refills if that is shorter.
     const LEASE: u64 = 1 << 27;
     /// Buckets of a smaller burst give no credit.
     const LEAST_LEASED: u64 = 32;
@@ -25,12 +26,14 @@ impl Gcra {
         self.burst >= Self::LEAST_LEASED
     }
 
-    /// Charges `cost` permits and up to `most` more. The additional permits are *credit*: a thread spends them later without the shared
-    /// word. `None` if the request would be refused, or if there is no permit to give as credit.
+    /// Charges `cost` permits and up to `most` more. The additional permits are *credit*: a thread
+    /// spends them later without the shared word. `None` if the request would be refused, or if
+    /// there is no permit to give as credit.
     ///
-    /// Credit is valid until the instant at which the bucket would be full if the credit had not been charged. If that is sooner than
-    /// [`Gcra::LEASE`] or the refill of an eighth of the burst, whichever is shorter, the bucket is charged for the difference first.
-    /// Credit is at most a sixteenth of the permits that then remain.
+    /// Credit is valid until the instant at which the bucket would be full if the credit had not
+    /// been charged. If that is sooner than [`Gcra::LEASE`] or the refill of an eighth of the
+    /// burst, whichever is shorter, the bucket is charged for the difference first. Credit is at
+    /// most a sixteenth of the permits that then remain.
     ///
     /// Why the bound of the policy holds with credit: `table::decide::hot_keys`.
     pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
