@@ -3,7 +3,8 @@
 use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_OPEN, TOLLBAR_CIRCUIT_UNKNOWN};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_void};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
+use tollbar::internal::generation;
 use tollbar_c::boundary::*;
 use tollbar_c::status::*;
 use tollbar_redis::lease::Client;
@@ -21,7 +22,7 @@ pub struct tollbar_lease_client {
     lease: *const tollbar_lease,
     stop: AtomicU32,
     /// The process whose thread drives the client; 0 if no thread does.
-    running: AtomicU64,
+    running: AtomicU32,
     /// The circuit that the listener was last called with.
     reported: AtomicU32,
     listener: UnsafeCell<Listener>,
@@ -79,7 +80,7 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
             client: UnsafeCell::new(Client::new(node, &url).map_err(node_code)?),
             lease,
             stop: AtomicU32::new(0),
-            running: AtomicU64::new(0),
+            running: AtomicU32::new(0),
             reported: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
             listening: AtomicU32::new(0),
             listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
@@ -122,9 +123,9 @@ pub unsafe extern "C" fn tollbar_lease_client_run(client: *mut tollbar_lease_cli
         let client = unsafe { reference(client) }?;
         // Acquire: this thread sees the writes of the thread that drove the client before.
         let before = client.running.load(Ordering::Relaxed);
-        let taken = client.running.compare_exchange(before, pid(), Ordering::Acquire, Ordering::Relaxed);
+        let taken = client.running.compare_exchange(before, generation(), Ordering::Acquire, Ordering::Relaxed);
         // After a fork, `running` may name the parent, whose thread drives the parent's copy only.
-        if before == pid() || taken.is_err() {
+        if before == generation() || taken.is_err() {
             return Err(TOLLBAR_E_RUNNING);
         }
         // SAFETY: this thread has set `running`, and the lease outlives the client.
@@ -216,7 +217,7 @@ pub unsafe extern "C" fn tollbar_lease_client_circuit(client: *const tollbar_lea
 pub unsafe extern "C" fn tollbar_lease_client_error(client: *mut tollbar_lease_client) -> *const c_char {
     // SAFETY: by the caller's promise.
     let Ok(client) = (unsafe { reference(client) }) else { return c"".as_ptr() };
-    if client.running.load(Ordering::Acquire) == pid() && client.listening.load(Ordering::Relaxed) == 0 {
+    if client.running.load(Ordering::Acquire) == generation() && client.listening.load(Ordering::Relaxed) == 0 {
         return c"".as_ptr();
     }
     // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the caller's promise no other thread is in a call.
@@ -252,7 +253,7 @@ pub unsafe extern "C" fn tollbar_lease_client_close(client: *mut tollbar_lease_c
     call(|| {
         // SAFETY: by the caller's promise.
         let handle = unsafe { reference(client) }?;
-        if handle.running.load(Ordering::Acquire) == pid() {
+        if handle.running.load(Ordering::Acquire) == generation() {
             return Err(TOLLBAR_E_RUNNING);
         }
         // SAFETY: nobody drives it any more; the lease outlives the client.
@@ -310,17 +311,11 @@ impl tollbar_lease_client {
 unsafe fn exclusive<'a>(client: *mut tollbar_lease_client) -> Result<&'a tollbar_lease_client, i32> {
     // SAFETY: by the caller's promise.
     let client = unsafe { reference(client) }?;
-    if client.running.load(Ordering::Acquire) == pid() {
+    if client.running.load(Ordering::Acquire) == generation() {
         return Err(TOLLBAR_E_RUNNING);
     }
     Ok(client)
 }
-
-fn pid() -> u64 {
-    // SAFETY: a number only.
-    u64::from(unsafe { libc::getpid() } as u32)
-}
-
 fn link_text(broken: Option<LinkError>) -> &'static str {
     match broken {
         Some(LinkError::Name(NameFault::Absent)) => "the server's name is unknown to /etc/hosts and the name servers",

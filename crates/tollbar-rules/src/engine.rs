@@ -10,8 +10,9 @@ use crate::store::{Reloaded, Store};
 use arc_swap::{ArcSwap, Guard};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tollbar::internal::generation;
 use tollbar::table::{Missing as TableMissing, Options as TableOptions, Table};
 use tollbar::take_many::ManyError;
 use tollbar::{Decision, Policy, Reason, Verdict};
@@ -64,8 +65,8 @@ pub struct Rules {
     store: Mutex<Store>,
     path: Option<PathBuf>,
     stamp: Mutex<Option<Stamp>>,
-    /// With a shared table: the process that may reload.
-    owner: Option<AtomicU32>,
+    /// With a shared table: the process that may reload, as [`this_process`].
+    owner: Option<AtomicU64>,
 }
 
 /// The decision on a request.
@@ -110,7 +111,7 @@ impl Rules {
             store: Mutex::new(store),
             path: None,
             stamp: Mutex::new(None),
-            owner: options.shared.then(|| AtomicU32::new(std::process::id())),
+            owner: options.shared.then(|| AtomicU64::new(this_process())),
         })
     }
 
@@ -254,13 +255,13 @@ impl Rules {
     pub fn adopt(&self) {
         if let Some(owner) = &self.owner {
             // Relaxed, because only this process reads the number: a forked process has a copy of its own.
-            owner.store(std::process::id(), Ordering::Relaxed);
+            owner.store(this_process(), Ordering::Relaxed);
         }
     }
 
     fn lock_store(&self) -> Result<MutexGuard<'_, Store>, LoadError> {
         match self.owner.as_ref().map(|owner| owner.load(Ordering::Relaxed)) {
-            Some(owner) if owner != std::process::id() => Err(LoadError::OtherProcess(owner)),
+            Some(owner) if owner != this_process() => Err(LoadError::OtherProcess(owner as u32)),
             // If a thread panicked in a reload, the mutex is poisoned and the old set is in force, so the lock can be used.
             _ => Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner)),
         }
@@ -373,6 +374,11 @@ impl Answer {
             _ => Some(&rule.refusal),
         }
     }
+}
+
+/// This process: its number in the lower half, and in the upper half what tells it from a child that has the same number in another PID namespace.
+fn this_process() -> u64 {
+    u64::from(generation()) << 32 | u64::from(std::process::id())
 }
 
 thread_local! {

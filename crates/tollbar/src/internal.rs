@@ -11,7 +11,7 @@ pub mod sync {
 
 /// What tells a process from its forked child.
 #[cfg(not(loom))]
-pub fn generation() -> u64 {
+pub fn generation() -> u32 {
     crate::clock::machine::generation()
 }
 

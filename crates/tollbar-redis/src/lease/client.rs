@@ -21,8 +21,8 @@ pub struct Client {
     keys: usize,
     /// This client's name as [`Header::owner`](super::layout::Header).
     me: u64,
-    /// The process that `me` names: a child in another PID namespace may have its parent's id.
-    generation: u64,
+    /// The process that made `me`: a child in another PID namespace may have its parent's id.
+    generation: u32,
     /// When to begin the next connection. Times are nanoseconds of the node's clock.
     connect_at: u64,
     /// When the current connection was begun.
@@ -321,7 +321,7 @@ impl Client {
     }
 
     fn pid_changed(&self) -> bool {
-        self.me >> PID_AT != pid() || self.generation != generation()
+        self.generation != generation()
     }
 
     fn random(&mut self) -> u64 {

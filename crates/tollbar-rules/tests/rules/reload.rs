@@ -222,3 +222,31 @@ fn shared_rules_are_one_limit_for_all_processes() {
     assert!(child.passed());
     assert_eq!(admitted(&rules, 9, 0, &get("/", "1.1.1.1")), 1);
 }
+
+/// A child that has its parent's process number, each in a PID namespace of its own, may not reload either.
+#[test]
+fn a_child_with_its_parents_number_is_another_process() {
+    // SAFETY: it changes where the next child of this process runs, and nothing else.
+    let unshared = || unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 };
+    // The first process of a namespace has the number 1.
+    let has_number_one = || std::process::id() == 1;
+    if !Child::fork(unshared).passed() {
+        println!("not root: this machine makes no PID namespace");
+        return;
+    }
+    let options = Options { keys: 1000, shared: true, ..Options::default() };
+    let nested = Child::fork(|| {
+        unshared()
+            && Child::fork(|| {
+                let rules =
+                    Rules::from_text("version = 1\n[group.a]\nlimit = '5/h'", Format::Toml, &options).expect("rules");
+                let again = || rules.replace("version = 1\n[group.a]\nlimit = '6/h'", Format::Toml);
+                has_number_one()
+                    && unshared()
+                    && Child::fork(|| has_number_one() && matches!(again(), Err(LoadError::OtherProcess(1)))).passed()
+                    && again().is_ok()
+            })
+            .passed()
+    });
+    assert!(nested.passed());
+}

@@ -59,10 +59,13 @@ pub(crate) fn is_known() -> bool {
     boottime_ahead().is_some()
 }
 
-/// A number that a process and its forked child do not share, though they may have one process number in two PID namespaces. (Before Linux 4.14 and on
-/// other systems they share it.)
-pub(crate) fn generation() -> u64 {
-    answer().generation.load(Ordering::Relaxed)
+/// A number that tells a process from its forked children: its process number (below 2^22 on Linux), and above it how many forks lie between the first
+/// process and this one. A child may have its parent's process number, in a PID namespace of its own. (Before Linux 4.14 and on other systems
+/// the forks are not counted.)
+pub(crate) fn generation() -> u32 {
+    // SAFETY: getpid takes nothing and cannot fail.
+    let process = unsafe { libc::getpid() } as u32;
+    (answer().generation.load(Ordering::Relaxed) as u32) << 22 ^ process
 }
 
 #[inline]

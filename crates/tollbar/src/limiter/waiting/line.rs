@@ -144,6 +144,12 @@ impl List {
     pub(super) fn hold_by_another_process(&self) {
         self.lock.hold_by_another_process();
     }
+
+    /// As a child finds the list that a thread of its parent, this process, holds.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn hold(&self) {
+        core::mem::forget(self.lock());
+    }
 }
 
 /// A list whose lock this thread holds.

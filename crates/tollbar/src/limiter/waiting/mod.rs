@@ -62,8 +62,7 @@ impl Waiters {
 /// The number of this process, in the upper half of a word. Without a Unix there is one process.
 fn process() -> u64 {
     #[cfg(all(unix, not(loom)))]
-    // SAFETY: getpid has no preconditions.
-    return (unsafe { libc::getpid() } as u64) << 32;
+    return u64::from(crate::clock::machine::generation()) << 32;
     #[cfg(not(all(unix, not(loom))))]
     return 1 << 32;
 }

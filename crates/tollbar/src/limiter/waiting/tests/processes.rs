@@ -83,3 +83,56 @@ fn a2_a_killed_process_leaves_one_booking() {
         assert_eq!(ends[0], End::Admitted(expected[1]), "{text}");
     }
 }
+
+/// E2: a child has its parent's process number, each in a PID namespace of its own. It is another process nevertheless: the parent's callers, and the
+/// thread that holds the lock, are not its own.
+#[test]
+fn e2_a_child_with_its_parents_number_is_another_process() {
+    const NO_NAMESPACE: i32 = 77;
+    // Runs it as the first process of a namespace, which has the number 1.
+    fn first_of_a_namespace(run: impl FnOnce() -> i32) -> i32 {
+        // SAFETY: it changes where this process's next child runs. The child runs `run` alone and ends without its parent's destructors.
+        unsafe {
+            if libc::unshare(libc::CLONE_NEWPID) != 0 {
+                return NO_NAMESPACE;
+            }
+            in_a_child(|| if libc::getpid() == 1 { run() } else { 1 })
+        }
+    }
+    fn in_a_child(run: impl FnOnce() -> i32) -> i32 {
+        // SAFETY: as in `first_of_a_namespace`; `code` is a place for a number.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::_exit(run());
+            }
+            let mut code = -1;
+            assert_eq!(libc::waitpid(child, &mut code, 0), child);
+            if libc::WIFEXITED(code) {
+                libc::WEXITSTATUS(code)
+            } else {
+                code
+            }
+        }
+    }
+    let clock = Manual::default();
+    let limiter = taken("10/s burst 1", &clock);
+    let code = in_a_child(|| {
+        first_of_a_namespace(|| {
+            let lines: Lines<1> = Lines::new(1);
+            core::mem::forget(lines.waiters.enter());
+            lines.list(0).hold();
+            let mine = lines.asleep();
+            first_of_a_namespace(|| {
+                let decision = wait(&limiter, limiter.clock(), &lines, 0, 1, NEVER - 1);
+                let passes = decision.is_ok_and(|decision| decision.is_allowed());
+                i32::from(!(mine == 1 && passes && lines.asleep() == 0)) * 2
+            })
+        })
+    });
+    if code == NO_NAMESPACE {
+        println!("not root: this machine makes no PID namespace");
+        return;
+    }
+    assert_eq!(code, 0);
+}
