@@ -17,5 +17,5 @@ bindings/python/install.sh
 build/python/bin/python bindings/python/bench.py
 bindings/lua/bench.sh
 if [ -n "${TRENDS:-}" ]; then
-    TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --package tollbar --bench trends
+    TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo run --quiet --release --package tollbar-trends --target-dir target/peers -- --bench
 fi

@@ -4,6 +4,7 @@
 #   flood     10^8 keys through a million slots
 #   redis     ten seconds of each fault beside a real Redis
 #   clock     twenty of each step of a real Redis's clock
+#   loom      the models with as many preemptions as they name; the longest have one less in `make test`
 #   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree
 #   pingora   the example of a pingora proxy
 #   rules     a log of 10^6 lines by a rules file, through every face and the command
@@ -13,7 +14,7 @@ set -u
 cd "$(dirname "$0")/.."
 self=$PWD/tools/soak.sh
 logs=build/soak-logs
-steps="storm flood redis clock leases pingora rules benches mutants"
+steps="storm flood redis clock loom leases pingora rules benches mutants"
 . tools/steps.sh
 begin_steps "$@"
 is_lane || tools/setup.sh soak || exit 1
@@ -23,6 +24,7 @@ step_storm() { TOLLBAR_SOAK=1000 cargo test --release --package tollbar --test t
 step_flood() { TOLLBAR_LONG=1 cargo test --release --package tollbar --test table_flood -- --nocapture; }
 step_redis() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_lease -- --nocapture --test-threads 1; }
 step_clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_clock -- --nocapture --test-threads 1; }
+step_loom() { TOLLBAR_SOAK=1 ONLY=loom tools/test.sh; }
 step_leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture; }
 step_pingora() { cargo test --locked --manifest-path examples/rust/Cargo.toml --target-dir build/examples-rust --package tollbar-example-pingora; }
 step_rules() { make --silent lib rules build/tollbar && TOLLBAR_LINES=1000000 PATH=$PATH:/usr/local/go/bin tests/rules/run.sh build; }

@@ -5,7 +5,7 @@
 /// Atomics that are loom's under `cfg(loom)`, and values on the heap.
 pub mod sync {
     #[cfg(loom)]
-    pub use crate::sync::explore;
+    pub use crate::sync::{deep, explore};
     pub use crate::sync::{filled, AtomicU32, AtomicU64, Ordering};
 }
 

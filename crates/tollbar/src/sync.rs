@@ -168,6 +168,12 @@ pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
 }
 
+/// `preemptions` in the long form of the models (`make soak ONLY=loom`), and one less otherwise: for models that would take a minute.
+#[cfg(loom)]
+pub fn deep(preemptions: usize) -> usize {
+    preemptions - usize::from(std::env::var_os("TOLLBAR_SOAK").is_none())
+}
+
 /// Explores `f` with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says. Returns the number of executions.
 #[cfg(loom)]
 pub fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {

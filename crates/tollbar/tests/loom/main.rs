@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicUsize;
 use tollbar::algorithm::gcra::Gcra;
 use tollbar::algorithm::{Algorithm, Charge};
 use tollbar::clock::{Clock, Manual};
+use tollbar::internal::sync::deep;
 use tollbar::limiter::Cell;
 use tollbar::policy::Keep;
 use tollbar::take_many::{take_all, Limit};
@@ -381,7 +382,7 @@ fn cell_takes_up_to_what_is_left() {
 
 #[test]
 fn cell_reserves_an_instant_once() {
-    explore("cell reserve", 9, || {
+    explore("cell reserve", deep(4), || {
         let state = state("1/10ns");
         let threads: Vec<_> = (0..2)
             .map(|_| {

@@ -190,7 +190,7 @@ fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
 }
 
 fn rounds() -> u64 {
-    crate::common::rounds(10_000) * std::env::var("TABLE_ROUNDS").map_or(1, |n| n.parse::<u64>().unwrap())
+    crate::common::rounds(5_000) * std::env::var("TABLE_ROUNDS").map_or(1, |n| n.parse::<u64>().unwrap())
 }
 
 /// A block of memory for a table of these policies.

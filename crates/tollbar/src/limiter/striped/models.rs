@@ -126,7 +126,7 @@ fn credit_is_spent_or_expires() {
         assert!(all <= BURST && all + 3 * EACH >= BURST, "{all}");
     };
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, LATE), (2, LATE)]];
-    race("striped expiry", 2, 1, BURST, threads, check);
+    race("striped expiry", crate::sync::deep(2), 1, BURST, threads, check);
 }
 
 /// Several turns, in each of which the thread spends a permit, or takes the stripe and puts a permit in if it is
@@ -135,7 +135,7 @@ fn credit_is_spent_or_expires() {
 fn sit_and_spend(stripes: &Stripes, requests: Requests) -> (u64, u64) {
     let (mut spent, mut filled) = (0, 0);
     for &(who, now) in requests {
-        if (stripes.spend_first(who, 1) || stripes.spend_second(who, 1)) {
+        if stripes.spend_first(who, 1) || stripes.spend_second(who, 1) {
             spent += 1;
         } else if let Some(held) = stripes.take(who, now) {
             let more = if now == EARLY { 0 } else { 1 - held.credit() };
@@ -160,7 +160,7 @@ fn what_is_spent_was_filled() {
             (spent, filled) = (spent + theirs, filled + more);
             assert!(stripes.credit(1) + stripes.credit(2) <= 1);
             for who in [1, 2] {
-                while (stripes.spend_first(who, 1) || stripes.spend_second(who, 1)) {
+                while stripes.spend_first(who, 1) || stripes.spend_second(who, 1) {
                     spent += 1;
                 }
             }

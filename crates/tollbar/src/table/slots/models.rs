@@ -16,7 +16,7 @@ use super::give_back::give_back_under;
 use super::protocol::{self, Changed, Event, OnFull, Outcome, Relation, States};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
-use crate::sync::explore;
+use crate::sync::{deep, explore};
 use crate::table::memory::receipts::Receipts;
 use crate::table::memory::returns::Turn;
 use crate::table::memory::slot::{Bucket, Change, Journal, Pair, Slot, TAG, TAG_BITS};

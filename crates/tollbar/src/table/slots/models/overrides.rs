@@ -125,7 +125,7 @@ fn an_override_beside_requests() {
 #[test]
 fn an_override_beside_an_override() {
     let threads: &[&[Act]] = &[&[Own(K, 3), Ask(K, 100, 1)], &[Own(K, 2), Ask(K, 100, 1)]];
-    model("override, two", 4, own(&[EMPTY, EMPTY], threads), |played| {
+    model("override, two", deep(4), own(&[EMPTY, EMPTY], threads), |played| {
         assert!(matches!(played.own(), Some(2 | 3)));
         assert!(played.versions_after(|act| matches!(act, Own(..))).all(|version| version != 1));
         played.sums(0);
@@ -134,7 +134,7 @@ fn an_override_beside_an_override() {
     // second. A lookup beside that sees the first place too early and the second one too late.
     let threads: &[&[Act]] = &[&[Own(K, 3), Ask(K, 100, 0)], &[End(M), Own(K, 2)]];
     let scene = Scene { overrides: Some(Vec::from([(M, 3)])), ..own(&[EMPTY, EMPTY], threads) };
-    model("override, two, freed", 4, scene, |played| {
+    model("override, two, freed", deep(4), scene, |played| {
         assert!(matches!(played.own(), Some(2 | 3)));
         assert!(played.versions_after(|act| matches!(act, Own(..))).all(|version| version != 1));
     });
@@ -158,21 +158,21 @@ fn an_override_beside_its_end() {
 #[test]
 fn an_override_beside_set_policy() {
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Own(K, 3), Ask(K, 100, 1)]];
-    model("override, set_policy", 4, own(&[EMPTY, EMPTY], threads), |played| {
+    model("override, set_policy", deep(4), own(&[EMPTY, EMPTY], threads), |played| {
         assert_eq!(played.own(), Some(3));
         assert!(played.versions_after(|act| matches!(act, Own(..))).all(|version| version == 3));
         assert!(played.versions_after(|act| matches!(act, SetVersion(_))).all(|version| version != 1));
         played.sums(0);
     });
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Own(K, 3), End(K), Ask(K, 100, 1)]];
-    model("override, set_policy, ended", 3, own(&[TAKEN, EMPTY], threads), |played| {
+    model("override, set_policy, ended", deep(3), own(&[TAKEN, EMPTY], threads), |played| {
         assert_eq!((played.own(), played.admitted(K) <= 1), (None, true));
         assert!(played.versions_after(|act| matches!(act, End(_))).all(|version| version != 3));
         played.sums(2);
     });
     // A key that owes for a shorter time under its own policy moves to another slot, once.
     let threads: &[&[Act]] = &[&[Own(K, 6), Ask(K, 100, 1)], &[SetVersion(2), Ask(K, 100, 1)]];
-    model("override, moves", 3, own(&[TAKEN, EMPTY], threads), |played| {
+    model("override, moves", deep(3), own(&[TAKEN, EMPTY], threads), |played| {
         let places = played.last().iter().filter(|pair| pair.key != 0 && pair.key & TAG == K.0);
         assert!(places.count() <= 1, "{:?}", played.changes);
     });

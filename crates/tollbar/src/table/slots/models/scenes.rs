@@ -65,10 +65,10 @@ fn the_fast_path_inserts_new_keys() {
     let tight = [other(0, 50), other(1, 50)];
     let spread = [other(0, 50), other(1, 30)];
     for (name, slots) in [("empty", [EMPTY, EMPTY]), ("expired at once", tight), ("expired", spread)] {
-        model(&format!("fast, {name}, 3×1"), 3, scene(Deny, &slots, &[fast, fast, fast]), sum);
+        model(&format!("fast, {name}, 3×1"), deep(3), scene(Deny, &slots, &[fast, fast, fast]), sum);
         model(
             &format!("fast beside the protocol, {name}"),
-            3,
+            deep(3),
             scene(Deny, &slots, &[fast, &[Ask(K, 100, 1)], fast]),
             sum,
         );
@@ -80,7 +80,7 @@ fn the_fast_path_inserts_new_keys() {
         let threads: &[&[Act]] = &[fast, fast, &[Ask(third, 100, 1)]];
         let slots = [slots[0], slots[1], EMPTY];
         let slots = if third.2[1] == 2 { &slots[..] } else { &slots[..2] };
-        model(&format!("fast, a third, {name}"), 3, scene(Deny, slots, threads), move |played| {
+        model(&format!("fast, a third, {name}"), deep(3), scene(Deny, slots, threads), move |played| {
             assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
             assert_eq!(played.admitted(third), 1);
         });
@@ -95,7 +95,7 @@ fn the_fast_path_inserts_new_keys() {
     });
     // If two slots expire together, both calls for K take the first in K's order.
     let early: &[Act] = &[Ask(M, 100, 1), Ask(N, 100, 1)];
-    model("fast, equals", 3, scene(EvictNearest, &tight, &[fast, fast, early]), |_| ());
+    model("fast, equals", deep(3), scene(EvictNearest, &tight, &[fast, fast, early]), |_| ());
     model("fast, late clock", 3, scene(Deny, &spread, &[fast, &[Short(K, 40, 1)]]), |played| {
         assert_eq!(played.state(K), Some(110));
         assert_eq!(played.last()[0], other(0, 50));
@@ -322,15 +322,15 @@ fn a_policy_changes() {
         assert_eq!(expires(slot), 100 + PERMIT * played.admitted(K));
     };
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Ask(K, 100, 1), Ask(K, 100, 1)]];
-    model("change, not there yet", 4, scene(Deny, &[EMPTY, EMPTY], threads), move |played| {
+    model("change, not there yet", deep(4), scene(Deny, &[EMPTY, EMPTY], threads), move |played| {
         assert_eq!(played.admitted(K), 2);
         sum(played);
     });
-    model("change, expired", 4, scene(Deny, &[other(0, 50), held(K, 60)], threads), move |played| {
+    model("change, expired", deep(4), scene(Deny, &[other(0, 50), held(K, 60)], threads), move |played| {
         assert_eq!(played.admitted(K), 2);
         sum(played);
     });
-    model("change, owing", 4, scene(Deny, &[EMPTY, held(K, 110)], threads), |played| {
+    model("change, owing", deep(4), scene(Deny, &[EMPTY, held(K, 110)], threads), |played| {
         assert_eq!(played.admitted(K), 1);
         assert_eq!(expires(played.last()[1]), 120);
     });
@@ -341,20 +341,20 @@ fn a_policy_changes() {
     });
     // Another key takes the slot while the key is converted.
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
-    model("change, replaced", 4, scene(Deny, &[held(K, 50), other(0, 60)], threads), |played| {
+    model("change, replaced", deep(4), scene(Deny, &[held(K, 50), other(0, 60)], threads), |played| {
         assert_eq!((played.admitted(K), played.admitted(N)), (1, 1));
     });
     // The key has expired, and a request of cost 0 makes its slot vacant. The slot must not expire earlier for N.
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 0), Ask(N, 100, 1)], &[Ask(N, 100, 1)]];
-    model("change, vacated", 4, scene(Deny, &[held(K, 60), other(0, 50)], threads), |played| {
+    model("change, vacated", deep(4), scene(Deny, &[held(K, 60), other(0, 50)], threads), |played| {
         assert_eq!((played.admitted(N), played.state(N)), (2, Some(120 * FINE)));
     });
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
-    model("change, 3×1", 3, scene(Deny, &[other(0, 20), other(1, 30)], threads), |played| {
+    model("change, 3×1", deep(3), scene(Deny, &[other(0, 20), other(1, 30)], threads), |played| {
         assert_eq!((played.admitted(K), played.admitted(N)), (2, 1));
     });
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Reset(K, 100), Ask(K, 100, 1)]];
-    model("change, reset", 4, scene(Deny, &[held(K, 120), EMPTY], threads), |_| ());
+    model("change, reset", deep(4), scene(Deny, &[held(K, 120), EMPTY], threads), |_| ());
     // A key of another policy with the same tag is another key.
     let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 2)], &[Ask(NAMESAKE, 100, 2)]];
     model("namesake", 4, scene(Deny, &[EMPTY, EMPTY], threads), |played| {
@@ -376,20 +376,20 @@ fn a_key_moves_to_a_faster_policy() {
     let changes: &[Act] = &[SetVersion(6), Ask(K, 100, 1), Ask(K, 102, 1)];
     // A request between the swaps of a move gains nothing.
     const REFILLED: u64 = 1;
-    model("moves", 3, scene(Deny, &[held(K, OLD), EMPTY], &[changes, asks]), move |played| {
+    model("moves", deep(3), scene(Deny, &[held(K, OLD), EMPTY], &[changes, asks]), move |played| {
         assert!(played.admitted(K) <= REFILLED, "{:?}", played.changes);
         assert_eq!(fast(played).len(), 1);
         assert!(played.last().iter().any(|pair| expires(*pair) >= OLD), "{:?}", played.changes);
     });
     let once: &[Act] = &[Ask(K, 102, 1)];
     let change: &[Act] = &[SetVersion(6), Ask(K, 100, 1)];
-    model("moves, 3 threads", 2, scene(Deny, &[held(K, OLD), EMPTY], &[change, once, once]), move |played| {
+    model("moves, 3 threads", deep(2), scene(Deny, &[held(K, OLD), EMPTY], &[change, once, once]), move |played| {
         assert!(played.admitted(K) <= REFILLED, "{:?}", played.changes);
         assert_eq!(fast(played).len(), 1);
     });
     // By the clock of one thread the neighbour has expired, and that thread moves the key. The other thread converts the key in its slot.
     let clocks: &[&[Act]] = &[&[SetVersion(6), Ask(K, 110, 1)], &[Ask(K, 100, 1)]];
-    model("moves, two clocks", 4, scene(Deny, &[held(K, OLD), other(0, 105)], clocks), move |played| {
+    model("moves, two clocks", deep(4), scene(Deny, &[held(K, OLD), other(0, 105)], clocks), move |played| {
         assert!(fast(played).len() <= 1, "{:?}", played.changes);
     });
     // A new key can take the slot to which K moves; with a clock that is ahead, also K's former slot.
@@ -403,12 +403,12 @@ fn a_key_moves_to_a_faster_policy() {
     }
     // N takes the slot to which K moves, so K is in no slot, and its mark stays. N may also evict K from there.
     let threads: &[&[Act]] = &[change, &[Ask(K, 102, 2)], &[Ask(N, 100, 1)]];
-    model("moves, no room", 2, scene(EvictNearest, &[held(K, OLD), EMPTY], threads), move |played| {
+    model("moves, no room", deep(2), scene(EvictNearest, &[held(K, OLD), EMPTY], threads), move |played| {
         let evicted = played.done().any(|done| done.key & TAG == N.0 && done.event() == Some(Event::Evicted));
         assert!(evicted || played.admitted(K) <= REFILLED, "{:?}", played.changes);
     });
     // No other slot has expired, so the key keeps the time of its debt.
-    model("moves, full", 3, scene(Deny, &[held(K, OLD), other(0, 300)], &[changes, asks]), move |played| {
+    model("moves, full", deep(3), scene(Deny, &[held(K, OLD), other(0, 300)], &[changes, asks]), move |played| {
         assert_eq!((played.admitted(K), fast(played)), (0, Vec::from([OLD])));
     });
 }
