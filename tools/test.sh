@@ -76,7 +76,7 @@ step_bench() {
     made lib nginx || return 1
     # A case works the same without link-time optimization, which takes a minute.
     export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_BENCH_LTO=off CARGO_PROFILE_BENCH_CODEGEN_UNITS=16
-    # As in a plain `cargo bench`, which names no C library.
+    # C14: as in a plain `cargo bench`, which names no C library.
     cargo bench --package tollbar --bench instructions && echo "1 passed, 0 failed" || return 1
     export TOLLBAR_LIBRARY="$PWD/build/libtollbar.so"
     cargo bench --package tollbar --bench ratios -- --smoke && echo "1 passed, 0 failed" &&

@@ -1,4 +1,4 @@
-/* What identifies a process, its boot and its clock may be unreadable, another one's, or a namespace's. A matrix: each object that processes share
+/* A8, E1, E2, E3: what identifies a process, its boot and its clock may be unreadable, another one's, or a namespace's. A matrix: each object that processes share
  * (tables, in-flight tables, nodes, and a queue's copy) in each such situation. A holder takes one of 3 permits. A process in the situation opens
  * or inherits the object and takes what it gets, and then the holder takes the rest.
  *

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# How much stack each exported function takes: the program of tests/c/stack. Sourced. Not under valgrind or a sanitizer, which use the stack
+# E8: how much stack each exported function takes: the program of tests/c/stack. Sourced. Not under valgrind or a sanitizer, which use the stack
 # themselves.
 
 # LISTS...: a line CALL(name) for each function of these lists of symbols, without the guard of the ABI, which is a variable.
