@@ -27,6 +27,7 @@ use super::{check_key, check_name, LimitError, Message, Store, StoreError, KEY_M
 use crate::redis::{Answer, Arg, Fault, Link, LinkError, NoMemory, Session, Url};
 use tollbar::clock::{Clock, Monotonic};
 use tollbar::decision::Decision;
+use tollbar::internal::generation;
 use tollbar::policy::Policy;
 
 /// One connection to a server. A call connects if there is no connection, and waits for its answer, by default at most
@@ -38,7 +39,7 @@ pub struct RedisStore {
     /// Nanoseconds that a call may take.
     timeout: u64,
     /// The process that made the connection. A process forked from it must not use the connection.
-    process: libc::pid_t,
+    process: u32,
     /// Nanoseconds since 1970 at the last decision; 0: none yet.
     server_time: u64,
 }
@@ -120,8 +121,7 @@ impl RedisStore {
 
     /// Makes a connection that is ready for calls, unless there is one.
     fn connected(&mut self, deadline: u64) -> Result<(), StoreError> {
-        // SAFETY: getpid takes nothing and cannot fail.
-        let process = unsafe { libc::getpid() };
+        let process = generation();
         if self.process != process {
             // This closes the child's copy of the descriptor. The parent's connection stays.
             self.link.close();

@@ -356,22 +356,53 @@ fn what_is_no_server_is_an_error() {
 #[test]
 fn a_forked_process_makes_its_own_connection() {
     let server = Server::start();
-    let mut store = store(&server.tcp());
-    let limit = limit(&store, "5/day");
-    store.check(&limit, b"key", 1).unwrap();
-    // SAFETY: the child makes only the calls below. None takes a lock that another thread may have held, and it ends without unwinding.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        let fine = (0..200).all(|_| store.peek(&limit, b"key", 0).is_ok_and(|decision| decision.remaining == 4));
-        // SAFETY: ends the child at once, without destructors and exit handlers.
-        unsafe { libc::_exit(if fine { 0 } else { 1 }) };
+    assert!(parent_and_child_are_answered(&mut store(&server.tcp())));
+}
+
+/// E2: the child has its parent's process number, each in a PID namespace of its own.
+#[test]
+fn a_child_with_its_parents_number_makes_its_own_connection() {
+    const NO_NAMESPACE: i32 = 77;
+    let server = Server::start();
+    let url = server.tcp();
+    // SAFETY: it changes where the next child of this process runs, and nothing else.
+    let unshare = || unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 };
+    // The first process of a namespace has the number 1.
+    let parent = || {
+        let answered = std::process::id() == 1 && unshare() && parent_and_child_are_answered(&mut store(&url));
+        i32::from(!answered)
+    };
+    match code_of(child(|| if unshare() { code_of(child(parent)) } else { NO_NAMESPACE })) {
+        NO_NAMESPACE => println!("not root: this machine makes no PID namespace"),
+        code => assert_eq!(code, 0),
     }
-    assert!(child > 0);
-    for _ in 0..200 {
-        assert_eq!(store.peek(&limit, b"key", 0).unwrap().remaining, 4);
+}
+
+/// Whether a process and its forked child get their own answers.
+fn parent_and_child_are_answered(store: &mut RedisStore) -> bool {
+    let limit = limit(store, "5/day");
+    let charged = store.check(&limit, b"key", 1).is_ok();
+    let mut asks = || (0..200).all(|_| store.peek(&limit, b"key", 0).is_ok_and(|decision| decision.remaining == 4));
+    let child = child(|| i32::from(!asks()));
+    charged && asks() && code_of(child) == 0
+}
+
+/// A forked child that runs `run` and ends with the code that it returns.
+fn child(run: impl FnOnce() -> i32) -> libc::pid_t {
+    // SAFETY: the calls of `run` take no lock that another thread may have held, and the child ends without destructors and exit handlers.
+    unsafe {
+        match libc::fork() {
+            0 => libc::_exit(run()),
+            child => child,
+        }
     }
-    let mut status = 0;
-    // SAFETY: `child` is this process's child, and the status is writable for the call.
-    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-    assert_eq!(status, 0);
+}
+
+/// Waits for a child of this process, and returns its code.
+fn code_of(child: libc::pid_t) -> i32 {
+    let mut status = -1;
+    // SAFETY: the status is writable for the call.
+    let ended = unsafe { libc::waitpid(child, &mut status, 0) };
+    assert!(ended == child && libc::WIFEXITED(status), "{ended} of {child}: {status}");
+    libc::WEXITSTATUS(status)
 }
