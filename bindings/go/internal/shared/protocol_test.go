@@ -204,13 +204,14 @@ func TestSlotsThatGoCannotStep(t *testing.T) {
 		r.stamp.Store(stamp)
 		place, c, word, _ := keyOf(t, table, "ann")
 		*c.slot(11) = Slot{7<<tagBits | 5, 12345}
-		before := *c.spare
+		// The other key may have its slot among them.
+		first, spare := *c.first, *c.spare
 		for _, code := range ask(t, table, 0, "ann", now, 1) {
 			if code != core.NeedsLibrary {
 				t.Errorf("%v", code)
 			}
 		}
-		if c.find(word) != nil || *c.spare != before || *c.first != (Bucket{}) {
+		if c.find(word) != nil || *c.first != first || *c.spare != spare {
 			t.Error("the request has changed a slot")
 		}
 		if verdict, code := known.Take(now, 1); code != 0 || verdict != core.Allowed {
