@@ -9,10 +9,11 @@ logs=build/test-logs
 # Where a fault is cheapest to find.
 first="runner lint header"
 # Three lanes on two processors: the nginx tests wait half of their time. Steps that install the Python package into build/python are in
-# one lane, and so are c and overflow, whose tests have the same names in /dev/shm.
+# one lane, and so are c and overflow, whose tests have the same names in /dev/shm. What comes last in the last lane (loom, tsan) keeps two
+# processors busy when the other lanes have ended.
 waits="nginx python go lua together ffi service packages"
 links="c overflow redis bench command rules"
-works="rust dependent examples loom tsan cpp readme counts"
+works="rust cpp dependent examples loom tsan readme counts"
 steps="$first $waits $links $works"
 . tools/steps.sh
 begin_steps "$@"
