@@ -9,8 +9,9 @@ logs=build/test-logs
 # Where a fault is cheapest to find.
 first="runner lint header"
 # Three lanes on two processors: the nginx tests wait half of their time. Steps that install the Python package into build/python are in
-# one lane, and so are c and overflow, whose tests have the same names in /dev/shm. What comes last in the last lane (loom, tsan) keeps two
-# processors busy when the other lanes have ended.
+# one lane, and so are c and overflow, whose tests have the same names in /dev/shm.
+# A lane that ends early takes steps of the last lane. The loom models are late there because they run on both
+# processors, also when they are all that still runs.
 waits="nginx python go lua together ffi service packages"
 links="c overflow redis bench command rules"
 works="rust cpp dependent examples loom tsan readme counts"

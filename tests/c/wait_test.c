@@ -192,7 +192,7 @@ static int in_order(const char *text) {
         tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
         numbers[n] = n;
         assert_int_equal(pthread_create(&threads[n], NULL, takes_its_turn, &numbers[n]), 0);
-        /* The next thread starts when this one is in the queue, or has already left it on a slow machine. */
+        /* The next thread is created when this one waits in the queue. On a slow machine it may have its permit by then. */
         while (view.waiting + (uint32_t)__atomic_load_n(&queue.done, __ATOMIC_SEQ_CST) < (uint32_t)n + 1) {
             assert_int_equal(tollbar_limiter_get_state(queue.limiter, &view), 0);
             nap(MS / 10);

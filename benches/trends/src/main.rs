@@ -129,7 +129,10 @@ fn algorithms(criterion: &mut Criterion) {
 criterion_group! {
     name = trends;
     // Short measurements, because there are 128 rows.
-    config = Criterion::default().warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1)).sample_size(20);
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_secs(1))
+        .sample_size(20);
     targets = algorithms
 }
 criterion_main!(trends);

@@ -2,7 +2,8 @@ package core
 
 import "math/bits"
 
-// TATMost is the highest theoretical arrival time that leaves room for a floor. Under a policy that gives back, every higher word was lowered.
+// TATMost is the highest theoretical arrival time (TAT) that leaves room for a floor. Under a policy that gives back,
+// every higher word was lowered.
 const TATMost = 1<<63 - 1
 
 const (
@@ -17,8 +18,9 @@ const (
 	shortestStep = 25
 )
 
-// floors say how words of slots hold the time until which the slot stays taken, after permits were given back to the key.
-// crates/tollbar/src/algorithm/gcra/floor.rs has the layout of such words, and the reasons; the methods have the names that they have there.
+// floors say how the word of a slot holds the time until which the slot stays taken after permits were given back to
+// its key. crates/tollbar/src/algorithm/gcra/floor.rs has the layout of such words and the reasons for it. The methods
+// have the names that they have there.
 type floors struct {
 	// The bit that a lowered word has; 0 if the policy lowers no word.
 	mark uint64
@@ -28,7 +30,11 @@ type floors struct {
 
 // newFloors is Floors::new, for a bucket with clock readings up to most, less than 2^63.
 func newFloors(tolerance, most uint64) floors {
-	return floors{mark: loweredBit, quantum: min(uint(bits.Len64(subTo0(tolerance, 1))), 62), fine: uint(max(bits.Len64(most), 61) - 61)}
+	return floors{
+		mark:    loweredBit,
+		quantum: min(uint(bits.Len64(subTo0(tolerance, 1))), 62),
+		fine:    uint(max(bits.Len64(most), 61) - 61),
+	}
 }
 
 func (f *floors) exist() bool { return f.mark != 0 }
@@ -88,8 +94,8 @@ func (f *floors) inQuanta(floor uint64) uint64 {
 	return quanta << f.quantum
 }
 
-// wideFloor reads the floor, in nanoseconds, of a word of the wide form. expires is when a plain word of the same TAT
-// expires, because the word counts its steps from there.
+// wideFloor returns the floor of a word of the wide form, in nanoseconds. The word holds the floor as a number of steps
+// after expires, the time at which a plain word of the same TAT expires.
 func wideFloor(word, expires uint64) uint64 {
 	if expires == NoTime {
 		return NoTime
@@ -120,7 +126,7 @@ func (f *floors) roundedDown(tat uint64) uint64 {
 	return tat >> fine << fine
 }
 
-// wideTAT rounds tat up to a number that words of the wide form hold exactly.
+// wideTAT rounds tat up to the next TAT that a word of the wide form can hold. That form has no room for its last bits.
 func (f *floors) wideTAT(tat uint64) uint64 {
 	fine := givenBits + f.fine
 	return addUpTo(tat, 1<<fine-1) >> fine << fine

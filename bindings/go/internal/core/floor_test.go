@@ -9,7 +9,8 @@ import (
 // and longer than a burst.
 func slotBuckets(t *testing.T) (buckets []*SlotBucket) {
 	for _, rate := range [][3]uint64{
-		{100, 3600e9, 100}, {1000, 86400e9, 1000}, {990, 86400e9, 1000}, {6, 1e9, 6}, {11, 1e9, 5}, {1e9, 1e9, 1e6}, {3, 1e9, 1}, {9, 60e9, 100}, {1, 3600e9, 3},
+		{100, 3600e9, 100}, {1000, 86400e9, 1000}, {990, 86400e9, 1000}, {6, 1e9, 6}, {11, 1e9, 5},
+		{1e9, 1e9, 1e6}, {3, 1e9, 1}, {9, 60e9, 100}, {1, 3600e9, 3},
 	} {
 		a, code := Compile(&Policy{Kind: kindGCRA, Limit: rate[0], Period: rate[1], Burst: rate[2], Init: rate[2]})
 		if code != 0 {
@@ -24,8 +25,8 @@ func slotBuckets(t *testing.T) (buckets []*SlotBucket) {
 	return buckets
 }
 
-// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one, and
-// the slot's time never falls.
+// Each change of any word, also of a damaged one, leaves a word whose TAT is not before the wanted one
+// and whose slot stays taken at least as long as before.
 func TestAFloorNeverFalls(t *testing.T) {
 	random := rand.New(rand.NewPCG(71, 72))
 	buckets := slotBuckets(t)
@@ -53,14 +54,16 @@ func TestAFloorNeverFalls(t *testing.T) {
 				}
 			}
 			if b.floors.tat(word) < tat || b.ExpiresAt(word) < expires || b.floor(word) < b.floors.tat(word) {
-				t.Fatalf("%+v: %x has the TAT %d and expires at %d, after %d and for the TAT %d", b, word, b.floors.tat(word), b.ExpiresAt(word), expires, tat)
+				t.Fatalf("%+v: %x has the TAT %d and expires at %d, after %d and for the TAT %d",
+					b, word, b.floors.tat(word), b.ExpiresAt(word), expires, tat)
 			}
 		}
 	}
 }
 
-// A held word has the wanted TAT within 4,096 units, or 4 if it is exact, and the wanted time
-// within a fifteenth of its distance, or two quanta. Charges keep the slot's time.
+// A word keeps two times: its TAT, at most 4,096 units later than wanted (4 if the word is exact), and
+// its slot's time, at most a fifteenth of the time until then (or two quanta) later. Charges keep the
+// slot's time.
 func TestAHeldWordKeepsBothTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(73, 74))
 	buckets := slotBuckets(t)
@@ -102,7 +105,8 @@ func TestAHeldWordKeepsBothTimes(t *testing.T) {
 				break
 			}
 			if word = b.raise(word, tat); b.ExpiresAt(word) < before || b.floors.tat(word) < tat {
-				t.Fatalf("%+v: %x has the TAT %d, for %d, and expires at %d after %d", b, word, b.floors.tat(word), tat, b.ExpiresAt(word), before)
+				t.Fatalf("%+v: %x has the TAT %d, for %d, and expires at %d after %d",
+					b, word, b.floors.tat(word), tat, b.ExpiresAt(word), before)
 			}
 			tat = b.floors.tat(word)
 		}

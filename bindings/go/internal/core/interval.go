@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// Interval refills limit permits at the end of each period, aligned to time 0. The word is the number of permits refilled since time 0, plus the
-// number that the bucket lacks. Aligned to the first request an interval is a [FixedWindow].
+// Interval refills limit permits at the end of each period, aligned to time 0. The word is the number of permits
+// refilled since time 0, plus the number that the bucket lacks. Aligned to the first request an interval is a
+// [FixedWindow].
 type Interval struct {
 	period, limit, burst, last uint64
 }
@@ -130,8 +131,8 @@ func (i *Interval) Charge(word, now, cost uint64) (next, rest uint64) {
 // GiveBack gives nothing back.
 func (*Interval) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
 
-// LastBooking departs at an end of an interval. All permits of one interval are alike: of the bookings that depart at the last end, each may stand for the
-// last one.
+// LastBooking departs at an end of an interval. All permits of one interval are alike: of the bookings that depart at
+// the last end, each may stand for the last one.
 func (i *Interval) LastBooking(word, cost uint64) (next, at uint64, ok bool) {
 	if word < cost {
 		return 0, 0, false

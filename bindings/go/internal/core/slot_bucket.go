@@ -186,8 +186,8 @@ func (b *SlotBucket) debt(word, now uint64) uint64 {
 }
 
 // convert converts a key's word from the policy old to this one at the time now (Gcra::convert). The key keeps the
-// permits that it has left, and the part of a permit that has been refilled, up to those of a fresh bucket. A key in
-// debt keeps its debt, up to one burst. The result is 0 if the key is as good as fresh.
+// permits that it has left, and the fraction of the next permit that has come back, but never more than a fresh bucket
+// has. A key in debt keeps its debt, but never more than one burst. The result is 0 if the key is as good as fresh.
 func (b *SlotBucket) convert(old *SlotBucket, word, now uint64) uint64 {
 	if now > b.Last {
 		return 0

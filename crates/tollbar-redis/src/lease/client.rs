@@ -21,7 +21,8 @@ pub struct Client {
     keys: usize,
     /// This client's name as [`Header::owner`](super::layout::Header).
     me: u64,
-    /// The process that made `me`: a child in another PID namespace may have its parent's id.
+    /// `generation` of the process that made `me`. A forked child has another one, also where it has its parent's
+    /// process number in a PID namespace of its own.
     generation: u32,
     /// When to begin the next connection. Times are nanoseconds of the node's clock.
     connect_at: u64,

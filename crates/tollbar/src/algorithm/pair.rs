@@ -308,8 +308,8 @@ impl Algorithm for Pair {
         let clock = self.steps.clock(at);
         let (next, count) = self.charged(self.held(state, clock), clock, cost, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
-        // A word can say that its buckets were full in the running step. A request that departs later must not say so,
-        // because it would name the step that ends at its departure, and that step has begun earlier.
+        // A word has a mark for "both buckets were full when the running step began". The word of a booking must not
+        // have it: a booking writes the step of its departure into the word, and the mark would speak of that step.
         let next = match at > now {
             true => self.pack_later(next.fast, next.slow, self.steps.clock(now).up),
             false => self.pack_counted(next, count),

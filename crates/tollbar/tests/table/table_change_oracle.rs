@@ -1,6 +1,6 @@
-//! A1: random changes of a policy in a full table, beside exact arithmetic. After each change each
-//! key makes a request. Both sides are counted: what is admitted though the oracle refuses, and
-//! what is refused though the oracle admits.
+//! A1: random changes of a policy in a full table, beside an oracle with exact arithmetic. After each
+//! change each key makes a request, which the table and the oracle decide. The test counts the
+//! requests that only the table admits, and those that only the table refuses.
 
 use crate::common::{policy, rounds, Rng, DAY, HOUR, MIN, SEC};
 use tollbar::table::{OnFull, Options, PolicyId, Table};

@@ -220,10 +220,11 @@ fn a_reset_succeeds_in_a_full_table() {
     }
 }
 
-/// B8, the price of [`OnFull::EvictNearest`]: of a limited key, while a client invents keys that
-/// use up their bursts. On average the limited key gains about a burst for as many invented keys as
-/// the table has slots, and honest new keys beside the flood are refused nothing. In the smallest
-/// table the spare buckets are a fifth of the slots, and get fewer of the evictions.
+/// B8, the price of [`OnFull::EvictNearest`]. A client invents keys, and each of them uses up its
+/// burst. Some of them take the slot of a limited key, which then has its burst again. On average
+/// that happens about once for as many invented keys as the table has slots. Honest new keys that
+/// come meanwhile are refused nothing. In the smallest table a fifth of the slots are in spare
+/// buckets, in which fewer keys are evicted.
 #[test]
 fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() {
     for (text, spread, capacity, seeds) in [

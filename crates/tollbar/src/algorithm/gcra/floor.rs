@@ -169,7 +169,7 @@ impl Floors {
         tat >> fine << fine
     }
 
-    /// Rounds `tat` up to a number that words of the wide form hold exactly.
+    /// Rounds `tat` up to the next TAT that a word of the wide form can hold. That form has no room for its last bits.
     pub(super) const fn wide_tat(&self, tat: u64) -> u64 {
         let fine = GIVEN + self.fine;
         tat.saturating_add((1 << fine) - 1) >> fine << fine

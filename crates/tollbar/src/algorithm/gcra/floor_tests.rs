@@ -34,8 +34,8 @@ const SLACK: u64 = 1 << 12;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For any word of any bucket, damaged ones too, the result has the wanted TAT or a later one,
-    /// and the slot's time never falls.
+    /// Each change of any word, also of a damaged one, leaves a word whose TAT is not before the wanted
+    /// one and whose slot stays taken at least as long as before.
     #[test]
     fn a_floor_never_falls(
         bucket in buckets(),
@@ -63,8 +63,8 @@ proptest! {
         }
     }
 
-    /// A held word has the wanted TAT to a microsecond or four, or to four units, and the wanted
-    /// time to a fifteenth of its distance, or to two quanta.
+    /// A word keeps two times: its TAT, at most four microseconds (or four units) later than wanted,
+    /// and its slot's time, at most a fifteenth of the time until then (or two quanta) later.
     #[test]
     fn a_held_word_keeps_both_times(
         bucket in buckets(),

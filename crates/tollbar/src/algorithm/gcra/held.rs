@@ -8,8 +8,8 @@ use core::num::NonZeroU128;
 
 impl Gcra {
     /// Converts a key's word from the policy `old` to this one at the time `now`. The key keeps the permits that it
-    /// has left, and the part of a permit that has been refilled, up to those of a fresh bucket. A key in debt keeps
-    /// its debt, up to one burst. The result is 0 if the key is as good as fresh.
+    /// has left, and the fraction of the next permit that has come back, but never more than a fresh bucket has. A key
+    /// in debt keeps its debt, but never more than one burst. The result is 0 if the key is as good as fresh.
     pub(crate) fn convert(&self, old: &Gcra, state: u64, now: u64) -> u64 {
         if now > self.last {
             return 0;
@@ -74,8 +74,9 @@ impl Gcra {
         self.floors.near(tat, floor).unwrap_or(tat.max(floor))
     }
 
-    /// Lowers the TAT of `word` to `tat` and keeps its floor. If the word has no room for both, the TAT becomes the
-    /// earliest later one that fits. Returns `word` itself if nothing would be lowered.
+    /// Lowers the TAT (theoretical arrival time) of `word` to `tat` and keeps its floor, the time until which the slot
+    /// stays taken. A word cannot hold every pair of the two. Then it gets the earliest TAT after `tat` that it can
+    /// hold beside the floor. Returns `word` itself if its TAT would not become lower.
     pub(super) fn lower(&self, word: u64, tat: u64) -> u64 {
         let lowered = if self.floors.is_wide(word) {
             self.wide(tat, self.expires_at(word))

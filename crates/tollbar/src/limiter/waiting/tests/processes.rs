@@ -100,7 +100,8 @@ fn e2_a_child_with_its_parents_number_is_another_process() {
         }
     }
     fn in_a_child(run: impl FnOnce() -> i32) -> i32 {
-        // SAFETY: as in `first_of_a_namespace`; `code` is a place for a number.
+        // SAFETY: the child runs `run` alone and ends without its parent's destructors. waitpid writes to `code`, a
+        // variable of this function.
         unsafe {
             let child = libc::fork();
             if child == 0 {
