@@ -2715,25 +2715,58 @@ int32_t tollbar_table_next_override(const tollbar_table *table,
 typedef struct tollbar_prefix {
     /* The number of bytes in the key. */
     uint32_t length;
-    /* The family (4 or 6), the number of bits in the prefix, and the bytes of the address that hold these bits. All other bits are 0. */
+    /* The family (4 or 6), the number of bits in the prefix, and the bytes of the address that
+     * hold these bits. All other bits are 0. */
     uint8_t bytes[20];
 } tollbar_prefix;
 
-/* Makes the key of an address in network byte order. With `length` 4 it is an IPv4 address, and the key has its first `ipv4_bits` bits.
- * With `length` 16 it is an IPv6 address, and the key has its first `ipv6_bits` bits. IPv4-mapped IPv6 addresses are treated as IPv4.
- * Returns 0, TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more than 32 or 128 bits, whichever family the address has. */
+/* Makes the key of an address in network byte order. With `length` 4 it is an IPv4 address, and
+ * the key has its first `ipv4_bits` bits. With `length` 16 it is an IPv6 address, and the key has
+ * its first `ipv6_bits` bits. IPv6 addresses that stand for an IPv4 address are treated as IPv4:
+ * ::ffff:a.b.c.d, and 64:ff9b::a.b.c.d, which a translator (NAT64) makes. Returns 0,
+ * TOLLBAR_E_ADDRESS for another length, or TOLLBAR_E_OUT_OF_RANGE for more than 32 or 128 bits,
+ * whichever family the address has. */
 int32_t tollbar_prefix_from_address(const void *address,
                                     size_t length,
                                     uint32_t ipv4_bits,
                                     uint32_t ipv6_bits,
                                     tollbar_prefix *out);
 
-/* tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1", "2001:db8::1". A zone ("%eth0") is ignored. */
+/* tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1",
+ * "2001:db8::1". A port ("192.0.2.1:80", "[2001:db8::1]:80"), brackets, a zone ("%eth0") and
+ * blanks around the address do not count. */
 int32_t tollbar_prefix_parse(const char *text,
                              size_t length,
                              uint32_t ipv4_bits,
                              uint32_t ipv6_bits,
                              tollbar_prefix *out);
+
+/* Reads a network of trusted proxies for tollbar_prefix_of_client: "10.0.0.0/8", "2001:db8::/32",
+ * one address, or "unix:" for connections by a Unix socket. Returns 0, or TOLLBAR_E_ADDRESS for
+ * another text and for a network with bits beyond its prefix. */
+int32_t tollbar_network_parse(const char *text, size_t length, tollbar_prefix *out);
+
+/* Makes the key of a client behind proxies. `peer` is the address of the connection as text, as
+ * tollbar_prefix_parse reads it; an empty text, "unix:..." or "@..." is a Unix socket. `forwarded`
+ * is the value of X-Forwarded-For, and of several such fields their values joined by commas.
+ * `proxies` are `count` networks whose proxies are trusted.
+ *
+ * The client is the peer or, if the peer is a trusted proxy, the right-most address in `forwarded`
+ * that no trusted proxy has. What a client writes into the header itself stands to the left of it.
+ * A text that is no address ends the walk: then the last trusted proxy is the client.
+ *
+ * Returns 0, TOLLBAR_E_ADDRESS if the client has no address (a text that is none, a Unix socket)
+ * or if a network was not made by tollbar_network_parse, or TOLLBAR_E_OUT_OF_RANGE for more than
+ * 32 or 128 bits. */
+int32_t tollbar_prefix_of_client(const char *peer,
+                                 size_t peer_length,
+                                 const char *forwarded,
+                                 size_t forwarded_length,
+                                 const tollbar_prefix *proxies,
+                                 size_t count,
+                                 uint32_t ipv4_bits,
+                                 uint32_t ipv6_bits,
+                                 tollbar_prefix *out);
 
 /* A prefix to be filled in. */
 #define TOLLBAR_PREFIX_INIT { 0, { 0 } }

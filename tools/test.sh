@@ -12,7 +12,7 @@ first="runner lint header"
 # one lane, and so are c and overflow, whose tests have the same names in /dev/shm.
 # A lane that ends early takes steps of the last lane. The loom models are late there because they run on both
 # processors, also when they are all that still runs.
-waits="nginx python go lua together ffi service packages"
+waits="nginx python go lua together ffi addresses service packages"
 links="c overflow redis bench command rules"
 works="rust cpp dependent examples loom tsan readme counts"
 steps="$first $waits $links $works"
@@ -134,6 +134,8 @@ step_lua() { made lib && bindings/lua/test.sh; }
 # What a release has, as far as it takes less than a minute: packaging/short.sh.
 step_packages() { made lib && PATH=$PATH:/usr/local/go/bin packaging/short.sh; }
 step_ffi() { made lib && tests/ffi/run.sh build; }
+# One address is one key in every language.
+step_addresses() { made lib && PATH=$PATH:/usr/local/go/bin tests/addresses/run.sh build; }
 # The example with rules, a lease, a shared table, a queue and metrics, through a browser too.
 step_service() { made lib rules && PATH=$PATH:/usr/local/go/bin examples/service/check.py; }
 step_together() { made lib && PATH=$PATH:/usr/local/go/bin tests/together/run.sh build; }

@@ -50,7 +50,11 @@ func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int
 		return key, 0, ErrAddress
 	}
 	family, bits := byte(6), ipv6Bits
-	if addr = addr.Unmap(); addr.Is4() {
+	// A translator (NAT64) puts IPv4 addresses behind 64:ff9b::/96. Without this all of them would be one /64.
+	if addr = addr.Unmap(); addr.Is6() && [12]byte(address[:12]) == [12]byte{0, 0x64, 0xff, 0x9b} {
+		addr = netip.AddrFrom4([4]byte(address[12:]))
+	}
+	if addr.Is4() {
 		family, bits = 4, ipv4Bits
 	}
 	// Both, as in C, whichever family the address has.

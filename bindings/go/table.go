@@ -263,8 +263,8 @@ func (t *Table) ask(f func(table tableHandle) Code) (bool, error) {
 }
 
 // AddrKey returns a key with the first ipv4Bits or ipv6Bits bits of a network address. The usual numbers are 32 and 64: a limit for each
-// IPv6 address limits nothing, since a host can use another one for every request. An IPv4-mapped IPv6 address is treated as IPv4, and a
-// zone is ignored. The error is [ErrAddress] for the zero Addr, and [ErrOutOfRange] for more bits than the address has.
+// IPv6 address limits nothing, since a host can use another one for every request. IPv6 addresses that stand for an IPv4 address are treated as
+// IPv4: ::ffff:a.b.c.d, and 64:ff9b::a.b.c.d, which a translator (NAT64) makes. A zone is ignored. [ParseAddr] reads addresses in text. The error is [ErrAddress] for the zero Addr, and [ErrOutOfRange] for more bits than the address has.
 func AddrKey(addr netip.Addr, ipv4Bits, ipv6Bits int) (string, error) {
 	if ipv4Bits < 0 || ipv6Bits < 0 {
 		return "", ErrOutOfRange

@@ -20,9 +20,9 @@ public final class Example {
     }
 
     private static void answer(HttpExchange exchange, Table visits) throws IOException {
-        String address = exchange.getRemoteAddress().getAddress().getHostAddress();
-        Table.Decision decision = visits.check(address, 1, 0);
-        visits.fields("visits", address, decision, 1, 0).forEach(exchange.getResponseHeaders()::set);
+        byte[] client = Table.addressKey(exchange.getRemoteAddress().getAddress().getHostAddress());
+        Table.Decision decision = visits.check(client, 1, 0);
+        visits.fields("visits", client, decision, 1, 0).forEach(exchange.getResponseHeaders()::set);
         byte[] body = (decision.allowed ? "welcome\n" : "too many requests\n").getBytes(StandardCharsets.US_ASCII);
         exchange.sendResponseHeaders(decision.allowed ? 200 : 429, body.length);
         exchange.getResponseBody().write(body);

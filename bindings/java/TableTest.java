@@ -1,10 +1,17 @@
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
 import tollbar.Table;
 
@@ -31,6 +38,8 @@ public final class TableTest {
         tests.put("header fields", TableTest::headerFields);
         tests.put("errors say what is wrong", TableTest::errors);
         tests.put("a file keeps the debts, and another capacity is refused", TableTest::files);
+        tests.put("one address has one key", TableTest::addresses);
+        tests.put("no value ends the process", TableTest::fuzz);
         tests.put("threads share the permits exactly", TableTest::threads);
         tests.put("a close beside calls", TableTest::closeBesideCalls);
         int failed = 0;
@@ -172,6 +181,81 @@ public final class TableTest {
             Files.deleteIfExists(Path.of(file));
             Files.delete(directory);
         }
+    }
+
+    private static void addresses() {
+        // B4: a host has all addresses of its /64, and a proxy may add a port.
+        for (List<String> texts : List.of(
+                List.of("192.0.2.1", "192.0.2.1:4711", "::ffff:192.0.2.1", " [::ffff:192.0.2.1]:80", "64:ff9b::192.0.2.1"),
+                List.of("2001:db8::1", "2001:db8::ffff", "[2001:db8::2]:443", "2001:db8::3%eth0"))) {
+            for (String text : texts) {
+                same(Arrays.toString(Table.addressKey(text)), Arrays.toString(Table.addressKey(texts.get(0))));
+            }
+        }
+        same(Arrays.toString(Table.addressKey("192.0.2.1")), "[4, 32, -64, 0, 2, 1]");
+        same(Arrays.toString(Table.addressKey("2001:db8:1:2::", 32, 48)), "[6, 48, 32, 1, 13, -72, 0, 1]");
+        for (String text : List.of("", "unix:", "localhost", "192.0.2.1:x")) {
+            same(failure(() -> Table.addressKey(text)).getMessage(), "not a network address");
+        }
+        same(failure(() -> Table.addressKey("192.0.2.1", 33, 64)).code < 0, true);
+        try (Table table = Table.inMemory(List.of("1/day"), 1000)) {
+            byte[] key = Table.addressKey("2001:db8::1");
+            same(List.of(table.allow(key), table.allow(Table.addressKey("2001:db8::2"))), List.of(true, false));
+            same(table.check(key, 1, 0).allowed || table.peek(key, 1, 0).allowed, false);
+            same(table.reset(key, 0), true);
+            same(table.charge(key, 1, 0), 0L);
+            same(table.fields("visits", key, table.check(key, 1, 0), 1, 0).containsKey("Retry-After"), true);
+        }
+    }
+
+    /** D1: every call throws, or returns what it may. */
+    private static void fuzz() throws Exception {
+        Table open = Table.inMemory(List.of("1000000/day", "5/min ban 1h"), 1000);
+        Table closed = Table.inMemory(List.of("1/day"), 1000);
+        closed.close();
+        Map<Class<?>, List<Object>> values = new HashMap<>();
+        values.put(String.class, Arrays.asList(null, "", "k", "5/min", "\0", "x".repeat(5000), "192.0.2.1", "\ud800", "/nonexistent/table"));
+        values.put(byte[].class, Arrays.asList(null, new byte[0], new byte[1], new byte[5000]));
+        values.put(long.class, List.of(0L, 1L, 2L, -1L, 1L << 31, 1L << 32, Long.MAX_VALUE, Long.MIN_VALUE));
+        values.put(int.class, List.of(0, 1, 2, -1, 33, 129, Integer.MAX_VALUE, Integer.MIN_VALUE));
+        values.put(List.class, Arrays.asList(null, List.of(), List.of("5/min"), Arrays.asList((Object) null), List.of("no", "policy"), List.of(1)));
+        values.put(Table.Decision.class, Arrays.asList(null, open.check("k", 1, 0), open.check("k", 1, 1)));
+        List<Method> methods = new ArrayList<>();
+        for (Method method : Table.class.getDeclaredMethods()) {
+            if (Modifier.isPublic(method.getModifiers()) && !method.getName().equals("close")) {
+                methods.add(method);
+            }
+        }
+        // The reflection's own order differs from run to run.
+        methods.sort(Comparator.comparing(Method::toString));
+        Random random = new Random(1);
+        int threw = 0;
+        for (int round = 0; round < 100_000; round++) {
+            Method method = methods.get(random.nextInt(methods.size()));
+            Object[] list = new Object[method.getParameterCount()];
+            for (int i = 0; i < list.length; i++) {
+                List<Object> of = values.get(method.getParameterTypes()[i]);
+                list[i] = of.get(random.nextInt(of.size()));
+            }
+            boolean makes = method.getReturnType() == Table.class;
+            if (makes && (long) list[list.length - 1] > 1000) {
+                list[list.length - 1] = -1L;
+            }
+            if (method.getName().equals("open") && list[0] != null) {
+                list[0] = "/nonexistent/table";
+            }
+            try {
+                Object made = method.invoke(random.nextInt(10) == 0 ? closed : open, list);
+                if (makes) {
+                    ((Table) made).close();
+                }
+            } catch (InvocationTargetException problem) {
+                threw++;
+            }
+        }
+        same(threw > 10_000 && threw < 99_000, true);
+        same(open.allow("other"), true);
+        open.close();
     }
 
     private static void threads() throws Exception {

@@ -5,7 +5,7 @@
 
 const cluster = require('node:cluster');
 const http = require('node:http');
-const { Table } = require('./tollbar.js');
+const { Table, clientKey } = require('./tollbar.js');
 
 if (cluster.isPrimary) {
     for (let i = 0; i < 4; i++) cluster.fork();
@@ -14,9 +14,9 @@ if (cluster.isPrimary) {
 } else {
     const visits = Table.open(process.env.VISITS || '/dev/shm/visits', '3/min', 100_000);
     http.createServer((request, response) => {
-        const address = request.socket.remoteAddress;
-        const decision = visits.check(address);
-        response.writeHead(decision.allowed ? 200 : 429, visits.fields('visits', address, decision));
+        const client = clientKey(request);
+        const decision = visits.check(client);
+        response.writeHead(decision.allowed ? 200 : 429, visits.fields('visits', client, decision));
         response.end(decision.allowed ? 'welcome\n' : 'too many requests\n');
     }).listen(Number(process.env.PORT || 8080), '127.0.0.1');
 }

@@ -9,6 +9,7 @@ const SPEC_BYTES = 288;
 const DECISION_BYTES = 40;
 const OPTIONS_BYTES = 56;
 const ERROR_BYTES = 24;
+const PREFIX_BYTES = 24;
 koffi.struct('tollbar_http_limit', {
     name: 'const void *', name_length: 'size_t', policy: 'const void *', decision: 'const void *',
     more_after_ns: 'uint64_t', partition: 'const void *', partition_length: 'size_t',
@@ -27,7 +28,13 @@ const c = {
     more: library.func(`int32_t tollbar_table_more_after(${KEY}, uint64_t cost, void *decision, _Out_ uint64_t *more)`),
     fields: library.func('int32_t tollbar_http_fields(tollbar_http_limit *limits, size_t count, uint32_t fields, uint64_t utc, void *buffer, size_t capacity, _Out_ size_t *length)'),
     close: library.func('void tollbar_table_close(void *table)'),
+    network: library.func('int32_t tollbar_network_parse(const void *text, size_t length, void *out)'),
+    client: library.func('int32_t tollbar_prefix_of_client(const void *peer, size_t peer_length, const void *forwarded, size_t forwarded_length, const void *proxies, size_t count, uint32_t v4, uint32_t v6, void *out)'),
 };
+/** What makes a Table. Only this file has it, so that no program makes one of a handle that is none. */
+const MAKE = Symbol('make');
+/** The C struct of each decision, which `fields` needs. */
+const structs = new WeakMap();
 
 /** The call failed: the library's message, and its number (TOLLBAR_E_*) as `code`. */
 class TollbarError extends Error {
@@ -44,14 +51,15 @@ class TollbarError extends Error {
  * for a closed table.
  *
  *     const logins = Table.open('/run/app/logins', '5/min burst 3', 100_000);
- *     if (!logins.allow(request.socket.remoteAddress)) response.writeHead(429).end();
+ *     if (!logins.allow(clientKey(request))) response.writeHead(429).end();
  *
- * Keys are strings or buffers. A policy is its number in the list of policies, from 0.
+ * Keys are strings or buffers; undefined is a request without a key, which is refused. A policy is its number in the list of policies, from 0.
  */
 class Table {
     #handle;
 
-    constructor(handle) {
+    constructor(made, handle) {
+        if (made !== MAKE) throw new TollbarError('new Table is not for programs; expected Table.open or Table.private');
         this.#handle = handle;
     }
 
@@ -61,6 +69,7 @@ class Table {
      * `capacity` is the number of keys that can have a debt at one time; 20 bytes each.
      */
     static open(path, policies, capacity) {
+        textOf(path, 'a path');
         return make(policies, capacity, (specs, options, out) => c.open(path, specs, specs.length, options, out));
     }
 
@@ -72,7 +81,7 @@ class Table {
     /** Takes permits of a key. Returns whether the request may pass. */
     allow(key, cost = 1, policy = 0) {
         const bytes = bytesOf(key);
-        return checked(c.check(this.#open(), policy, bytes, bytes.length, costOf(cost), null)) === 0;
+        return checked(c.check(this.#open(), numberOf(policy), bytes, bytes.length, costOf(cost), null)) === 0;
     }
 
     /** Takes permits of a key. Returns {allowed, remaining, retryAfter, resetAfter}; times are seconds, and Infinity means never. */
@@ -88,22 +97,23 @@ class Table {
     /** Charges a key without asking, for what failed or was sent. Returns the permits that could not be charged. */
     charge(key, cost = 1, policy = 0) {
         const bytes = bytesOf(key), rest = [0];
-        checked(c.charge(this.#open(), policy, bytes, bytes.length, costOf(cost), rest));
+        checked(c.charge(this.#open(), numberOf(policy), bytes, bytes.length, costOf(cost), rest));
         return Number(rest[0]);
     }
 
     /** Lets a key begin again. Returns false and changes nothing if no slot is left, as after a dozen resets within the time of one debt. */
     reset(key, policy = 0) {
         const bytes = bytesOf(key);
-        return checked(c.reset(this.#open(), policy, bytes, bytes.length)) === 1;
+        return checked(c.reset(this.#open(), numberOf(policy), bytes, bytes.length)) === 1;
     }
 
     /** The header fields that tell a client about a decision: Retry-After of a refusal, RateLimit-Policy and RateLimit. */
     fields(name, key, decision, cost = 1, policy = 0) {
-        const bytes = bytesOf(key), title = bytesOf(name), raw = decision[RAW];
+        const bytes = bytesOf(key), title = textOf(name, 'a name'), raw = structs.get(decision);
+        if (raw === undefined) throw new TollbarError(`${kindOf(decision)} as a decision; expected one that check or peek has returned`);
         const spec = sized(SPEC_BYTES), more = [0], length = [0], buffer = Buffer.alloc(1024);
-        checked(c.policy(this.#open(), policy, spec));
-        checked(c.more(this.#open(), policy, bytes, bytes.length, costOf(cost), raw, more));
+        checked(c.policy(this.#open(), numberOf(policy), spec));
+        checked(c.more(this.#open(), numberOf(policy), bytes, bytes.length, costOf(cost), raw, more));
         const limit = {
             name: title, name_length: title.length, policy: spec, decision: raw,
             more_after_ns: more[0], partition: null, partition_length: 0,
@@ -127,19 +137,56 @@ class Table {
 
     #decide(call, key, cost, policy) {
         const bytes = bytesOf(key), raw = sized(DECISION_BYTES);
-        checked(call(this.#open(), policy, bytes, bytes.length, costOf(cost), raw));
-        return {
+        checked(call(this.#open(), numberOf(policy), bytes, bytes.length, costOf(cost), raw));
+        const decision = {
             allowed: raw.readUInt32LE(4) === 0,
             remaining: Number(raw.readBigUInt64LE(8)),
             retryAfter: seconds(raw.readBigUInt64LE(16)),
             resetAfter: seconds(raw.readBigUInt64LE(24)),
-            [RAW]: raw,
         };
+        structs.set(decision, raw);
+        return decision;
     }
 }
 
-/** The key of a decision's C struct, which `fields` needs. */
-const RAW = Symbol('tollbar_decision');
+/**
+ * The key of an address in text: all of an IPv4 address, and the first 64 bits of an IPv6 address, since a host can change the others with every
+ * request. A port, brackets and a zone do not count. It is the key that programs in other languages have for this address.
+ * Throws a TollbarError for a text that is no address.
+ */
+function addressKey(address, ipv4Bits = 32, ipv6Bits = 64) {
+    const bytes = textOf(address, 'an address');
+    // An empty text is a Unix socket to the library.
+    const key = bytes.length === 0 ? undefined : keyOf(bytes, Buffer.alloc(0), [], numberOf(ipv4Bits), numberOf(ipv6Bits));
+    if (key === undefined) throw new TollbarError(`"${address}" is no address`);
+    return key;
+}
+
+/**
+ * The key of the client that sent an http.IncomingMessage: that of the connection's address or, if the connection comes from a trusted proxy, of the
+ * right-most address in X-Forwarded-For that no trusted proxy has. `proxies` has their networks: '10.0.0.0/8', an address, or 'unix:' for proxies that
+ * connect by a Unix socket. Returns undefined if the client has no address: for a Unix socket, and after the client has closed the connection.
+ */
+function clientKey(request, proxies = []) {
+    const { remoteAddress } = request.socket, { 'x-forwarded-for': forwarded = '' } = request.headers;
+    return keyOf(textOf(remoteAddress ?? '', 'an address'), textOf(String(forwarded), 'a header'), proxies, 32, 64);
+}
+
+/** The bytes of a key, or undefined if there is no address. */
+function keyOf(peer, forwarded, proxies, ipv4Bits, ipv6Bits) {
+    const networks = Buffer.concat(Array.from(typeof proxies === 'string' ? [proxies] : proxies, networkOf)), prefix = Buffer.alloc(PREFIX_BYTES), NO_ADDRESS = -58;
+    const count = networks.length / PREFIX_BYTES;
+    const code = c.client(peer, peer.length, forwarded, forwarded.length, networks, count, ipv4Bits, ipv6Bits, prefix);
+    if (code === NO_ADDRESS) return undefined;
+    checked(code);
+    return prefix.subarray(4, 4 + prefix.readUInt32LE(0));
+}
+
+function networkOf(text) {
+    const bytes = textOf(text, 'a network'), network = Buffer.alloc(PREFIX_BYTES);
+    if (c.network(bytes, bytes.length, network) === 0) return network;
+    throw new TollbarError(`"${text}" is no network; expected one such as '10.0.0.0/8', without bits beyond its prefix, an address, or 'unix:'`);
+}
 
 /** The library's UINT64_MAX, as a time: never. */
 const NEVER = 0xffffffffffffffffn;
@@ -147,15 +194,15 @@ const NEVER = 0xffffffffffffffffn;
 function make(policies, capacity, call) {
     const texts = Array.isArray(policies) ? policies : [policies];
     if (texts.length === 0) throw new TollbarError('no policy; expected a policy such as "5/min", or several');
-    if (!Number.isSafeInteger(capacity) || capacity < 1) throw new TollbarError(`capacity ${capacity}; expected the number of keys, 1 or more`);
+    if (!Number.isSafeInteger(capacity) || capacity < 1) throw new TollbarError(`capacity ${shown(capacity)}; expected the number of keys, 1 or more`);
     const options = sized(OPTIONS_BYTES), out = [null];
     options.writeBigUInt64LE(BigInt(capacity), 8);
-    checked(call(texts.map(parse), options, out));
-    return new Table(out[0]);
+    checked(call(Array.from(texts, parse), options, out));
+    return new Table(MAKE, out[0]);
 }
 
 function parse(text) {
-    const spec = sized(SPEC_BYTES), error = sized(ERROR_BYTES), bytes = bytesOf(text);
+    const spec = sized(SPEC_BYTES), error = sized(ERROR_BYTES), bytes = textOf(text, 'a policy');
     const code = c.parse(bytes, bytes.length, spec, error);
     if (code < 0) {
         const expected = koffi.decode(error, 16, 'const char *') ?? c.strerror(code);
@@ -176,19 +223,42 @@ function sized(bytes) {
     return struct;
 }
 
-function bytesOf(text) {
+/** A key's bytes. None are a request without a key. */
+function bytesOf(key) {
+    if (typeof key === 'string') return Buffer.from(key);
+    // A copy, because an object's own `length` may be another than that of its memory.
+    if (key instanceof Uint8Array) return Buffer.from(key);
+    if (key === undefined || key === null) return Buffer.alloc(0);
+    throw new TollbarError(`${kindOf(key)} as a key; expected a string or bytes`);
+}
+
+function textOf(text, what) {
     if (typeof text === 'string') return Buffer.from(text);
-    if (text instanceof Uint8Array) return text;
-    throw new TollbarError(`${typeof text} as a key; expected a string or bytes`);
+    throw new TollbarError(`${kindOf(text)} as ${what}; expected a string`);
+}
+
+function kindOf(value) {
+    return value === null ? 'null' : typeof value;
+}
+
+/** A number or a string as it is; of other values, some of which have no text, their type. */
+function shown(value) {
+    return typeof value === 'number' || typeof value === 'string' ? value : kindOf(value);
+}
+
+/** A number that fits into a uint32_t, such as a policy's. */
+function numberOf(number) {
+    if (Number.isSafeInteger(number) && number >= 0 && number < 2 ** 32) return number;
+    throw new TollbarError(`policy or bits ${shown(number)}; expected a whole number, 0 or more`);
 }
 
 function costOf(cost) {
     if (Number.isSafeInteger(cost) && cost >= 0) return cost;
-    throw new TollbarError(`cost ${cost}; expected a whole number, 0 or more`);
+    throw new TollbarError(`cost ${shown(cost)}; expected a whole number, 0 or more`);
 }
 
 function seconds(ns) {
     return ns === NEVER ? Infinity : Number(ns) / 1e9;
 }
 
-module.exports = { Table, TollbarError };
+module.exports = { Table, TollbarError, addressKey, clientKey };

@@ -21,8 +21,8 @@ final class Decision
         public readonly float $retryAfter,
         /** Seconds until the key is as good as fresh; INF if it never is. */
         public readonly float $resetAfter,
-        /** @internal */
-        public readonly \FFI\CData $data,
+        /** @internal The bytes of the library's struct. */
+        public readonly string $struct,
     ) {
     }
 }
@@ -32,7 +32,7 @@ final class Decision
  * PHP workers, and programs in other languages.
  *
  *     $logins = Table::open('/run/app/logins', '5/min burst 3', 100_000);
- *     if (!$logins->allow($_SERVER['REMOTE_ADDR'])) { http_response_code(429); exit; }
+ *     if (!$logins->allow(Table::addressKey($_SERVER['REMOTE_ADDR']))) { http_response_code(429); exit; }
  *
  * A method throws Error for a wrong argument and for a closed table. Any number of processes may make calls at once.
  */
@@ -91,12 +91,18 @@ final class Table
         int32_t tollbar_http_fields(const tollbar_http_limit *limits, size_t count, uint32_t fields, uint64_t utc_ns, char *buffer,
             size_t capacity, size_t *length);
         void tollbar_table_close(tollbar_table *table);
+        typedef struct { uint32_t length; uint8_t bytes[20]; } tollbar_prefix;
+        int32_t tollbar_prefix_parse(const char *text, size_t length, uint32_t ipv4_bits, uint32_t ipv6_bits, tollbar_prefix *out);
         C;
 
     private static ?\FFI $library = null;
 
-    private function __construct(private ?\FFI\CData $handle)
+    /** Null in a closed table, and in one that was not made by this class. */
+    private ?\FFI\CData $handle = null;
+
+    private function __construct(\FFI\CData $handle)
     {
+        $this->handle = $handle;
     }
 
     /**
@@ -117,10 +123,23 @@ final class Table
         return self::made($policies, $capacity, null);
     }
 
+    /**
+     * The key of an address in text, such as $_SERVER['REMOTE_ADDR']: all of an IPv4 address, and the first 64 bits of an IPv6 address, since a
+     * host can change the others with every request. A port, brackets and a zone do not count. It is the key that programs in other languages
+     * have for this address. Throws Error for a text that is no address.
+     */
+    public static function addressKey(string $address, int $ipv4Bits = 32, int $ipv6Bits = 64): string
+    {
+        $library = self::library();
+        $prefix = $library->new('tollbar_prefix');
+        self::checked($library->tollbar_prefix_parse($address, \strlen($address), self::number($ipv4Bits), self::number($ipv6Bits), \FFI::addr($prefix)));
+        return \FFI::string($prefix->bytes, $prefix->length);
+    }
+
     /** Takes permits of a key. Returns whether the request may pass. */
     public function allow(string $key, int $cost = 1, int $policy = 0): bool
     {
-        return self::checked(self::library()->tollbar_table_check($this->handle(), $policy, $key, \strlen($key), self::cost($cost), null)) === 0;
+        return self::checked(self::library()->tollbar_table_check($this->handle(), self::number($policy), $key, \strlen($key), self::cost($cost), null)) === 0;
     }
 
     /** Takes permits of a key, and says how many are left or how long to wait. */
@@ -128,7 +147,7 @@ final class Table
     {
         $decision = self::decision();
         self::checked(self::library()->tollbar_table_check(
-            $this->handle(), $policy, $key, \strlen($key), self::cost($cost), \FFI::addr($decision),
+            $this->handle(), self::number($policy), $key, \strlen($key), self::cost($cost), \FFI::addr($decision),
         ));
         return self::answer($decision);
     }
@@ -138,7 +157,7 @@ final class Table
     {
         $decision = self::decision();
         self::checked(self::library()->tollbar_table_peek(
-            $this->handle(), $policy, $key, \strlen($key), self::cost($cost), \FFI::addr($decision),
+            $this->handle(), self::number($policy), $key, \strlen($key), self::cost($cost), \FFI::addr($decision),
         ));
         return self::answer($decision);
     }
@@ -148,7 +167,7 @@ final class Table
     {
         $rest = self::library()->new('uint64_t');
         self::checked(self::library()->tollbar_table_charge(
-            $this->handle(), $policy, $key, \strlen($key), self::cost($cost), \FFI::addr($rest),
+            $this->handle(), self::number($policy), $key, \strlen($key), self::cost($cost), \FFI::addr($rest),
         ));
         return $rest->cdata;
     }
@@ -156,7 +175,7 @@ final class Table
     /** Lets a key begin again. Returns false and changes nothing if no slot is left, as after a dozen resets within the time of one debt. */
     public function reset(string $key, int $policy = 0): bool
     {
-        return self::checked(self::library()->tollbar_table_reset($this->handle(), $policy, $key, \strlen($key))) === 1;
+        return self::checked(self::library()->tollbar_table_reset($this->handle(), self::number($policy), $key, \strlen($key))) === 1;
     }
 
     /**
@@ -168,10 +187,17 @@ final class Table
     {
         $library = self::library();
         $spec = self::sized('tollbar_policy_spec');
-        self::checked($library->tollbar_table_get_policy($this->handle(), $policy, \FFI::addr($spec)));
+        self::checked($library->tollbar_table_get_policy($this->handle(), self::number($policy), \FFI::addr($spec)));
+        $data = self::decision();
+        $struct = $decision->struct;
+        if (\strlen($struct) !== \FFI::sizeof($data)) {
+            throw new Error('a decision that check or peek has not returned');
+        }
+        \FFI::memcpy($data, $struct, \FFI::sizeof($data));
+        $data->struct_size = \FFI::sizeof($data);
         $more = $library->new('uint64_t');
         self::checked($library->tollbar_table_more_after(
-            $this->handle(), $policy, $key, \strlen($key), self::cost($cost), \FFI::addr($decision->data), \FFI::addr($more),
+            $this->handle(), self::number($policy), $key, \strlen($key), self::cost($cost), \FFI::addr($data), \FFI::addr($more),
         ));
         // C keeps no pointer to these bytes after the call.
         $text = self::bytes($name);
@@ -179,7 +205,7 @@ final class Table
         $limit->name = $library->cast('const char *', \FFI::addr($text));
         $limit->name_length = \strlen($name);
         $limit->policy = \FFI::addr($spec);
-        $limit->decision = \FFI::addr($decision->data);
+        $limit->decision = \FFI::addr($data);
         $limit->more_after_ns = $more->cdata;
         $length = $library->new('size_t');
         $buffer = $library->new('char[1024]');
@@ -207,6 +233,11 @@ final class Table
     public function __destruct()
     {
         $this->close();
+    }
+
+    /** Two objects would close one table. */
+    private function __clone()
+    {
     }
 
     private static function made(string|array $policies, int $capacity, ?string $path): self
@@ -254,6 +285,12 @@ final class Table
         return $this->handle ?? throw new Error('the table is closed');
     }
 
+    /** A number of 32 bits, such as a policy's. */
+    private static function number(int $number): int
+    {
+        return $number >= 0 && $number < 1 << 32 ? $number : throw new Error("policy or bits $number; expected a whole number, 0 or more");
+    }
+
     private static function cost(int $cost): int
     {
         return $cost >= 0 ? $cost : throw new Error("cost $cost; expected 0 or more");
@@ -294,7 +331,7 @@ final class Table
             $remaining < 0 ? \PHP_INT_MAX : $remaining,
             $seconds($decision->retry_after_ns),
             $seconds($decision->reset_after_ns),
-            $decision,
+            \FFI::string(\FFI::cast('char *', \FFI::addr($decision)), \FFI::sizeof($decision)),
         );
     }
 }

@@ -24,6 +24,6 @@ function access(string $client): bool
     return $decision->allowed;
 }
 
-if (access($_SERVER['REMOTE_ADDR'])) {
+if (access(Table::addressKey($_SERVER['REMOTE_ADDR']))) {
     echo "welcome\n";
 }

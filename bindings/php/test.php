@@ -107,6 +107,55 @@ $tests = [
             unlink($path);
         }
     },
+    'one address has one key' => function (): void {
+        // B4: a host has all addresses of its /64, and a proxy may add a port.
+        foreach ([
+            ['192.0.2.1', '192.0.2.1:4711', '::ffff:192.0.2.1', ' [::ffff:192.0.2.1]:80', '64:ff9b::192.0.2.1'],
+            ['2001:db8::1', '2001:db8::ffff', '[2001:db8::2]:443', '2001:db8::3%eth0'],
+        ] as $addresses) {
+            same(array_unique(array_map(Table::addressKey(...), $addresses)), [Table::addressKey($addresses[0])]);
+        }
+        same(Table::addressKey('192.0.2.1'), "\x04\x20\xc0\x00\x02\x01");
+        same(Table::addressKey('2001:db8:1:2::', 32, 48), "\x06\x30\x20\x01\x0d\xb8\x00\x01");
+        foreach (['', 'unix:', 'localhost', '192.0.2.1:x'] as $text) {
+            same(error(fn () => Table::addressKey($text)), 'not a network address');
+        }
+        error(fn () => Table::addressKey('192.0.2.1', 33));
+    },
+    'no value ends the process' => function (): void {
+        // D1. Every call throws, or returns what it may.
+        $table = Table::shared(['1000000/day', '5/min ban 1h'], 1000);
+        $decision = $table->check('k');
+        $values = [
+            null, true, 0, 1, 2, -1, 0.5, NAN, INF, 1 << 31, 1 << 32, PHP_INT_MAX, PHP_INT_MIN, '', 'k', '5/min', "\0", str_repeat('x', 5000), '192.0.2.1',
+            [], ['5/min'], [null], ['a' => '5/min', 'b' => '1/s'], [['5/min']], new \stdClass(), fn () => 0, $decision, new \DateTime(), \FFI::cdef()->new('int'),
+            new \Tollbar\Decision(true, 1, 0.0, 0.0, 'x'), new \Tollbar\Decision(true, 1, 0.0, 0.0, str_repeat("\xff", 40)),
+        ];
+        $bare = (new \ReflectionClass(Table::class))->newInstanceWithoutConstructor();
+        $calls = array_map(fn ($name) => fn (...$list) => $table->$name(...$list), ['allow', 'check', 'peek', 'charge', 'reset', 'fields']);
+        array_push(
+            $calls,
+            fn ($policies, $capacity) => Table::shared($policies, is_int($capacity) && $capacity > 1_000_000 ? -1 : $capacity),
+            fn ($path, $policies, $capacity) => Table::open(is_string($path) ? '/nonexistent/table' : $path, $policies, $capacity),
+            Table::addressKey(...), fn () => clone $table, fn (...$list) => new Table(...$list), fn ($name) => unserialize(serialize($name)),
+            fn (...$list) => $bare->allow(...$list), fn () => serialize($table), fn (...$list) => new \Tollbar\Decision(...$list),
+        );
+        mt_srand(1);
+        $threw = 0;
+        for ($round = 0; $round < 100_000; $round++) {
+            $list = [];
+            for ($left = mt_rand(0, 5); $left > 0; $left--) {
+                $list[] = $values[mt_rand(0, count($values) - 1)];
+            }
+            try {
+                $calls[mt_rand(0, count($calls) - 1)](...$list);
+            } catch (\Throwable) {
+                $threw++;
+            }
+        }
+        same($threw > 10_000 && $threw < 99_000, true);
+        same(Table::shared('1/day', 1000)->allow('k'), true);
+    },
     // The struct's last field is the zone, so this reads all of the declared struct.
     'a calendar needs the wall clock' => function (): void {
         same(str_contains(error(fn () => Table::shared('10/month zone Europe/Berlin', 1000)), 'clock'), true);

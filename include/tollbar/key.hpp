@@ -67,7 +67,7 @@ template <class T> key bytes_of(const T &value, policy_id policy = policy_id::fi
 ///         return refuse();
 class prefix {
 public:
-    /// The first bits of an address in text, such as "192.0.2.1" or "2001:db8::1%eth0". The zone does not count. Throws
+    /// The first bits of an address in text, such as "192.0.2.1" or "[2001:db8::1]:80". A port and a zone do not count. Throws
     /// errc::address, or errc::out_of_range for more bits than an address has.
     explicit prefix(std::string_view text, std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64)
         : prefix(try_parse(text, ipv4_bits, ipv6_bits).value()) {}

@@ -9,9 +9,9 @@ tollbar_common=$tollbar_root/nginx/common
 tollbar_archive=${TOLLBAR_BUILD:-$tollbar_root/build}/libtollbar.a
 
 # nginx searches these directories for every header, before the system's. So the headers have long names.
-tollbar_srcs="$tollbar_common/ngx_tollbar_zone.c $tollbar_common/ngx_tollbar_conf.c $tollbar_common/ngx_tollbar_rate.c $tollbar_common/ngx_tollbar_several.c"
+tollbar_srcs="$tollbar_common/ngx_tollbar_zone.c $tollbar_common/ngx_tollbar_conf.c $tollbar_common/ngx_tollbar_rate.c $tollbar_common/ngx_tollbar_several.c $tollbar_common/ngx_tollbar_client.c"
 tollbar_incs="$tollbar_root/include $tollbar_common"
-tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_common/ngx_tollbar_zone.h $tollbar_common/ngx_tollbar_conf.h $tollbar_common/ngx_tollbar_several.h $tollbar_archive"
+tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_common/ngx_tollbar_zone.h $tollbar_common/ngx_tollbar_conf.h $tollbar_common/ngx_tollbar_several.h $tollbar_common/ngx_tollbar_client.h $tollbar_archive"
 tollbar_libs="$tollbar_archive -lpthread"
 
 # For modules with `sync`. It comes before the other libraries.

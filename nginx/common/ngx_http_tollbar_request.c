@@ -1,6 +1,9 @@
 #include "ngx_http_tollbar_request.h"
 
+#include "ngx_tollbar_client.h"
+
 static ngx_int_t only_variable(ngx_conf_t *cf, ngx_str_t *text);
+static ngx_int_t client(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
 static void after_delay(ngx_http_request_t *r);
 
 ngx_int_t ngx_http_tollbar_key_compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http_tollbar_key_t *key)
@@ -16,6 +19,24 @@ ngx_int_t ngx_http_tollbar_key_compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http
     }
     key->variable = only_variable(cf, text);
     return NGX_OK;
+}
+
+ngx_int_t ngx_http_tollbar_add_client(ngx_conf_t *cf)
+{
+    static ngx_str_t name = ngx_string("tollbar_client");
+    /* Changeable, because two modules add it if both are loaded. */
+    ngx_http_variable_t *variable = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_CHANGEABLE);
+
+    if (variable == NULL) {
+        return NGX_ERROR;
+    }
+    variable->get_handler = client;
+    return NGX_OK;
+}
+
+static ngx_int_t client(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+    return ngx_tollbar_client(r->connection, r->pool, v);
 }
 
 ngx_int_t ngx_http_tollbar_key_too_long(ngx_http_request_t *r, ngx_http_tollbar_key_t *key, ngx_str_t *value)

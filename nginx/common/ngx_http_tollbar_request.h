@@ -1,4 +1,4 @@
-/* Code of all http modules: keys with variables, and delays. */
+/* Code of all http modules: keys with variables, the client's key, and delays. */
 
 #ifndef NGX_HTTP_TOLLBAR_REQUEST_H
 #define NGX_HTTP_TOLLBAR_REQUEST_H
@@ -14,6 +14,9 @@ typedef struct {
 } ngx_http_tollbar_key_t;
 
 ngx_int_t ngx_http_tollbar_key_compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http_tollbar_key_t *key);
+
+/* Adds $tollbar_client. */
+ngx_int_t ngx_http_tollbar_add_client(ngx_conf_t *cf);
 
 /* Logs that a key is too long for any limit. Returns NGX_DECLINED. */
 ngx_int_t ngx_http_tollbar_key_too_long(ngx_http_request_t *r, ngx_http_tollbar_key_t *key, ngx_str_t *value);

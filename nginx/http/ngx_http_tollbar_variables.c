@@ -45,7 +45,7 @@ ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf)
         }
         variable->get_handler = variables[n].get;
     }
-    return NGX_OK;
+    return ngx_http_tollbar_add_client(cf);
 }
 
 ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf)

@@ -70,6 +70,9 @@ ngx_int_t ngx_http_tollbar_limit_req_add_variable(ngx_conf_t *cf)
     ngx_http_variable_t *variable;
     ngx_uint_t n;
 
+    if (ngx_http_tollbar_add_client(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
     for (n = 0; cf->cycle->modules[n] != NULL; n++) {
         if (ngx_strcmp(cf->cycle->modules[n]->name, "ngx_http_limit_req_module") == 0) {
             return NGX_OK;

@@ -11,6 +11,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_stream.h>
+#include "ngx_tollbar_client.h"
 #include "ngx_tollbar_conf.h"
 #include "ngx_tollbar_several.h"
 #include "ngx_tollbar_zone.h"

@@ -47,6 +47,7 @@ static void read_in_delay(ngx_event_t *read);
 static void end_delay(void *data);
 static ngx_uint_t owed(const charge_t *charge);
 static ngx_int_t status_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v, uintptr_t data);
+static ngx_int_t client_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v, uintptr_t data);
 
 ngx_int_t ngx_stream_tollbar_handler(ngx_stream_session_t *s)
 {
@@ -316,14 +317,24 @@ static ngx_uint_t owed(const charge_t *charge)
 
 ngx_int_t ngx_stream_tollbar_add_variable(ngx_conf_t *cf)
 {
-    static ngx_str_t name = ngx_string("tollbar_status");
+    static ngx_str_t name = ngx_string("tollbar_status"), client_name = ngx_string("tollbar_client");
     ngx_stream_variable_t *variable = ngx_stream_add_variable(cf, &name, NGX_STREAM_VAR_NOCACHEABLE);
 
     if (variable == NULL) {
         return NGX_ERROR;
     }
     variable->get_handler = status_variable;
+    variable = ngx_stream_add_variable(cf, &client_name, 0);
+    if (variable == NULL) {
+        return NGX_ERROR;
+    }
+    variable->get_handler = client_variable;
     return NGX_OK;
+}
+
+static ngx_int_t client_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v, uintptr_t data)
+{
+    return ngx_tollbar_client(s->connection, s->connection->pool, v);
 }
 
 static ngx_int_t status_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v, uintptr_t data)

@@ -13,7 +13,7 @@ nginx -t
 # Installing a package has enabled its module.
 [ "$(cat /etc/nginx/modules-enabled/*tollbar*.conf | grep -c '^load_module')" -eq 3 ]
 cat >/etc/nginx/conf.d/limits.conf <<'EOF'
-tollbar_zone   $binary_remote_addr zone=clients:1m rate=3r/h burst=2;
+tollbar_zone   $tollbar_client zone=clients:1m rate=3r/h burst=2;
 limit_req_zone $binary_remote_addr zone=drop_in:1m rate=1r/m;
 server {
     listen 127.0.0.1:8081;
@@ -24,7 +24,7 @@ server {
 EOF
 cat >>/etc/nginx/nginx.conf <<'EOF'
 stream {
-    tollbar_zone $binary_remote_addr zone=connections:1m rate=2r/h;
+    tollbar_zone $tollbar_client zone=connections:1m rate=2r/h;
     server { listen 127.0.0.1:8082; tollbar zone=connections burst=1 nodelay; proxy_pass 127.0.0.1:8081; }
 }
 EOF

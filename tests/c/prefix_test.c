@@ -22,7 +22,14 @@ static const struct row rows[] = {
     {"", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
     {"192.0.2", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
     {"192.0.2.256", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
-    {"192.0.2.1 ", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
+    /* With what servers and proxies add. */
+    {" 192.0.2.1:4711 ", 32, 64, 6, {4, 32, 192, 0, 2, 1}, 0},
+    {"[::ffff:192.0.2.1]:80", 32, 64, 6, {4, 32, 192, 0, 2, 1}, 0},
+    {"64:ff9b::192.0.2.1", 32, 64, 6, {4, 32, 192, 0, 2, 1}, 0},
+    {"[2001:db8:1:2::]:80", 32, 64, 10, {6, 64, 0x20, 1, 0xd, 0xb8, 0, 1, 0, 2}, 0},
+    {"192.0.2.1:", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
+    {"192.0.2.1:65536", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
+    {"[2001:db8::1", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
     {"localhost", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
     {"1::2::3", 32, 64, 0, {0}, TOLLBAR_E_ADDRESS},
     {"192.0.2.1", 33, 64, 0, {0}, TOLLBAR_E_OUT_OF_RANGE},
@@ -96,6 +103,63 @@ static void c4_arguments(void **state) {
         assert_int_equal(room.bytes[i], 0);
 }
 
+/* The client is the right-most hop that is no trusted proxy's. The rows of the walk itself are in crates/tollbar/src/address/tests.rs. */
+static void clients_behind_proxies(void **state) {
+    static const struct {
+        const char *peer, *forwarded;
+        int32_t code;
+        unsigned char last;
+    } asked[] = {
+        {"192.0.2.1", "198.51.100.7", 0, 1},
+        {"10.0.0.1:80", "1.1.1.1, 192.0.2.2:4711, 10.0.0.3", 0, 2},
+        {"10.0.0.1", "", 0, 1},
+        {"unix:", "1.1.1.1, 192.0.2.3", 0, 3},
+        {"", "", TOLLBAR_E_ADDRESS, 0},
+        {"localhost", "192.0.2.3", TOLLBAR_E_ADDRESS, 0},
+    };
+    static const char *const wrong[] = {"", "unix", "10.0.0.1/8", "10.0.0.0/33", "2001:db8::/129", "192.0.2.1:80", "10.0.0.0/"};
+    tollbar_prefix proxies[3], got, fresh = TOLLBAR_PREFIX_INIT;
+    size_t i;
+    (void)state;
+    assert_int_equal(tollbar_network_parse("10.0.0.0/8", 10, &proxies[0]), 0);
+    assert_int_equal(tollbar_network_parse("unix:", 5, &proxies[1]), 0);
+    assert_int_equal(tollbar_network_parse("2001:db8::1", 11, &proxies[2]), 0);
+    for (i = 0; i < COUNT(wrong); i++) {
+        got = fresh;
+        assert_int_equal(tollbar_network_parse(wrong[i], strlen(wrong[i]), &got), TOLLBAR_E_ADDRESS);
+        assert_memory_equal(&got, &fresh, sizeof got);
+    }
+    for (i = 0; i < COUNT(asked); i++) {
+        got = fresh;
+        assert_int_equal(tollbar_prefix_of_client(asked[i].peer, strlen(asked[i].peer), asked[i].forwarded,
+                                                  strlen(asked[i].forwarded), proxies, COUNT(proxies), 32, 64, &got),
+                         asked[i].code);
+        assert_int_equal(got.length, asked[i].code == 0 ? 6 : 0);
+        if (asked[i].code == 0)
+            assert_int_equal(got.bytes[5], asked[i].last);
+    }
+    assert_int_equal(tollbar_prefix_of_client("2001:db8::1", 11, "192.0.2.9", 9, proxies, 3, 32, 64, &got), 0);
+    assert_int_equal(got.bytes[5], 9);
+    assert_int_equal(tollbar_prefix_of_client("2001:db8::2", 11, "192.0.2.9", 9, proxies, 3, 32, 48, &got), 0);
+    assert_int_equal(got.length, 8);
+    /* Without proxies, the header does not count. */
+    assert_int_equal(tollbar_prefix_of_client("192.0.2.1", 9, "192.0.2.9", 9, NULL, 0, 32, 64, &got), 0);
+    assert_int_equal(got.bytes[5], 1);
+    got = fresh;
+    assert_int_equal(tollbar_prefix_of_client(NULL, 1, "", 0, proxies, 3, 32, 64, &got), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_prefix_of_client("::1", 3, NULL, 1, proxies, 3, 32, 64, &got), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_prefix_of_client("::1", 3, "", 0, NULL, 3, 32, 64, &got), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_prefix_of_client("::1", 3, "", 0, proxies, SIZE_MAX, 32, 64, &got), TOLLBAR_E_BUFFER_TOO_SMALL);
+    assert_int_equal(tollbar_prefix_of_client("::1", 3, "", 0, proxies, 3, 33, 64, &got), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_prefix_of_client("::1", 3, "", 0, proxies, 3, 32, 64, NULL), TOLLBAR_E_NULL);
+    /* A network that tollbar_network_parse has not made. */
+    proxies[1].bytes[0] = 7;
+    assert_int_equal(tollbar_prefix_of_client("::1", 3, "", 0, proxies, 3, 32, 64, &got), TOLLBAR_E_ADDRESS);
+    memset(&proxies[1], 0, sizeof proxies[1]);
+    assert_int_equal(tollbar_prefix_of_client("::1", 3, "", 0, proxies, 3, 32, 64, &got), TOLLBAR_E_ADDRESS);
+    assert_memory_equal(&got, &fresh, sizeof got);
+}
+
 /* Hosts of one /64 are one key of a table. */
 static void a_prefix_is_a_key(void **state) {
     static const char *const texts[] = {"2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"};
@@ -115,6 +179,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_as_text),
         cmocka_unit_test(addresses_as_bytes),
+        cmocka_unit_test(clients_behind_proxies),
         cmocka_unit_test(c4_arguments),
         cmocka_unit_test(a_prefix_is_a_key),
     };

@@ -6,8 +6,8 @@ set -u
 build=$(cd "${1:?the build directory}" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$build/ffi
-# A fixed version, so that a test's result does not change from day to day.
-koffi=3.3.4
+# shellcheck source=koffi.sh
+. "$root/tests/ffi/koffi.sh"
 jna=${JNA:-/usr/share/java/jna.jar}
 passed=0
 failed=0
@@ -103,8 +103,6 @@ servers="$servers $!"
 holds "PHP's example with eight workers" serves "$port"
 
 mkdir -p "$work/node" && cp "$root"/bindings/node/*.js "$work/node"
-modules=$work/modules-$koffi
-fetched() { [ -d "$modules/node_modules/koffi" ] || npm install --silent --no-save --no-package-lock --prefix "$modules" "koffi@$koffi"; }
 holds "koffi $koffi" fetched
 ln -sfn "$modules/node_modules" "$work/node/node_modules"
 counts node node "$work/node/test.js"

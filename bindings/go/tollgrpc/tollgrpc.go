@@ -11,7 +11,6 @@ package tollgrpc
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
 
@@ -162,11 +161,7 @@ func PeerAddr(ctx context.Context, _ string) string {
 	if !ok {
 		return ""
 	}
-	host, _, err := net.SplitHostPort(from.Addr.String())
-	if err != nil {
-		return ""
-	}
-	return tollhttp.AddressKey(host)
+	return tollhttp.AddressKey(from.Addr.String())
 }
 
 // Metadata returns a key function for calls whose client sends its key in a field of the metadata, such as a token that an interceptor before this one

@@ -2,9 +2,7 @@ package tollhttp
 
 import (
 	"net/http"
-	"net/netip"
 	"strconv"
-	"strings"
 
 	"github.com/tollbar/tollbar/bindings/go"
 )
@@ -100,10 +98,10 @@ func (l *KeyLimit) Charge(key string, cost uint64) error {
 	return err
 }
 
-// AddressKey returns the key of an address as text: all of an IPv4 address, and the first 64 bits of an IPv6 address, since a host can change the rest with
-// every request. It is empty for a text that is no address.
+// AddressKey returns the key of an address as text ([tollbar.ParseAddr]): all of an IPv4 address, and the first 64 bits of an IPv6 address, since a
+// host can change the rest with every request. It is empty for a text that is no address.
 func AddressKey(text string) string {
-	address, err := netip.ParseAddr(strings.TrimSpace(text))
+	address, err := tollbar.ParseAddr(text)
 	if err != nil {
 		return ""
 	}

@@ -73,7 +73,8 @@ func TestKeyLimitsChargedLater(t *testing.T) {
 }
 
 func TestAddressKeys(t *testing.T) {
-	for _, same := range [][2]string{{"192.0.2.1", " ::ffff:192.0.2.1 "}, {"2001:db8::1", "2001:db8::2%eth0"}, {"", "nobody"}} {
+	for _, same := range [][2]string{{"192.0.2.1", " ::ffff:192.0.2.1 "}, {"2001:db8::1", "2001:db8::2%eth0"}, {"", "nobody"},
+		{"192.0.2.1:80", "[::ffff:192.0.2.1]:443"}, {"192.0.2.1", "64:ff9b::192.0.2.1"}, {"[2001:db8::1]:80", "[2001:db8::9]"}} {
 		if a, b := tollhttp.AddressKey(same[0]), tollhttp.AddressKey(same[1]); a != b || (a == "") != (same[0] == "") {
 			t.Errorf("%q is %q, and %q is %q", same[0], a, same[1], b)
 		}

@@ -237,20 +237,33 @@ func valid(name string) bool {
 	return name != ""
 }
 
-// RemoteAddr returns a key of the connection's remote address: all of an IPv4 address, and the first 64 bits of an IPv6 address, since a
-// host can change the rest with every request. The key is empty if the connection has no address (a Unix socket). Behind a proxy it is the
-// proxy's: see [Header].
+// RemoteAddr returns a key of the request's RemoteAddr, with or without a port: all of an IPv4 address, and the first 64 bits of an IPv6 address,
+// since a host can change the rest with every request. It is the address of the connection, or what a middleware has put in its place, such as
+// chi's RealIP. The key is empty if the connection has no address (a Unix socket). Behind a proxy it is the proxy's: see [Client].
 func RemoteAddr(r *http.Request) (string, bool) {
-	address, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return "", true
-	}
-	return addrKey(address.Addr()), true
+	return AddressKey(r.RemoteAddr), true
 }
 
-// Header returns a key function for servers behind a proxy. The key is that of the address in the header field. The proxy must set the field itself and
-// not pass it on from its client. If the field is a list, the function takes the last address, which the nearest proxy has added. Without an address
-// the key is empty.
+// Client returns a key function for servers behind trusted proxies, whose networks are given: "10.0.0.0/8", one address, or "unix:" for proxies that
+// connect by a Unix socket. The key is that of the connection's address or, if this is a trusted proxy's, of the right-most address in
+// X-Forwarded-For that no trusted proxy has ([tollbar.Proxies.Client]). The error is a [tollbar.ProxiesError].
+func Client(proxies ...string) (func(*http.Request) (string, bool), error) {
+	trusted, err := tollbar.ParseProxies(proxies...)
+	if err != nil {
+		return nil, err
+	}
+	return func(r *http.Request) (string, bool) {
+		client, err := trusted.Client(r.RemoteAddr, r.Header.Values("X-Forwarded-For"))
+		if err != nil {
+			return "", true
+		}
+		return addrKey(client), true
+	}, nil
+}
+
+// Header returns a key function for servers behind one proxy, which sets the header field itself and does not pass it on from its client, such as
+// X-Real-IP. The key is that of the address in the field, with or without a port. If the field is a list, the function takes the last address,
+// which the nearest proxy has added. Without an address the key is empty. For more proxies see [Client].
 func Header(name string) func(*http.Request) (string, bool) {
 	return func(r *http.Request) (string, bool) {
 		values := r.Header.Values(name)

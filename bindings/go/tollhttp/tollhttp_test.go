@@ -112,6 +112,8 @@ func TestWhoseRequestItIs(t *testing.T) {
 	}{
 		{"192.0.2.1:1", 200}, {"[::ffff:192.0.2.1]:1", 429}, {"192.0.2.2:1", 200}, {"[2001:db8::1]:1", 200},
 		{"[2001:db8::2]:1", 429}, {"[2001:db8:0:1::2]:1", 200}, {"@", 403}, {"", 403},
+		// A5: chi's RealIP and gorilla's ProxyHeaders set an address without a port.
+		{"192.0.2.1", 429}, {"192.0.2.3", 200}, {"192.0.2.3:1", 429}, {"2001:db8::3", 429}, {"[2001:db8::4]", 429},
 	} {
 		expect(t, ask(c.from), c.status)
 	}
@@ -126,9 +128,31 @@ func TestWhoseRequestItIs(t *testing.T) {
 	for _, c := range []struct {
 		forwarded string
 		status    int
-	}{{"192.0.2.1", 200}, {"made up, 192.0.2.1 ", 429}, {"192.0.2.1, 192.0.2.9", 200}, {"unknown", 403}, {"", 403}, {"192.0.2.1,", 403}} {
+	}{{"192.0.2.1", 200}, {"made up, 192.0.2.1 ", 429}, {"192.0.2.1, 192.0.2.9", 200}, {"unknown", 403}, {"", 403}, {"192.0.2.1,", 403},
+		// A5: some proxies add a port.
+		{"192.0.2.1:4711", 429}, {"192.0.2.4:4711", 200}, {"1.1.1.1, 192.0.2.4", 429}, {"[2001:db8::1]:443", 200}, {"2001:db8::2", 429}} {
 		forwarded = c.forwarded
 		expect(t, ask("198.51.100.1:1"), c.status)
+	}
+
+	client, err := tollhttp.Client("198.51.100.0/24", "unix:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask = get(t, tollhttp.Options{Limits: []tollhttp.Limit{{Name: "client", Table: table(t, "1/day"), Key: client}}},
+		func(r *http.Request) { r.Header.Set("X-Forwarded-For", forwarded) })
+	for _, c := range []struct {
+		from, forwarded string
+		status          int
+	}{
+		{"198.51.100.1:1", "192.0.2.1:80, 198.51.100.2", 200}, {"@", "192.0.2.9, 192.0.2.1", 429}, {"192.0.2.1:1", "192.0.2.9", 429}, {"192.0.2.2:1", "192.0.2.9", 200},
+		{"198.51.100.1:1", "192.0.2.9", 200}, {"@", "unknown", 403},
+	} {
+		forwarded = c.forwarded
+		expect(t, ask(c.from), c.status)
+	}
+	if _, err := tollhttp.Client("10.0.0.1/8"); !errors.Is(err, tollbar.ErrAddress) {
+		t.Error(err)
 	}
 
 	user := func(r *http.Request) (string, bool) { return r.RemoteAddr, r.RemoteAddr != "guest" }

@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.IntSupplier;
 
@@ -19,11 +20,12 @@ import java.util.function.IntSupplier;
  *
  * <pre>
  * Table logins = Table.open("/run/app/logins", List.of("5/min burst 3"), 100_000);
- * if (!logins.allow(address)) response.setStatus(429);
+ * if (!logins.allow(Table.addressKey(address))) response.setStatus(429);
  * </pre>
  *
  * Any number of threads may make calls at once. A call takes about a microsecond and never waits for another. Methods throw {@link Failure}
- * for a wrong argument, and IllegalStateException for a closed table. A policy is its number in the list of policies, from 0.
+ * for a wrong argument, and IllegalStateException for a closed table. A policy is its number in the list of policies, from 0. A key is bytes, or a
+ * string, whose bytes in UTF-8 are the key.
  */
 public final class Table implements AutoCloseable {
     /** The call failed. */
@@ -97,6 +99,8 @@ public final class Table implements AutoCloseable {
                 Pointer limits, long count, int fields, long utc, byte[] buffer, long capacity, LongByReference length);
 
         static native void tollbar_table_close(Pointer table);
+
+        static native int tollbar_prefix_parse(byte[] text, long length, int ipv4Bits, int ipv6Bits, Pointer out);
     }
 
     private static final int SPEC_BYTES = 288;
@@ -104,6 +108,7 @@ public final class Table implements AutoCloseable {
     private static final int OPTIONS_BYTES = 56;
     private static final int ERROR_BYTES = 24;
     private static final int HTTP_LIMIT_BYTES = 56;
+    private static final int PREFIX_BYTES = 24;
 
     /** Calls hold the read lock, so that close waits for them. */
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
@@ -122,7 +127,7 @@ public final class Table implements AutoCloseable {
      * @param capacity the number of keys that can have a debt at one time; 20 bytes each
      */
     public static Table open(String path, List<String> policies, long capacity) {
-        return make(path, policies, capacity);
+        return make(Objects.requireNonNull(path, "path"), policies, capacity);
     }
 
     /** A table in this process's own memory. */
@@ -130,20 +135,50 @@ public final class Table implements AutoCloseable {
         return make(null, policies, capacity);
     }
 
+    /**
+     * The key of an address in text: all of an IPv4 address, and the first 64 bits of an IPv6 address, since a host can change the others with every
+     * request. A port, brackets and a zone do not count. It is the key that programs in other languages have for this address. Throws
+     * {@link Failure} for a text that is no address.
+     */
+    public static byte[] addressKey(String address) {
+        return addressKey(address, 32, 64);
+    }
+
+    /** The same with the first bits of an address, up to 32 of IPv4 and 128 of IPv6. */
+    public static byte[] addressKey(String address, int ipv4Bits, int ipv6Bits) {
+        byte[] text = bytes(address);
+        Memory prefix = new Memory(PREFIX_BYTES);
+        checked(C.tollbar_prefix_parse(text, text.length, ipv4Bits, ipv6Bits, prefix));
+        return prefix.getByteArray(4, prefix.getInt(0));
+    }
+
     /** Takes one permit of a key under the first policy. Returns whether the request may pass. */
     public boolean allow(String key) {
+        return allow(bytes(key), 1, 0);
+    }
+
+    /** Takes one permit of a key under the first policy. Returns whether the request may pass. */
+    public boolean allow(byte[] key) {
         return allow(key, 1, 0);
     }
 
     /** Takes permits of a key. Returns whether the request may pass. */
     public boolean allow(String key, long cost, int policy) {
-        byte[] bytes = bytes(key);
+        return allow(bytes(key), cost, policy);
+    }
+
+    /** Takes permits of a key. Returns whether the request may pass. */
+    public boolean allow(byte[] bytes, long cost, int policy) {
         return call(() -> C.tollbar_table_check(handle, policy, bytes, bytes.length, costOf(cost), null)) == 0;
     }
 
     /** Takes permits of a key, and says how many are left or how long to wait. */
     public Decision check(String key, long cost, int policy) {
-        byte[] bytes = bytes(key);
+        return check(bytes(key), cost, policy);
+    }
+
+    /** Takes permits of a key, and says how many are left or how long to wait. */
+    public Decision check(byte[] bytes, long cost, int policy) {
         Memory decision = sized(DECISION_BYTES);
         call(() -> C.tollbar_table_check(handle, policy, bytes, bytes.length, costOf(cost), decision));
         return new Decision(decision);
@@ -151,7 +186,11 @@ public final class Table implements AutoCloseable {
 
     /** Says what check would say, and takes nothing. */
     public Decision peek(String key, long cost, int policy) {
-        byte[] bytes = bytes(key);
+        return peek(bytes(key), cost, policy);
+    }
+
+    /** Says what check would say, and takes nothing. */
+    public Decision peek(byte[] bytes, long cost, int policy) {
         Memory decision = sized(DECISION_BYTES);
         call(() -> C.tollbar_table_peek(handle, policy, bytes, bytes.length, costOf(cost), decision));
         return new Decision(decision);
@@ -159,7 +198,11 @@ public final class Table implements AutoCloseable {
 
     /** Charges a key without asking, for what failed or was sent. Returns the permits that could not be charged. */
     public long charge(String key, long cost, int policy) {
-        byte[] bytes = bytes(key);
+        return charge(bytes(key), cost, policy);
+    }
+
+    /** Charges a key without asking, for what failed or was sent. Returns the permits that could not be charged. */
+    public long charge(byte[] bytes, long cost, int policy) {
         LongByReference rest = new LongByReference();
         call(() -> C.tollbar_table_charge(handle, policy, bytes, bytes.length, costOf(cost), rest));
         return rest.getValue();
@@ -167,13 +210,21 @@ public final class Table implements AutoCloseable {
 
     /** Lets a key begin again. Returns false and changes nothing if no slot is left, as after a dozen resets within the time of one debt. */
     public boolean reset(String key, int policy) {
-        byte[] bytes = bytes(key);
+        return reset(bytes(key), policy);
+    }
+
+    /** Lets a key begin again. Returns false and changes nothing if no slot is left, as after a dozen resets within the time of one debt. */
+    public boolean reset(byte[] bytes, int policy) {
         return call(() -> C.tollbar_table_reset(handle, policy, bytes, bytes.length)) == 1;
     }
 
     /** The header fields that tell a client about a decision: Retry-After of a refusal, RateLimit-Policy and RateLimit. */
     public Map<String, String> fields(String name, String key, Decision decision, long cost, int policy) {
-        byte[] bytes = bytes(key);
+        return fields(name, bytes(key), decision, cost, policy);
+    }
+
+    /** The header fields that tell a client about a decision: Retry-After of a refusal, RateLimit-Policy and RateLimit. */
+    public Map<String, String> fields(String name, byte[] bytes, Decision decision, long cost, int policy) {
         byte[] title = bytes(name);
         Memory spec = sized(SPEC_BYTES);
         LongByReference more = new LongByReference();
@@ -221,7 +272,8 @@ public final class Table implements AutoCloseable {
         }
     }
 
-    private static Table make(String path, List<String> policies, long capacity) {
+    private static Table make(String path, List<String> given, long capacity) {
+        List<String> policies = List.copyOf(given);
         if (policies.isEmpty() || capacity < 1) {
             throw new Failure("a table needs a policy, and a capacity of at least 1", 0);
         }

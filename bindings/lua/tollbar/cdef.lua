@@ -973,6 +973,16 @@ int32_t tollbar_prefix_parse(const char *text,
                              uint32_t ipv4_bits,
                              uint32_t ipv6_bits,
                              tollbar_prefix *out);
+int32_t tollbar_network_parse(const char *text, size_t length, tollbar_prefix *out);
+int32_t tollbar_prefix_of_client(const char *peer,
+                                 size_t peer_length,
+                                 const char *forwarded,
+                                 size_t forwarded_length,
+                                 const tollbar_prefix *proxies,
+                                 size_t count,
+                                 uint32_t ipv4_bits,
+                                 uint32_t ipv6_bits,
+                                 tollbar_prefix *out);
 typedef struct tollbar_node {
     const void *name;
     size_t length;

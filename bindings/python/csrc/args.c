@@ -160,6 +160,40 @@ PyObject *core_address_key(PyObject *module, PyObject *args) {
     return PyBytes_FromStringAndSize((const char *)prefix.bytes, prefix.length);
 }
 
+/* network(text) -> the bytes of a tollbar_prefix, for client_key */
+PyObject *core_network(PyObject *module, PyObject *object) {
+    Py_ssize_t length;
+    const char *text = PyUnicode_AsUTF8AndSize(object, &length);
+    if (text == NULL)
+        return NULL;
+    tollbar_prefix network = TOLLBAR_PREFIX_INIT;
+    int32_t code = tollbar_network_parse(text, (size_t)length, &network);
+    if (code != 0)
+        return core_raise(PyModule_GetState(module), code, NULL);
+    return PyBytes_FromStringAndSize((const char *)&network, sizeof network);
+}
+
+/* client_key(peer, forwarded, networks) -> bytes; the networks are those of network(), one behind the other */
+PyObject *core_client_key(PyObject *module, PyObject *args) {
+    const char *peer, *forwarded, *networks;
+    Py_ssize_t peer_length, forwarded_length, networks_length;
+    if (!PyArg_ParseTuple(args, "s#s#y#", &peer, &peer_length, &forwarded, &forwarded_length, &networks, &networks_length))
+        return NULL;
+    /* Bytes need not be aligned as the structs are. */
+    size_t count = (size_t)networks_length / sizeof(tollbar_prefix);
+    tollbar_prefix *proxies = PyMem_Malloc(count * sizeof *proxies);
+    if (proxies == NULL)
+        return PyErr_NoMemory();
+    memcpy(proxies, networks, count * sizeof *proxies);
+    tollbar_prefix prefix = TOLLBAR_PREFIX_INIT;
+    int32_t code = tollbar_prefix_of_client(peer, (size_t)peer_length, forwarded, (size_t)forwarded_length, proxies, count, 32, 64,
+                                            &prefix);
+    PyMem_Free(proxies);
+    if (code != 0)
+        return core_raise(PyModule_GetState(module), code, NULL);
+    return PyBytes_FromStringAndSize((const char *)prefix.bytes, prefix.length);
+}
+
 /* key_bytes(key) -> the bytes that a table hashes for the key, or None for no key */
 PyObject *core_key_bytes(PyObject *module, PyObject *object) {
     (void)module;

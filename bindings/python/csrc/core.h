@@ -109,6 +109,8 @@ static inline void core_key_release(core_key *key) {
 }
 
 PyObject *core_address_key(PyObject *module, PyObject *args);
+PyObject *core_network(PyObject *module, PyObject *object);
+PyObject *core_client_key(PyObject *module, PyObject *args);
 PyObject *core_key_bytes(PyObject *module, PyObject *key);
 
 /* limiter.c */

@@ -204,3 +204,61 @@ def test_eight_workers_are_exact(server, app, limits, path, tmp_path):  # noqa: 
         for name, most in limits.items():
             seen = servers.statuses(port, name, 200)
             assert seen[200] == most and sum(seen.values()) == 200 and set(seen) <= {200, 429, 401}
+
+
+def test_b3_proxies_that_write_ports(path):  # noqa: F811
+    """ProxyFix and NUM_PROXIES hand the text of X-Forwarded-For on; `proxies` reads it itself."""
+    lines = isolated(
+        """
+        import flask, django, fastapi, tollbar.flask, tollbar.fastapi, tollbar.django
+        from fastapi.testclient import TestClient
+        from werkzeug.middleware.proxy_fix import ProxyFix
+        ports = [f"198.51.100.2:{4000 + n}" for n in range(4)] + ["198.51.100.2", "1.1.1.1, 198.51.100.2:9"]
+        networks = [f"[2001:db8::{n}]:{4000 + n}" for n in range(4)]
+        app = flask.Flask("fixed")
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=1)
+        tollbar.flask.RateLimit("2/day").init_app(app)
+        app.get("/")(lambda: "")
+        client = app.test_client()
+        for values in ports, networks:
+            print([client.get("/", headers={"X-Forwarded-For": value}).status_code for value in values])
+        app = flask.Flask("own")
+        tollbar.flask.RateLimit("2/day", proxies="127.0.0.1").init_app(app)
+        app.get("/")(lambda: "")
+        client = app.test_client()
+        print([client.get("/", headers={"X-Forwarded-For": value}).status_code for value in ports])
+        print([client.get("/", headers={"X-Forwarded-For": f"192.0.2.{n}"}, environ_base={"REMOTE_ADDR": "203.0.113.1"}).status_code for n in range(3)])
+        limit = tollbar.fastapi.RateLimit("2/day", proxies=["unix:", "10.0.0.0/8"])
+        app = fastapi.FastAPI(dependencies=[fastapi.Depends(limit)])
+        app.get("/")(lambda: {})
+        client = TestClient(app, client=("10.0.0.1", 1))
+        print([client.get("/", headers={"X-Forwarded-For": value}).status_code for value in ports])
+        from django.conf import settings
+        settings.configure(
+            SECRET_KEY="x", ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, MIDDLEWARE=["tollbar.django.rate_limit"],
+            TOLLBAR={"table": "2/day", "proxies": ["127.0.0.1"]}, DATABASES={}, INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes"],
+            REST_FRAMEWORK={"NUM_PROXIES": 1, "UNAUTHENTICATED_USER": None, "DEFAULT_AUTHENTICATION_CLASSES": []},
+        )
+        django.setup()
+        from django.http import HttpResponse
+        from django.test import Client, RequestFactory
+        from django.urls import path
+        import tollbar.drf
+        urlpatterns = [path("", lambda request: HttpResponse())]
+        client = Client()
+        print([client.get("/", headers={"X-Forwarded-For": value}).status_code for value in ports])
+        class Throttle(tollbar.drf.Throttle):
+            table = "2/day"
+        def allows(value):
+            request = RequestFactory().get("/", headers={"X-Forwarded-For": value})
+            request.user = None
+            return Throttle().allow_request(request, None)
+        for values in ports, networks:
+            print([allows(value) for value in values])
+        """,
+        TABLE=path,
+    )
+    assert lines[:2] == ["[200, 200, 429, 429, 429, 429]", "[200, 200, 429, 429]"]
+    assert lines[2:4] == ["[200, 200, 429, 429, 429, 429]", "[200, 200, 429]"]
+    assert lines[4:6] == ["[200, 200, 429, 429, 429, 429]"] * 2
+    assert lines[6:] == ["[True, True, False, False, False, False]", "[True, True, False, False]"]

@@ -472,3 +472,44 @@ def test_no_charge_after_a_refusal_or_for_who_is_exempt():
     assert table.peek(address_key("192.0.2.1")).retry_after <= 3600
     assert [call_closing(app, REMOTE_ADDR="192.0.2.9")[0] for _ in range(4)] == ["200 OK"] * 4
     assert table.peek(address_key("192.0.2.9")).remaining == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "others"),
+    [
+        ("198.51.100.2", ["198.51.100.2:4000", "198.51.100.2:4001", "[::ffff:198.51.100.2]:80", " 198.51.100.2"]),
+        ("2001:db8::1", ["[2001:db8::1]:4000", "[2001:db8::2]:4001", "[2001:db8::3]", "2001:db8::4%eth0"]),
+    ],
+)
+def test_b3_an_address_with_a_port_is_the_address(first, others):
+    app = wsgi.RateLimit(lambda environ, start: (start("200 OK", []), [b""])[1], "1/day")
+    assert [call_wsgi(app, REMOTE_ADDR=address)[0][:3] for address in [first, *others]] == ["200", *["429"] * len(others)]
+    assert {client_key(address) for address in others} == {address_key(first)}
+
+
+def test_clients_behind_trusted_proxies():
+    def wsgi_key(peer, forwarded, proxies):
+        app = wsgi.RateLimit(None, "9/day", proxies=proxies)
+        return app.gate.key({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded})
+
+    def asgi_key(peer, forwarded, proxies):
+        app = asgi.RateLimit(None, "9/day", proxies=proxies)
+        headers = [(b"x-forwarded-for", part.encode()) for part in forwarded.split(";")]
+        return app.gate.key({"type": "http", "client": (peer, 1) if peer else None, "headers": headers})
+
+    for key in (wsgi_key, asgi_key):
+        client = address_key("198.51.100.7")
+        assert key("10.0.0.1", "1.1.1.1, 198.51.100.7:4711, 10.0.0.2", ["10.0.0.0/8"]) == client
+        assert key("10.0.0.1", "1.1.1.1, 198.51.100.7", "10.0.0.0/8") == client
+        assert key("198.51.100.7", "1.1.1.1", ["10.0.0.0/8"]) == client
+        assert key("198.51.100.7", "1.1.1.1", ()) == client
+        assert key("", "1.1.1.1, 198.51.100.7", ["unix:"]) == client
+        assert key("", "198.51.100.7", ["10.0.0.0/8"]) is None
+        assert key("testclient", "198.51.100.7", ["10.0.0.0/8"]) == "testclient"
+    # The header may come in several fields.
+    assert asgi_key("10.0.0.1", "1.1.1.1;198.51.100.7;10.0.0.2", ["10.0.0.0/8"]) == address_key("198.51.100.7")
+    for network in ("10.0.0.1/8", "host", ""):
+        with pytest.raises(ValueError, match='proxies: expected a network such as "10.0.0.0/8"'):
+            wsgi.RateLimit(None, "9/day", proxies=[network])
+    with pytest.raises(TypeError, match="no `key` beside them"):
+        asgi.RateLimit(None, "9/day", key=lambda scope: "k", proxies=["10.0.0.0/8"])

@@ -1,10 +1,10 @@
 //! Where a rule's key comes from, and the bytes of a key.
 
-use crate::network;
 use crate::path::{segments, Pattern};
 use crate::request::Seen;
 use std::fmt;
 use std::net::IpAddr;
+use tollbar::address;
 use tollbar::prefix::Prefix;
 
 /// A key: one part, or several that are joined. A part is the first of its sources that the request has.
@@ -114,7 +114,7 @@ impl Key {
     pub(crate) fn named(&self, text: &str) -> Option<Vec<u8>> {
         match self.only()? {
             Source::Address(v4, v6) => {
-                address_key(network::address(text)?, *v4, *v6).map(|key| key.as_bytes().to_vec())
+                address_key(address::parse(text.as_bytes())?, *v4, *v6).map(|key| key.as_bytes().to_vec())
             }
             Source::All => None,
             _ => (!text.is_empty()).then(|| text.as_bytes().to_vec()),

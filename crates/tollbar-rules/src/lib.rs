@@ -20,7 +20,6 @@ mod key;
 mod lint;
 mod load;
 mod metrics;
-mod network;
 mod path;
 mod read;
 mod request;
@@ -37,13 +36,13 @@ pub use key::{Key, Source};
 pub use lint::{lint, Finding, Level};
 pub use load::LoadError;
 pub use metrics::metrics;
-pub use network::Network;
 pub use path::Pattern;
 pub use read::{read, LIMITS_OF_FILE_MOST, RULES_MOST};
 pub use request::Field;
 pub use rule::{Class, Limit, Missing, Refusal, Role, Rule, RuleFile};
 pub use set::Set;
 pub use store::Reloaded;
+pub use tollbar::address::Network;
 pub use worst::{strict, worst_case};
 
 // The README's program, run as a test.

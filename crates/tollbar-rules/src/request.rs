@@ -1,10 +1,10 @@
 //! A request as the rules see it.
 
-use crate::network::{self, Network};
 use crate::path;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
+use tollbar::address::{self, Network, Peer};
 
 /// A field of a request. Names that begin with a colon are the server's own words, which no client can send as a header:
 ///
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 /// |---|---|
 /// | `:method` | the method, such as `GET` |
 /// | `:path` | the target as the client sent it, `/a/b?c=d` |
-/// | `:address` | the address of the connection's other end |
+/// | `:address` | the address of the connection's other end, or `unix:` |
 /// | `:NAME` | any other word of the server, for `key = "field NAME"` |
 ///
 /// Every other field is a header; upper and lower case are equal in its name.
@@ -74,8 +74,8 @@ impl<'a> Seen<'a> {
     /// The client's address; `None` if the server gave none.
     pub fn client(&self) -> Option<IpAddr> {
         *self.client.get_or_init(|| {
-            let peer = network::address(std::str::from_utf8(self.field(":address")?).ok()?)?;
-            Some(network::client(peer, self.trusted, self.all("x-forwarded-for").rev()))
+            let peer = self.field(":address").map_or(Some(Peer::Unix), Peer::parse)?;
+            address::client(peer, self.trusted.iter().copied(), self.all("x-forwarded-for").rev())
         })
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::file::Place;
 use crate::key::Key;
-use crate::network::Network;
 use crate::path::Pattern;
 use std::collections::HashSet;
+use tollbar::address::Network;
 use tollbar::Policy;
 
 /// What a rule is for.

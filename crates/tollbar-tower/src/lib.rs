@@ -24,7 +24,7 @@ mod limit;
 #[cfg(feature = "pacing")]
 pub mod pacing;
 
-pub use limit::{address, header, Limit, LimitLayer, Problem, Refusal, Refuse, ResponseFuture};
+pub use limit::{address, client, header, Limit, LimitLayer, Problem, Refusal, Refuse, ResponseFuture};
 
 // The README's program compiles.
 #[cfg(doctest)]

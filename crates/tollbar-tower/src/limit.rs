@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{SystemTime, UNIX_EPOCH};
+use tollbar::address::{self, Network, Peer};
 use tollbar::http::{more_after, problem, Draft, Fields};
 use tollbar::prefix::Prefix;
 use tollbar::table::{PolicyId, Table};
@@ -18,11 +19,15 @@ use tower_service::Service;
 
 /// The most bytes of one limit's header fields, beside four for each byte of its name.
 const FIELDS_MOST: usize = 600;
+/// The problem of a request without a key.
+const MISSING: &str =
+    r#"{"title":"Forbidden","status":403,"detail":"the request has no key that it could be counted by"}"#;
 
 /// Limits the requests of each key, before they reach the service.
 ///
 /// A refused request gets status 429 and a problem in JSON as body, or the answer of [`LimitLayer::with_refusal`]. All answers get the header
-/// fields `RateLimit` and `RateLimit-Policy` (draft 11), and refusals `Retry-After`, or the fields of [`LimitLayer::with_fields`].
+/// fields `RateLimit` and `RateLimit-Policy` (draft 11), and refusals `Retry-After`, or the fields of [`LimitLayer::with_fields`]. A request without
+/// a key gets status 403 and none of these fields, because it could not be counted.
 ///
 /// The services of a layer share its table. A decision takes less than a microsecond and waits for nobody, so a service is ready whenever
 /// the inner one is.
@@ -44,8 +49,8 @@ struct Limits<K, R> {
 impl<K> LimitLayer<K> {
     /// Limits requests by `key`, under the table's first policy.
     ///
-    /// `key` returns the bytes of a request's key ([`header`], [`address`]). If it returns `None`, the table's option for missing keys decides:
-    /// by default the request is refused.
+    /// `key` returns the bytes of a request's key ([`header`], [`address`], [`client`]). If it returns `None`, the table's option for missing keys
+    /// decides: by default the request is refused.
     pub fn new<B, T>(table: impl Into<Arc<Table>>, key: K) -> LimitLayer<K>
     where
         K: Fn(&Request<B>) -> Option<T>,
@@ -106,15 +111,16 @@ impl<S, K, R> Layer<S> for LimitLayer<K, R> {
 pub struct Refusal {
     /// Why the table refused, and how long to wait. Its reason is [`Reason::Fault`] if the table could not decide.
     pub decision: Decision,
-    /// The usual body: a problem in JSON (RFC 9457), of the type `application/problem+json`.
+    /// The usual body: a problem in JSON (RFC 9457), of the type `application/problem+json`. That of a request without a key says so.
     pub problem: String,
 }
 
 impl Refusal {
-    /// The usual status: 429, or 500 if the table could not decide.
+    /// The usual status: 429; 403 for a request without a key, for which waiting does not help; 500 if the table could not decide.
     pub fn status(&self) -> StatusCode {
         match self.decision.reason {
             Reason::Fault => StatusCode::INTERNAL_SERVER_ERROR,
+            Reason::MissingKey => StatusCode::FORBIDDEN,
             _ => StatusCode::TOO_MANY_REQUESTS,
         }
     }
@@ -193,8 +199,11 @@ impl<K, R> Limits<K, R> {
     fn decide(&self, key: &[u8]) -> (Decision, HeaderMap) {
         let decision = self.table.check(self.policy, key, 1);
         let mut headers = HeaderMap::new();
+        if self.fields == Fields::default() || decision.reason == Reason::MissingKey {
+            return (decision, headers);
+        }
         // A policy that the table does not have is the decision's fault.
-        if let (true, Ok(policy)) = (self.fields != Fields::default(), self.table.policy_of(self.policy, key)) {
+        if let Ok(policy) = self.table.policy_of(self.policy, key) {
             let more =
                 more_after(&policy, &decision, 1, |cost| self.table.peek_uncounted(self.policy, key, None, cost));
             let limit = tollbar::http::Limit::new(self.name.as_bytes(), &policy, &decision).with_more_after(more);
@@ -207,6 +216,9 @@ impl<K, R> Limits<K, R> {
     }
 
     fn problem(&self, decision: &Decision) -> String {
+        if decision.reason == Reason::MissingKey {
+            return MISSING.to_owned();
+        }
         let Ok(policy) = self.table.policy(self.policy) else { return String::new() };
         let limit = tollbar::http::Limit::new(self.name.as_bytes(), &policy, decision);
         let mut text = vec![0; FIELDS_MOST + 6 * self.name.len()];
@@ -258,6 +270,25 @@ pub fn header<B>(request: &Request<B>, name: &str) -> Option<Vec<u8>> {
         (Some(value), None) => Some(value.as_bytes().to_vec()),
         _ => None,
     }
+}
+
+/// The key of a client behind trusted proxies. `peer` is the address of the connection, which axum's `ConnectInfo` has; `None` is a Unix socket. If the
+/// peer is a proxy of the networks `proxies`, the client is the right-most address in X-Forwarded-For that no such proxy has. `None` if the client has
+/// no address.
+///
+/// ```
+/// use tollbar::address::Network;
+/// let proxies = [Network::parse("10.0.0.0/8").unwrap()];
+/// let request = http::Request::builder().header("x-forwarded-for", "1.1.1.1, 192.0.2.1").body(()).unwrap();
+/// let peer = "10.0.0.7".parse().unwrap();
+/// assert_eq!(tollbar_tower::client(&request, Some(peer), &proxies), tollbar_tower::address("192.0.2.1".parse().unwrap()));
+/// ```
+pub fn client<B>(request: &Request<B>, peer: Option<IpAddr>, proxies: &[Network]) -> Option<Vec<u8>> {
+    let peer = peer.map_or(Peer::Unix, Peer::Address);
+    // A header map's values go in one direction only.
+    let forwarded: Vec<&[u8]> =
+        request.headers().get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes).collect();
+    address(address::client(peer, proxies.iter().copied(), forwarded.into_iter().rev())?)
 }
 
 /// An address as a key: an IPv4 address, or the /64 of an IPv6 address, because a client has all addresses of its /64.

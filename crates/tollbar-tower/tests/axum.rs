@@ -82,12 +82,16 @@ async fn three_of_five_requests_pass() {
 
 #[tokio::test]
 async fn the_table_decides_about_a_missing_key() {
-    for (missing, status) in [(Missing::Deny, StatusCode::TOO_MANY_REQUESTS), (Missing::Allow, StatusCode::OK)] {
+    for (missing, status) in [(Missing::Deny, StatusCode::FORBIDDEN), (Missing::Allow, StatusCode::OK)] {
         let table = Table::private(&Options { missing, ..Options::new(1000) }, &["1/day".parse().unwrap()]).unwrap();
         let (app, _) = counted();
         let app = app.layer(LimitLayer::new(table, |request: &Request| header(request, "x-api-key")));
         for _ in 0..3 {
-            assert_eq!(ask(&app, None).await.status(), status);
+            let response = ask(&app, None).await;
+            assert_eq!(response.status(), status);
+            // A7: waiting does not help, and the answer says what is missing.
+            assert_eq!((field(&response, "retry-after"), field(&response, "ratelimit-policy")), (None, None));
+            assert_eq!(text(response).await.contains("no key that it could be counted by"), missing == Missing::Deny);
         }
     }
     // Of a field that comes twice, a client could vary one.

@@ -18,7 +18,7 @@
 //! | to tell clients about their limits | [`http`] |
 //! | to send as fast as a server allows | [`pacing`] |
 //! | counts and sizes for Prometheus | [`metrics`] |
-//! | keys made of network addresses | [`prefix`] |
+//! | keys made of network addresses | [`prefix`], of what [`address`] reads |
 //! | to know which of several nodes a key belongs to | [`route`] |
 //!
 //! Below these are the parts that they are made of: [`algorithm`] has a pure function for each algorithm, [`limiter`] the states that threads
@@ -93,6 +93,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test, loom))]
 extern crate std;
 
+pub mod address;
 pub mod algorithm;
 pub mod clock;
 pub mod decision;

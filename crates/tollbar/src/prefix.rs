@@ -10,11 +10,11 @@
 //! assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2:ffff::9")); // one /64
 //! assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
 //! assert_eq!(key("192.0.2.1"), key("::ffff:192.0.2.1")); // IPv4-mapped
+//! assert_eq!(key("192.0.2.1"), key("192.0.2.1:4711")); // as some proxies write it
 //! assert_eq!(key("192.0.2.1").as_bytes(), [4, 32, 192, 0, 2, 1]);
 //! ```
 
-#[cfg(unix)]
-use core::ffi::{c_char, c_int, c_void};
+use crate::address;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A network prefix as the bytes of a key: the family (4 or 6), the length of the prefix in bits, and the address's first bits. Prefixes of
@@ -40,22 +40,21 @@ impl Prefix {
     }
 
     /// The first `ipv4_bits` or `ipv6_bits` bits of an address, by its family. `None` for more than 32 or 128 bits, whichever family the address
-    /// has. IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`) are treated as IPv4.
+    /// has. IPv6 addresses that stand for an IPv4 address are treated as IPv4: `::ffff:a.b.c.d`, and `64:ff9b::a.b.c.d` ([`address::translated`]).
     pub fn of(address: IpAddr, ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
         if !Prefix::fits(ipv4_bits, ipv6_bits) {
             return None;
         }
-        match address.to_canonical() {
+        match address::translated(address) {
             IpAddr::V4(address) => Prefix::ipv4(address, ipv4_bits),
             IpAddr::V6(address) => Prefix::ipv6(address, ipv6_bits),
         }
     }
 
-    /// The prefix of an address in its text form. It ignores a zone (`%eth0`). `None` if the text is not an address, and for more
-    /// than 32 or 128 bits.
+    /// The prefix of an address in text, with or without a port, brackets and a zone ([`address::parse`]). `None` if the text is not an address,
+    /// and for more than 32 or 128 bits.
     pub fn parse(text: &[u8], ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
-        let end = text.iter().position(|&byte| byte == b'%').unwrap_or(text.len());
-        Prefix::of(address(text.get(..end)?)?, ipv4_bits, ipv6_bits)
+        Prefix::of(address::parse(text)?, ipv4_bits, ipv6_bits)
     }
 
     /// Whether addresses of both families have so many bits.
@@ -85,35 +84,6 @@ impl Prefix {
         }
         Some(prefix)
     }
-}
-
-/// Parses an address with `inet_pton`. The standard library's parser has panics, which the C artefacts must not have.
-#[cfg(unix)]
-fn address(text: &[u8]) -> Option<IpAddr> {
-    extern "C" {
-        fn inet_pton(family: c_int, text: *const c_char, address: *mut c_void) -> c_int;
-    }
-    // Room for the longest address and a NUL.
-    let mut copy = [0u8; 46];
-    if text.len() >= copy.len() || text.contains(&0) {
-        return None;
-    }
-    for (to, byte) in copy.iter_mut().zip(text) {
-        *to = *byte;
-    }
-    let (mut ipv4, mut ipv6) = ([0u8; 4], [0u8; 16]);
-    // SAFETY: `copy` is NUL-terminated, and `to` has room for an address of the family.
-    let found = |family, to: *mut u8| unsafe { inet_pton(family, copy.as_ptr().cast(), to.cast()) } == 1;
-    if found(libc::AF_INET, ipv4.as_mut_ptr()) {
-        return Some(IpAddr::from(ipv4));
-    }
-    found(libc::AF_INET6, ipv6.as_mut_ptr()).then(|| IpAddr::from(ipv6))
-}
-
-/// Parses an address with the standard library, because only a Unix has `inet_pton`.
-#[cfg(not(unix))]
-fn address(text: &[u8]) -> Option<IpAddr> {
-    core::str::from_utf8(text).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -252,6 +252,17 @@ CASE(tollbar_prefix_from_address) {
     (void)w;
     RUN(tollbar_prefix_from_address(address, 4, 32, 64, &prefix));
 }
+CASE(tollbar_network_parse) {
+    tollbar_prefix prefix = TOLLBAR_PREFIX_INIT;
+    (void)w;
+    RUN(tollbar_network_parse("2001:db8::/32", 13, &prefix));
+}
+CASE(tollbar_prefix_of_client) {
+    tollbar_prefix prefix = TOLLBAR_PREFIX_INIT, proxy = TOLLBAR_PREFIX_INIT;
+    (void)w;
+    (void)tollbar_network_parse("2001:db8::/32", 13, &proxy);
+    RUN(tollbar_prefix_of_client("2001:db8::1", 11, "1.1.1.1, 192.0.2.1", 18, &proxy, 1, 32, 64, &prefix));
+}
 
 /* The fields of sixteen limits. */
 #define HTTP(name, fourth)                                                                                                                     \

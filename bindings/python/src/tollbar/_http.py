@@ -8,7 +8,7 @@ from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeGuard, TypeVar, Union, cast
 
-from . import address_key, http
+from . import _core, address_key, http
 from ._core import Decision, key_bytes, take_many
 from ._errors import TableError
 from .policy import Policy
@@ -52,13 +52,46 @@ def _printable(name: str) -> str:
 
 
 def client_key(address: str | None) -> Key:
-    """The key of a client's address: the /64 of an IPv6 address, the text itself if it is no address, and no key for None."""
+    """The key of a client's address, with or without a port: the /64 of an IPv6 address, the text itself if it is no address, and no
+    key for None."""
     if not address:
         return None
     try:
         return address_key(address)
     except ValueError:
         return address
+
+
+Peer = Callable[[Request], "tuple[str | None, Iterable[str]]"]
+
+
+def key_function(
+    key: Callable[[Request], Key], by_client: Callable[[Request], Key], proxies: str | Iterable[str], peer: Peer[Request]
+) -> Callable[[Request], Key]:
+    """The key function of a middleware: `key` or, if the middleware is given trusted proxies, one for the clients behind them. `peer` returns the
+    address of the connection, None for a Unix socket, and the values of X-Forwarded-For."""
+    if not proxies:
+        return key
+    if key is not by_client:
+        raise TypeError("proxies: they find the client for the usual key; expected no `key` beside them")
+    networks = b"".join(_network(text) for text in ((proxies,) if isinstance(proxies, str) else proxies))
+
+    def by_client_behind(request: Request) -> Key:
+        address, forwarded = peer(request)
+        try:
+            return _core.client_key(address or "", ",".join(forwarded), networks)
+        except ValueError:
+            return address or None
+
+    return by_client_behind
+
+
+def _network(text: str) -> bytes:
+    try:
+        return _core.network(text)
+    except ValueError:
+        expected = 'a network such as "10.0.0.0/8", without bits beyond its prefix, an address, or "unix:"'
+        raise ValueError(f"proxies: expected {expected}, not {text!r}") from None
 
 
 def exempt_keys(exempt: Exempt) -> Container[bytes | None] | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from ._http import PASSES, Answer, Exempt, Gate, Refusal, Response, client_key
+from ._http import PASSES, Answer, Exempt, Gate, Refusal, Response, client_key, key_function
 from .policy import Policy
 from .table import Table
 
@@ -21,9 +21,18 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def by_client(scope: Scope) -> Key:
-    """The client's address as the server passes it. Behind a proxy, let the server or a middleware set the real address first."""
+    """The client's address as the server passes it. Behind a proxy it is the proxy's, unless the server, a middleware or `proxies` finds the
+    client."""
+    return client_key(_address(scope))
+
+
+def _address(scope: Scope) -> str | None:
     client = scope.get("client")
-    return client_key(client[0] if client else None)
+    return client[0] if client else None
+
+
+def _peer(scope: Scope) -> tuple[str | None, list[str]]:
+    return _address(scope), [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
 
 
 def _bytes(fields: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
@@ -38,6 +47,9 @@ class RateLimit:
     the key of a request's scope. Keys in `exempt` always pass; an address there is text, or of ipaddress, and an IPv6 address
     stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of "deny" and
     "report" it gets `missing_status`.
+
+    Behind proxies, name their networks: with `proxies=("10.0.0.0/8",)` the client is the right-most address in X-Forwarded-For that none of
+    them has. "unix:" names proxies that connect by a Unix socket. From other peers the header does not count.
 
     `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none. `cost` is a number, or makes one of the
     request's scope.
@@ -58,6 +70,7 @@ class RateLimit:
         table: Table | Lease | str | Policy,
         *,
         key: Callable[[Scope], Key] = by_client,
+        proxies: str | Iterable[str] = (),
         policy: int | str | tuple[int | str, ...] = 0,
         cost: int | Callable[[Scope], int] = 1,
         charge: Callable[[Scope, Response], int] | None = None,
@@ -71,7 +84,7 @@ class RateLimit:
         self.app = app
         self.gate: Gate[Scope] = Gate(
             table,
-            key,
+            key_function(key, by_client, proxies, _peer),
             policy=policy,
             cost=cost,
             charge=charge,

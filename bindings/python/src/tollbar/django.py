@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import sync_and_async_middleware
 
-from ._http import Gate, client_key
+from ._http import Gate, client_key, key_function
 
 if TYPE_CHECKING:
     from ._core import Key
@@ -25,11 +25,16 @@ def by_client(request: HttpRequest) -> Key:
     return client_key(request.META.get("REMOTE_ADDR"))
 
 
+def _peer(request: HttpRequest) -> tuple[str | None, list[str]]:
+    return request.META.get("REMOTE_ADDR"), [request.META.get("HTTP_X_FORWARDED_FOR", "")]
+
+
 def _gate() -> Gate[HttpRequest]:
     options = dict(getattr(settings, "TOLLBAR", {}))
     if "table" not in options or "charge" in options:
         raise ImproperlyConfigured('TOLLBAR: expected a dict with "table", a policy or a tollbar.Table, and without "charge"')
-    return Gate(options.pop("table"), options.pop("key", by_client), **options)
+    key = key_function(options.pop("key", by_client), by_client, options.pop("proxies", ()), _peer)
+    return Gate(options.pop("table"), key, **options)
 
 
 @sync_and_async_middleware

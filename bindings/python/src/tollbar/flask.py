@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Request, Response, current_app, g, make_response, request
 
-from ._http import Gate, client_key
+from ._http import Gate, client_key, key_function
 
 if TYPE_CHECKING:
     from ._core import Key
@@ -19,15 +19,19 @@ def by_client(request: Request) -> Key:
     return client_key(request.remote_addr)
 
 
+def _peer(request: Request) -> tuple[str | None, list[str]]:
+    return request.remote_addr, request.headers.getlist("X-Forwarded-For")
+
+
 class RateLimit:
     """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to the responses.
 
     The options are those of wsgi.RateLimit without `charge`. `key`, `cost` and `refuse` get flask.request."""
 
-    def __init__(self, table: Any, *, key: Any = by_client, **options: Any) -> None:
+    def __init__(self, table: Any, *, key: Any = by_client, proxies: Any = (), **options: Any) -> None:
         if "charge" in options:
             raise TypeError("charge: a view's limit ends before the response is sent; expected: wsgi.RateLimit")
-        self.gate: Gate[Request] = Gate(table, key, **options)
+        self.gate: Gate[Request] = Gate(table, key_function(key, by_client, proxies, _peer), **options)
 
     def __call__(self, view: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(view)

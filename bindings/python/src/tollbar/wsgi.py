@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ._http import Answer, Exempt, Gate, Refusal, Response, client_key, phrase
+from ._http import Answer, Exempt, Gate, Refusal, Response, client_key, key_function, phrase
 from .policy import Policy
 from .table import Table
 
@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 
 def by_client(environ: WSGIEnvironment) -> Key:
-    """The client's address as the server passes it. Behind a proxy, let the server or a middleware set the real address first."""
+    """The client's address as the server passes it. Behind a proxy it is the proxy's, unless the server, a middleware or `proxies` finds the
+    client."""
     return client_key(environ.get("REMOTE_ADDR"))
+
+
+def _peer(environ: WSGIEnvironment) -> tuple[str | None, list[str]]:
+    return environ.get("REMOTE_ADDR"), [environ.get("HTTP_X_FORWARDED_FOR", "")]
 
 
 class RateLimit:
@@ -28,6 +33,9 @@ class RateLimit:
     made. `key` makes the key of a request's environ. Keys in `exempt` always pass; an address there is text, or of ipaddress, and an
     IPv6 address stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of
     "deny" and "report" it gets `missing_status`.
+
+    Behind proxies, name their networks: with `proxies=("10.0.0.0/8",)` the client is the right-most address in X-Forwarded-For that none of
+    them has. "unix:" names proxies that connect by a Unix socket. From other peers the header does not count.
 
     `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none. `cost` is a number, or makes one of the
     request's environ.
@@ -48,6 +56,7 @@ class RateLimit:
         table: Table | Lease | str | Policy,
         *,
         key: Callable[[WSGIEnvironment], Key] = by_client,
+        proxies: str | Iterable[str] = (),
         policy: int | str | tuple[int | str, ...] = 0,
         cost: int | Callable[[WSGIEnvironment], int] = 1,
         charge: Callable[[WSGIEnvironment, Response], int] | None = None,
@@ -61,7 +70,7 @@ class RateLimit:
         self.app = app
         self.gate: Gate[WSGIEnvironment] = Gate(
             table,
-            key,
+            key_function(key, by_client, proxies, _peer),
             policy=policy,
             cost=cost,
             charge=charge,

@@ -9,9 +9,9 @@ use super::tokens::{directives, Directive};
 use super::tree::prefix;
 use super::Imported;
 use crate::file::{quoted, Place, Problem};
-use crate::network::Network;
 use crate::path::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
+use tollbar::address::Network;
 
 /// Translates the `limit_req` directives of an nginx configuration, given as text, into a rules file.
 ///

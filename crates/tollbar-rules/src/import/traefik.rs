@@ -7,8 +7,8 @@ use super::plan::{everywhere, Group, Location, Plan};
 use super::tree::{is_method, nanoseconds, prefix};
 use super::Imported;
 use crate::file::{parse, quoted, Entry, Format, Node, Place, Problem};
-use crate::network::Network;
 use crate::path::Pattern;
+use tollbar::address::Network;
 
 /// Translates the middleware `rateLimit` of Traefik's dynamic configuration (YAML or TOML), or of one resource of Kubernetes, into a rules file.
 ///

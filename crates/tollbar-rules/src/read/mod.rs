@@ -7,10 +7,10 @@ pub(crate) use rules::{is_alone, is_calendar};
 mod rules;
 
 use crate::file::{self, Format, Node, Problem, Value};
-use crate::network::Network;
 use crate::rule::{Role, Rule, RuleFile};
 use fields::{Fields, Problems};
 use rules::{Defaults, Draft};
+use tollbar::address::Network;
 use tollbar::take_many::LIMITS_MOST;
 
 /// The version of the format that this crate reads.
@@ -50,7 +50,7 @@ fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
     }
     if let Some(node) = fields.get("trusted-proxies") {
         file.trusted_place = Some(node.place);
-        file.trusted = networks(node, "trusted-proxies", problems);
+        file.trusted = networks(node, "trusted-proxies", true, problems);
     }
     let defaults = Defaults { refusal: fields.refusal(problems) };
     let mut drafts: Vec<Draft> = Vec::new();
@@ -82,13 +82,15 @@ fn is_name(name: &str) -> bool {
     (1..64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
-fn networks(node: &Node, field: &str, problems: &mut Problems) -> Vec<Network> {
+/// Networks of addresses and, where `sockets` says so, Unix sockets.
+fn networks(node: &Node, field: &str, sockets: bool, problems: &mut Problems) -> Vec<Network> {
     let texts = fields::texts(node, field, problems);
     let network = |(place, text): (file::Place, &file::Text)| {
-        let network = Network::parse(&text.text);
+        let network = Network::parse(&text.text).filter(|network| sockets || *network != Network::UNIX);
         if network.is_none() {
             let expected =
                 "a network such as 10.0.0.0/8 or 2001:db8::/32, without bits beyond its prefix, or an address";
+            let expected = if sockets { format!("{expected}, or unix:") } else { expected.to_owned() };
             problems.add(place, field, file::quoted(&text.text), expected);
         }
         network

@@ -89,7 +89,7 @@ impl Draft {
             exempt: HashSet::new(),
             exempt_networks: fields
                 .get("exempt-networks")
-                .map(|node| networks(node, &fields.name("exempt-networks"), problems))
+                .map(|node| networks(node, &fields.name("exempt-networks"), false, problems))
                 .unwrap_or_default(),
             keys: Vec::new(),
             refusal,

@@ -13,7 +13,7 @@ const SEPARATE: [(&str, &str); 1] = [("tollbar-c", "tollbar-redis")];
 const TOLLBAR: &[&[&str]] = &[
     &["namespace", "sync"],
     &["units", "writer"],
-    &["decision"],
+    &["decision", "address"],
     &["policy", "clock", "prefix", "route"],
     &["algorithm", "http"],
     &["pacing"],
