@@ -14,18 +14,18 @@ from pathlib import Path
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
 WORKERS = 8
 COMMANDS = {
-    "uvicorn": ["uvicorn", "--workers", str(WORKERS), "--log-level", "warning", "--port", "PORT"],
-    "gunicorn": ["gunicorn", "--workers", str(WORKERS), "--log-level", "warning", "--bind", "127.0.0.1:PORT"],
+    "uvicorn": ["uvicorn", "--workers", "WORKERS", "--log-level", "warning", "--port", "PORT"],
+    "gunicorn": ["gunicorn", "--workers", "WORKERS", "--log-level", "warning", "--bind", "127.0.0.1:PORT"],
 }
 
 
 @contextmanager
-def serving(server, app, log, **environment):
-    """Serves an application of the examples with eight workers, and yields the port."""
+def serving(server, app, log, workers=WORKERS, **environment):
+    """Serves an application of the examples, and yields the port."""
     with closing(socket.socket()) as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    command = [word.replace("PORT", str(port)) for word in COMMANDS[server]]
+    command = [word.replace("PORT", str(port)).replace("WORKERS", str(workers)) for word in COMMANDS[server]]
     with open(log, "w") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", *command, app], cwd=EXAMPLES, env={**os.environ, **environment}, stdout=out, stderr=out

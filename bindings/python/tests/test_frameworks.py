@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 import servers
@@ -109,8 +110,8 @@ def test_flask(path):  # noqa: F811
     )
     assert lines[0].startswith("[200, 200, 200, 200, 200, 429] ") and '"login";q=5;w=86400' in lines[0]
     assert lines[1] == "True b'Too Many Requests\\n' 18"
-    # Six requests of the login view were counted by the limit of all requests.
-    assert lines[2] == "294 429" and lines[3] == "310" and lines[4] == "201 {'a': 1} yes 429 401"
+    # The five requests that passed the login view were counted by the limit of all requests. The sixth was refused, so that limit got it back.
+    assert lines[2] == "295 429" and lines[3] == "310" and lines[4] == "201 {'a': 1} yes 429 401"
 
 
 def test_django(path):  # noqa: F811
@@ -262,3 +263,167 @@ def test_b3_proxies_that_write_ports(path):  # noqa: F811
     assert lines[2:4] == ["[200, 200, 429, 429, 429, 429]", "[200, 200, 429]"]
     assert lines[4:6] == ["[200, 200, 429, 429, 429, 429]"] * 2
     assert lines[6:] == ["[True, True, False, False, False, False]", "[True, True, False, False]"]
+
+
+def test_d4_every_kind_of_response_has_the_fields():
+    lines = isolated(
+        """
+        import fastapi, flask, tollbar
+        from fastapi.responses import JSONResponse
+        from fastapi.testclient import TestClient
+        for middleware in False, True:
+            limits = [fastapi.Depends(tollbar.fastapi.RateLimit("100/day", name=name)) for name in ("one", "two")]
+            app = fastapi.FastAPI(dependencies=limits, responses=tollbar.fastapi.RESPONSES)
+            if middleware:
+                app.add_middleware(tollbar.fastapi.Fields)
+            @app.get("/value")
+            async def value(): return {}
+            @app.get("/response")
+            async def response(): return JSONResponse({})
+            @app.get("/error")
+            async def error(): raise fastapi.HTTPException(404)
+            @app.websocket("/ws")
+            async def ws(socket: fastapi.WebSocket):
+                await socket.accept()
+                await socket.close()
+            client = TestClient(app)
+            with client.websocket_connect("/ws"):
+                pass
+            print([client.get(path).headers.get_list("ratelimit-policy") for path in ("/value", "/response", "/error")])
+        print(client.get("/value").headers["ratelimit"])
+        print("429" in app.openapi()["paths"]["/value"]["get"]["responses"])
+        app = fastapi.FastAPI(dependencies=[fastapi.Depends(tollbar.fastapi.RateLimit("1/day"))])
+        @app.websocket("/ws")
+        async def one(socket: fastapi.WebSocket):
+            await socket.accept()
+        client = TestClient(app)
+        with client.websocket_connect("/ws"):
+            pass
+        try:
+            with client.websocket_connect("/ws"):
+                print("accepted")
+        except Exception as refused:
+            print(type(refused).__name__, refused.code)
+
+        app = flask.Flask("app")
+        limit = tollbar.flask.RateLimit("2/day", key=lambda request: request.path)
+        @app.get("/value")
+        @limit
+        def value(): return "value"
+        @app.get("/abort")
+        @limit
+        def aborted(): flask.abort(404)
+        @app.get("/error")
+        @limit
+        def failed(): raise ZeroDivisionError
+        client = app.test_client()
+        print([client.get(path).headers.getlist("RateLimit-Policy") for path in ("/value", "/abort", "/error")])
+        client.get("/value")
+        print(client.get("/value").data)
+        app = flask.Flask("handled")
+        app.register_error_handler(429, lambda error: ("ours", 429))
+        app.get("/value")(limit(lambda: "value"))
+        refused = app.test_client().get("/value")
+        print(refused.data, refused.status_code, refused.headers["Retry-After"].isdecimal(), len(refused.headers.getlist("RateLimit")))
+        """
+    )
+    policies = """['"one";q=100;w=86400, "two";q=100;w=86400']"""
+    assert lines[0] == f"[{policies}, [], []]"
+    assert lines[1] == f"[{policies}, {policies}, {policies}]"
+    assert lines[2].count(";r=") == 2 and lines[3] == "True" and lines[4] == "WebSocketDisconnect 1008"
+    assert lines[5] == """[['"default";q=2;w=86400'], ['"default";q=2;w=86400'], ['"default";q=2;w=86400']]"""
+    assert lines[6:] == ["b'Too Many Requests\\n'", "b'ours' 429 True 1"]
+
+
+def test_c1_layers_of_several_frameworks_are_one_answer():
+    """Middleware around a framework's own limit: the outermost writes the fields of all, and a refusal charges nobody."""
+    lines = isolated(
+        """
+        import asyncio, fastapi, flask, tollbar
+        from fastapi.testclient import TestClient
+        wide, tight = (tollbar.Table(policy, 100) for policy in ("100/day", "2/day"))
+        left = lambda table: [table.peek(tollbar.address_key(f"192.0.2.{n}")).remaining for n in (1,)]
+        app = fastapi.FastAPI(dependencies=[fastapi.Depends(tollbar.fastapi.RateLimit(tight, name="tight"))])
+        app.get("/")(lambda: {})
+        app.add_middleware(tollbar.asgi.RateLimit, table=wide, name="wide")
+        client = TestClient(app, client=("192.0.2.1", 1))
+        for _ in range(4):
+            answer = client.get("/")
+            print(answer.status_code, answer.headers.get_list("ratelimit-policy"), answer.headers["ratelimit"], left(wide), left(tight))
+        wide.reset(tollbar.address_key("192.0.2.1")), tight.reset(tollbar.address_key("192.0.2.1"))
+        app = flask.Flask("app")
+        app.get("/")(tollbar.flask.RateLimit(tight, name="tight")(lambda: "value"))
+        app.wsgi_app = tollbar.wsgi.RateLimit(app.wsgi_app, wide, name="wide")
+        client = app.test_client()
+        for _ in range(4):
+            answer = client.get("/", environ_base={"REMOTE_ADDR": "192.0.2.1"})
+            print(answer.status_code, answer.headers.getlist("RateLimit-Policy"), answer.headers["RateLimit"], left(wide), left(tight))
+        """
+    )
+    policies = """['"wide";q=100;w=86400, "tight";q=2;w=86400']"""
+    for n, line in enumerate(lines):
+        at = n % 4
+        admitted = min(at + 1, 2)
+        assert line.startswith(f"{200 if at < 2 else 429} {policies} "), line
+        assert f'"wide";r={100 - admitted}' in line and f'"tight";r={2 - admitted}' in line, line
+        assert line.endswith(f"[{100 - admitted}] [{2 - admitted}]"), line
+    assert len(lines) == 8
+
+
+@pytest.mark.parametrize(("server", "app"), [("uvicorn", "alone:asgi"), ("gunicorn", "alone:wsgi")])
+def test_b6_workers_with_a_table_each_are_warned_of(server, app, tmp_path):
+    """A policy in place of a table makes one in each worker. A table in a file, and one worker, are not warned of."""
+    (tmp_path / "alone.py").write_text(
+        textwrap.dedent(
+            """
+            import os, tollbar.asgi, tollbar.wsgi
+            table = "20/day" if os.environ["TABLE"] == "" else tollbar.Table.open(os.environ["TABLE"], "20/day", 1000)
+
+            async def asgi(scope, receive, send):
+                if scope["type"] == "http":
+                    await send({"type": "http.response.start", "status": 200, "headers": []})
+                    await send({"type": "http.response.body"})
+
+            def wsgi(environ, start):
+                start("200 OK", [])
+                return [b""]
+
+            asgi, wsgi = tollbar.asgi.RateLimit(asgi, table), tollbar.wsgi.RateLimit(wsgi, table)
+            """
+        )
+    )
+    for table, workers in (("", 3), ("", 1), (str(tmp_path / "table"), 3)):
+        log = tmp_path / "log"
+        with servers.serving(server, app, log, workers=workers, PYTHONPATH=str(tmp_path), TABLE=table) as port:
+            # A worker that starts late is not there with the first request of the others.
+            deadline = time.monotonic() + 60
+            while True:
+                servers.statuses(port, "/", 30)
+                warned = "3 workers have a table of '20/day' each, so together they admit 3 times as much" in log.read_text()
+                if warned or table or workers == 1 or time.monotonic() > deadline:
+                    break
+        assert warned == (workers > 1 and not table), log.read_text()
+        assert warned == ("RuntimeWarning" in log.read_text()), log.read_text()
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_b6_shared_memory_of_a_spawned_process_is_warned_of(method, tmp_path):
+    (tmp_path / "program.py").write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing, sys, tollbar
+            table = tollbar.Table("5/day", 100, shared=True)
+
+            def take(_):
+                return sum(table.allow("k") for _ in range(5))
+
+            if __name__ == "__main__":
+                with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+                    print(take(0) + pool.map(take, [0])[0])
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, "program.py", method], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ("5\n" if method == "fork" else "10\n")
+    assert ("shared=True shares a table with processes that are forked later" in done.stderr) == (method != "fork")

@@ -118,3 +118,83 @@ def test_it_paces_coroutines_while_the_loop_goes_on():
 def test_wrong_arguments(wrong):
     with pytest.raises(TypeError, match="a table needs a key"):
         limit(**wrong)
+
+
+def test_d3_nothing_that_is_awaited_holds_the_loop():
+    """An asynchronous generator, an object with an asynchronous call, and a function that returns a coroutine wait as a coroutine does."""
+
+    class Asker:
+        async def __call__(self):
+            return "asked"
+
+    async def work():
+        return "worked"
+
+    @limit("4/s burst 1", wait=5)
+    async def events():
+        """Events."""
+        yield "event"
+
+    asker, worker = limit("4/s burst 1", wait=5)(Asker()), limit("4/s burst 1", wait=5)(lambda: work())
+
+    async def first():
+        async for event in events():
+            return event
+
+    async def run(call, want):
+        beats = 0
+
+        async def heart():
+            nonlocal beats
+            while True:
+                await asyncio.sleep(0.01)
+                beats += 1
+
+        assert await call() == want
+        task = asyncio.create_task(heart())
+        began = time.monotonic()
+        assert await call() == want
+        took = time.monotonic() - began
+        task.cancel()
+        # The machine may stand still for a while; a held loop has no beat at all.
+        assert took > 0.15 and beats >= 3, (took, beats)
+
+    for call, want in ((first, "event"), (asker, "asked"), (worker, "worked")):
+        asyncio.run(run(call, want))
+    assert inspect.isasyncgenfunction(events) and events.__doc__ == "Events." and inspect.iscoroutinefunction(asker)
+
+
+def test_an_asynchronous_generator_is_passed_through():
+    seen = []
+
+    @limit(QUOTA, key=lambda who: who)
+    async def echo(who):
+        try:
+            while True:
+                try:
+                    seen.append((yield len(seen)))
+                except KeyError as error:
+                    seen.append(repr(error))
+        finally:
+            seen.append("closed")
+
+    async def run():
+        generator = echo("ann")
+        assert [await anext(generator), await generator.asend("a"), await generator.athrow(KeyError("k"))] == [0, 1, 2]
+        await generator.aclose()
+        assert seen == ["a", "KeyError('k')", "closed"]
+        with pytest.raises(ZeroDivisionError):
+            generator = echo("ann")
+            await anext(generator)
+            await generator.athrow(ZeroDivisionError())
+        # The third call is the last that passes.
+        assert [count async for count in limit(QUOTA)(numbers)(3)] == [0, 1, 2]
+        await anext(echo("ann"))
+        with pytest.raises(Limited):
+            await anext(echo("ann"))
+
+    async def numbers(n):
+        for count in range(n):
+            yield count
+
+    asyncio.run(run())

@@ -37,7 +37,7 @@ def test_the_stubs_are_those_of_the_extensions(tmp_path):
 
 
 TYPED = """
-import asyncio, datetime, tollbar
+import asyncio, collections.abc, datetime, tollbar
 from tollbar.wsgi import RateLimit
 limiter = tollbar.Limiter("1/s")
 left: int = limiter.check(2).remaining
@@ -51,6 +51,33 @@ with tollbar.Lease("60/s burst 99", name="a", nodes=2, url="redis://127.0.0.1:1"
     more: int = lease.check("key", 2).remaining + lease.stats().granted
     state: str = lease.circuit
     app = RateLimit(lambda environ, start: [], lease)
+
+# D2: @limit keeps the function's type.
+@tollbar.limit("5/min")
+def send(text: str, *, to: int = 1) -> str:
+    return text
+
+@tollbar.limit("5/min", wait=2, key=lambda user: user, cost=lambda user: 2)
+async def ask(user: str) -> int:
+    return 1
+
+def by_user(user: str, n: int) -> str:
+    return user
+
+class Service:
+    @tollbar.limit("5/min", key=lambda self, user, n: user)
+    def keyed(self, user: str, n: int) -> str:
+        return user
+
+@tollbar.limit(tollbar.Table("5/min", 10), key=by_user)
+async def events(user: str, n: int) -> collections.abc.AsyncIterator[int]:
+    yield n
+
+sent: str = send("hello", to=2)
+asked: int = asyncio.run(ask("ann"))
+kept: str = Service().keyed("ann", 1)
+async def read() -> list[int]:
+    return [n async for n in events("ann", 2)]
 """
 MISTYPED = """
 import tollbar
@@ -59,11 +86,15 @@ tollbar.Table("1/s", 10).check(1.5)
 tollbar.Limiter("1/s").check("1")
 text: str = tollbar.Limiter("1/s").allow()
 tollbar.Limiter("1/s").nothing
+@tollbar.limit("5/min")
+def send(text: str) -> str:
+    return text
+send(5)
 """
 
 
 def test_users_are_checked_by_its_types(tmp_path):
-    for name, text, errors in (("right.py", TYPED, 0), ("wrong.py", MISTYPED, 5)):
+    for name, text, errors in (("right.py", TYPED, 0), ("wrong.py", MISTYPED, 6)):
         (tmp_path / name).write_text(text)
         done = run("-m", "mypy", "--strict", "--cache-dir", os.devnull, name, cwd=tmp_path)
         assert done.stdout.count("error:") == errors, done.stdout + done.stderr
@@ -93,7 +124,8 @@ def public():
     for module in (tollbar, asgi, wsgi, limits, fastapi, flask):
         for name in getattr(module, "__all__", ("RateLimit", "by_client")):
             thing = getattr(module, name)
-            yield f"{module.__name__}.{name}", thing
+            if callable(thing):
+                yield f"{module.__name__}.{name}", thing
             if inspect.isclass(thing):
                 for method, value in vars_of_all_bases(thing).items():
                     if not method.startswith("_") and callable(value):

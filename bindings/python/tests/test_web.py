@@ -2,10 +2,12 @@
 
 import asyncio
 import ipaddress
+import itertools
 import random
 import time
 
 import pytest
+import tollbar
 from tollbar import Lease, Limiter, Policy, Table, address_key, asgi, wsgi
 from tollbar._http import client_key
 
@@ -475,6 +477,46 @@ def test_no_charge_after_a_refusal_or_for_who_is_exempt():
 
 
 @pytest.mark.parametrize(
+    ("messages", "charged"),
+    [
+        ([{"type": "websocket.close", "code": 4401}], (403, [], 0)),
+        ([{"type": "websocket.accept", "headers": [(b"X-A", b"b")]}, {"type": "websocket.send", "text": "hi"}, {"type": "websocket.close"}], (101, [("X-A", "b")], 0)),
+        ([{"type": "websocket.accept"}], (101, [], 0)),
+        (
+            [{"type": "websocket.http.response.start", "status": 401, "headers": []}, {"type": "websocket.http.response.body", "body": b"who?"}],
+            (401, [], 4),
+        ),
+        ([], (500, [], 0)),
+    ],
+)
+def test_b5_a_handshake_is_charged(messages, charged):
+    """`charge` gets the response to a WebSocket's handshake, once, and bans those whose handshakes are refused."""
+    seen, sent = [], []
+
+    async def app(scope, receive, send):
+        for message in messages:
+            await send(message)
+
+    def charge(scope, response):
+        seen.append(tuple(response))
+        return response.status in (401, 403)
+
+    async def send(message):
+        sent.append((message["type"], len(seen)))
+
+    limited = asgi.RateLimit(app, "2/day ban 1day", charge=charge)
+    scope = {"type": "websocket", "client": ("192.0.2.1", 1), "headers": []}
+    for _ in range(4):
+        asyncio.run(limited(scope, None, send))
+    types = [message["type"] for message in messages]
+    refused = charged[0] in (401, 403)
+    assert seen == [charged] * (2 if refused else 4)
+    assert [kind for kind, _ in sent] == (types * 2 + ["websocket.close"] * 2 if refused else types * 4)
+    # An open WebSocket has been charged already.
+    assert [count for kind, count in sent if kind == "websocket.accept"] == ([1, 2, 3, 4] if "websocket.accept" in types else [])
+
+
+@pytest.mark.parametrize(
     ("first", "others"),
     [
         ("198.51.100.2", ["198.51.100.2:4000", "198.51.100.2:4001", "[::ffff:198.51.100.2]:80", " 198.51.100.2"]),
@@ -513,3 +555,81 @@ def test_clients_behind_trusted_proxies():
             wsgi.RateLimit(None, "9/day", proxies=[network])
     with pytest.raises(TypeError, match="no `key` beside them"):
         asgi.RateLimit(None, "9/day", key=lambda scope: "k", proxies=["10.0.0.0/8"])
+
+
+@pytest.mark.parametrize("kind", ["wsgi", "asgi"])
+@pytest.mark.parametrize("order", list(itertools.permutations(["wide", "tight", "large"])))
+@pytest.mark.parametrize("headers", ["draft-11", "draft-07", "draft-06", "legacy", ("legacy", "draft-11"), False])
+def test_c1_stacked_limits_are_one_answer(kind, order, headers):
+    """In each order of the layers the fields describe all limits (draft 11) or the one that binds, each once, and our own reader reads them; a layer that
+    refuses gives back what those around it were charged."""
+    policies = {"wide": "100/day", "tight": "2/day", "large": "1000/day"}
+    tables = {name: Table(policy, 100) for name, policy in policies.items()}
+    names = (headers,) if isinstance(headers, str) else headers or ()
+    app = seen_wsgi if kind == "wsgi" else seen_asgi
+    for name in order:
+        app = (wsgi if kind == "wsgi" else asgi).RateLimit(app, tables[name], name=name, headers=headers)
+    for call in range(4):
+        fields = ask_wsgi(app) if kind == "wsgi" else ask_asgi(app)
+        admitted = min(call + 1, 2)
+        # Each field is there once.
+        assert len(dict(fields)) == len(fields)
+        fields = dict(fields)
+        assert ("retry-after" in fields) == (call > 1)
+        left = {name: tables[name].peek(address_key("192.0.2.1")).remaining for name in policies}
+        assert left == {"wide": 100 - admitted, "tight": 2 - admitted, "large": 1000 - admitted}
+        if "draft-11" in names:
+            # The last one is the outermost. A refusal describes the layers that were asked.
+            for name in order if call < 2 else order[order.index("tight") :]:
+                assert f'"{name}";r={left[name]}' in fields["ratelimit"] and f'"{name}";q=' in fields["ratelimit-policy"]
+        if "legacy" in names:
+            assert (fields["x-ratelimit-limit"], fields["x-ratelimit-remaining"]) == ("2", str(2 - admitted))
+        if "draft-07" in names:
+            assert fields["ratelimit"].startswith(f"limit=2, remaining={2 - admitted}, reset=")
+        if "draft-06" in names:
+            assert fields["ratelimit-remaining"] == str(2 - admitted)
+        if names:
+            assert tollbar.http.read(fields.items()).remaining == 2 - admitted
+        assert bool(names) or not [name for name in fields if "ratelimit" in name]
+
+
+def seen_wsgi(environ, start):
+    start("200 OK", [("X-Own", "1")])
+    return [b""]
+
+
+async def seen_asgi(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"x-own", b"1")]})
+    await send({"type": "http.response.body"})
+
+
+def ask_wsgi(app):
+    got = []
+    list(app({"REQUEST_METHOD": "GET", "REMOTE_ADDR": "192.0.2.1"}, lambda status, headers, *error: got.append(headers)))
+    return [(name.lower(), value) for name, value in got[0]]
+
+
+def ask_asgi(app):
+    got = []
+
+    async def send(message):
+        got.append(message)
+
+    asyncio.run(app({"type": "http", "client": ("192.0.2.1", 1), "headers": []}, None, send))
+    return [(name.decode(), value.decode()) for name, value in got[0]["headers"]]
+
+
+@pytest.mark.parametrize("kind", ["wsgi", "asgi"])
+def test_an_applications_own_fields_stay(kind):
+    def own_wsgi(environ, start):
+        start("200 OK", [("ratelimit", "own")])
+        return [b""]
+
+    async def own_asgi(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"RateLimit", b"own")]})
+
+    if kind == "wsgi":
+        fields = ask_wsgi(wsgi.RateLimit(own_wsgi, "2/day"))
+    else:
+        fields = [(name.lower(), value) for name, value in ask_asgi(asgi.RateLimit(own_asgi, "2/day"))]
+    assert fields == [("ratelimit", "own")]

@@ -48,9 +48,12 @@ __version__ = _core.version
 
 # Only programs with a lease load libtollbar-redis, which is in tollbar._redis.
 _LATER = {"Lease": "lease", "LeaseStats": "lease", "Limited": "_limit", "limit": "_limit"}
+_MODULES = ("asgi", "django", "drf", "fastapi", "flask", "http", "lease", "limits", "rules", "wsgi")
 
 
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_LATER[name]}", __name__), name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, MutableMapping
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeGuard, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeGuard, TypeVar, Union, cast
 
 from . import _core, address_key, http
+from ._alone import warn_of_workers
 from ._core import Decision, key_bytes, take_many
 from ._errors import TableError
 from .policy import Policy
@@ -139,12 +140,10 @@ class Refusal(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The decision on a request."""
+    """The decision of one layer on a request."""
 
     # The status of the refusal. None: the request is admitted.
     refused: HTTPStatus | None
-    # Of the answer, be it ours or the application's.
-    fields: list[tuple[str, str]]
     # The body of the refusal.
     text: str = ""
     # The key to charge after the response.
@@ -153,7 +152,84 @@ class Answer(NamedTuple):
     decision: Decision | None = None
 
 
-PASSES = Answer(None, [])
+PASSES = Answer(None)
+
+Fields = list[tuple[str, str]]
+
+
+class Layers:
+    """The limits that the layers of one request have asked: middleware, dependencies, decorators, each a Gate. So the fields of the response describe
+    all of them, once, whatever the order of the layers; and a layer that refuses gives back what the others were charged."""
+
+    NAME = "tollbar.layers"
+    """Where the request keeps it: in its scope or its environ."""
+
+    def __init__(self) -> None:
+        self._asked: list[tuple[Gate[Any], list[http.Limit], _Charged | None]] = []
+
+    @classmethod
+    def of(cls, request: MutableMapping[str, Any]) -> tuple[Layers, bool]:
+        """The layers of a request, and whether the caller is the outermost one, which writes the fields."""
+        layers = request.get(cls.NAME)
+        if layers is not None:
+            return layers, False
+        layers = request[cls.NAME] = cls()
+        return layers, True
+
+    def add(self, gate: Gate[Any], limits: list[http.Limit], charged: _Charged | None) -> None:
+        self._asked.append((gate, limits, charged))
+
+    def give_back(self) -> None:
+        """Gives back what the layers so far were charged. A policy that takes nothing back stays charged (docs/table.md), and so do leases and a layer
+        of several policies."""
+        for place, (gate, _, charged) in enumerate(self._asked):
+            if charged is not None:
+                charged.table.settle(charged.receipt, 0)
+                decision = charged.table.peek(charged.key, charged.cost, gate.policy)
+                self._asked[place] = gate, [gate._limit(charged.key, charged.cost, decision)], None
+
+    def fields(self) -> Fields:
+        """Retry-After of a refusal, and each dialect that a layer names, with the limits of the layers that name it."""
+        if len(self._asked) == 1:
+            [(gate, limits, _)] = self._asked
+            return http.fields(limits, **gate.dialects) if limits else []  # type: ignore[arg-type]
+        made = _written([limit for _, limits, _ in self._asked for limit in limits], "retry_after", True)
+        for kind in ("legacy", "draft"):
+            for name in dict.fromkeys(gate.dialects[kind] for gate, _, _ in self._asked):
+                limits = [limit for gate, limits, _ in self._asked if gate.dialects[kind] == name for limit in limits]
+                made += _written(limits, kind, name)
+        return made
+
+    def fields_beside(self, own: Iterable[str]) -> Fields:
+        """The fields that go beside those with the names `own`, which the application has set itself. Of X-RateLimit-, RateLimit and Retry-After, its own ones
+        stay as they are, because numbers of two writers in one family would contradict each other."""
+        families = {_family(name) for name in own}
+        return [(name, value) for name, value in self.fields() if _family(name) not in families]
+
+
+# http.fields() takes no more limits.
+_MOST = 16
+
+
+def _written(limits: list[http.Limit], kind: str, name: object) -> Fields:
+    if len(limits) > _MOST:
+        limits = sorted(limits, key=lambda limit: bool(limit.decision))[:_MOST]
+    dialects: dict[str, Any] = {"retry_after": False, "legacy": None, "draft": None}
+    return http.fields(limits, **{**dialects, kind: name}) if limits and name is not None else []
+
+
+def _family(name: str) -> str:
+    name = name.lower()
+    return next((family for family in ("x-ratelimit", "ratelimit") if name.startswith(family)), name)
+
+
+class _Charged(NamedTuple):
+    """What a layer was charged, and how it gets it back."""
+
+    table: Table
+    key: bytes
+    cost: int
+    receipt: bytes
 
 
 def phrase(status: int) -> str:
@@ -196,6 +272,8 @@ class Gate(Generic[Request]):
             self.table = table
         else:
             self.table = Table(cast("str | Policy", table), capacity)
+        # Of a policy each process makes a table of its own. With the first request the other workers have been started.
+        self._warns = self.table is not table
         self.key = key
         policies = policy if isinstance(policy, tuple) else (policy,)
         if not policies or (len(policies) > 1 and (charge is not None or not isinstance(self.table, Table))):
@@ -216,46 +294,61 @@ class Gate(Generic[Request]):
         status = HTTPStatus(missing_status)
         if status < 400:
             raise ValueError(f"missing_status is a status that refuses, 400 to 599, not {missing_status}")
-        self._missing = Answer(status, [], f"{status.phrase}: the request has no key that it could be counted by")
-        self._dialects = _dialects(headers)
+        self._missing = Answer(status, f"{status.phrase}: the request has no key that it could be counted by")
+        self.dialects = _dialects(headers)
         self.name = _printable(name if name is not None else policy if isinstance(policy, str) else "default")
 
-    def decide(self, request: Request) -> Answer:
+    def decide(self, request: Request, layers: Layers) -> Answer:
+        """Decides, and adds the limits to those of the request's other layers."""
+        if self._warns:
+            self._warns = False
+            warn_of_workers(cast("Table", self.table)._text(0))
         made = self.key(request)
         key = key_bytes(made)
         if (made in self.exempt) if self._exempt is None else key in self._exempt:
             return PASSES
         cost = self.cost(request) if callable(self.cost) else self.cost
+        charged = None
         if not isinstance(self.table, Table):
             # Requests without a key share the limit for all.
             decision = self.table.check(key, cost)
-        elif key is not None and self._each:
-            return self._several(self.table, key, cost)
-        elif key is not None and self.charge is not None:
+        elif key is None:
+            answer = self._without_key(self.table, cost)
+            if answer.refused is not None:
+                layers.give_back()
+            return answer
+        elif self._each:
+            taken = take_many([(self.table, key, cost, one.policy) for one in self._each])
+            limits = [one._limit(key, cost, decision) for one, decision in zip(self._each, taken.decisions)]
+            return self._answer(taken.decisions[taken.bound], limits, layers)
+        elif self.charge is not None:
             decision = self._look(self.table, key, cost)
-        elif key is not None:
-            decision = self.table.check(key, cost, self.policy)
         else:
-            return self._without_key(self.table, cost)
-        return self._answer(decision, [self._limit(key, cost, decision)], key)
+            decision, receipt = self.table.take(key, cost, self.policy)
+            charged = None if receipt is None else _Charged(self.table, key, cost, receipt)
+        return self._answer(decision, [self._limit(key, cost, decision)], layers, charged, key)
 
-    def refusal(self, request: Request, answer: Answer) -> Refusal:
-        """The response to a request that the answer refuses."""
-        headers = [("Content-Type", "text/plain; charset=utf-8"), *answer.fields]
+    def refusal(self, request: Request, answer: Answer, fields: Fields) -> Refusal:
+        """The response to a request that the answer refuses. `fields` are those of all layers, or none if a layer further out writes them."""
+        headers = [("Content-Type", "text/plain; charset=utf-8"), *fields]
         refusal = Refusal(int(answer.refused or TOO_MANY), headers, f"{answer.text}\n".encode())
         if self.refuse is not None:
             refusal = self.refuse(request, refusal)
         return refusal._replace(headers=[*refusal.headers, ("Content-Length", str(len(refusal.body)))])
 
-    def _answer(self, decision: Decision, limits: list[http.Limit], key: bytes | None = None) -> Answer:
-        fields = self._fields(limits)
-        return Answer(None, fields, "", key, decision) if decision else Answer(TOO_MANY, fields, TOO_MANY.phrase, None, decision)
-
-    def _several(self, table: Table, key: bytes, cost: int) -> Answer:
-        """All policies are charged, or none."""
-        taken = take_many([(table, key, cost, one.policy) for one in self._each])
-        limits = [one._limit(key, cost, decision) for one, decision in zip(self._each, taken.decisions)]
-        return self._answer(taken.decisions[taken.bound], limits)
+    def _answer(
+        self,
+        decision: Decision,
+        limits: list[http.Limit],
+        layers: Layers,
+        charged: _Charged | None = None,
+        key: bytes | None = None,
+    ) -> Answer:
+        if not decision:
+            layers.give_back()
+            charged = None
+        layers.add(self, limits, charged)
+        return Answer(None, "", key, decision) if decision else Answer(TOO_MANY, TOO_MANY.phrase, None, decision)
 
     def _look(self, table: Table, key: bytes, cost: int) -> Decision:
         """Peeks. A refused peek is followed by a check at the same time, which is refused, too, and counts in the statistics and toward a ban."""
@@ -279,10 +372,6 @@ class Gate(Generic[Request]):
                 raise
             passes = False
         return PASSES if passes else self._missing
-
-    def _fields(self, limits: list[http.Limit]) -> list[tuple[str, str]]:
-        """Retry-After of a refusal, and the dialects that `headers` names."""
-        return http.fields(limits, **self._dialects)  # type: ignore[arg-type]
 
     def _limit(self, key: bytes | None, cost: int, decision: Decision) -> http.Limit:
         table = self.table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from . import _time
 from ._core import Decision, key_bytes
@@ -19,45 +19,49 @@ if TYPE_CHECKING:
     from ._core import Key
     from ._http import Exempt
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Limited(Error):
     """A call of a function was refused. `decision` is the answer of the limiter, `retry_after` the seconds to wait, and `reason` that of the
-    decision, or "queue full" if too many calls wait already (option `waiters` of the limiter or the table)."""
+    decision, or "queue full" if too many calls wait already (option `waiters` of the limiter or the table). In another process than that of the call
+    `decision` is None."""
 
     def __init__(self, name: str, decision: Decision, reason: str | None = None) -> None:
         self.reason = decision.reason if reason is None else reason
         super().__init__(f"{name} is limited: {self.reason}, again in {decision.retry_after:.3f} s")
-        self.decision = decision
+        self.decision: Decision | None = decision
+        self.retry_after = decision.retry_after
 
-    def __reduce__(self) -> tuple[type[Error], tuple[str]]:
-        # A worker's exception goes to other processes as text.
-        return Error, (str(self),)
+    def __reduce__(self) -> tuple[object, ...]:
+        # A worker's exception goes to other processes without its decision.
+        return _limited, (str(self), self.reason, self.retry_after)
 
-    @property
-    def retry_after(self) -> float:
-        return self.decision.retry_after
+
+def _limited(text: str, reason: str, retry_after: float) -> Limited:
+    refused = Limited.__new__(Limited, text)
+    refused.args, refused.decision, refused.reason, refused.retry_after = (text,), None, reason, retry_after
+    return refused
 
 
 def limit(
     by: str | Policy | Limiter | Table,
     *,
-    key: Callable[P, Key] | None = None,
+    key: Callable[..., Key] | None = None,
     policy: int | str = 0,
-    cost: int | Callable[P, int] = 1,
+    cost: int | Callable[..., int] = 1,
     exempt: Exempt = (),
     wait: _time.Time | None = 0,
     capacity: int = 100_000,
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Limits the calls of a function or a coroutine: `@limit("5/min")`.
+) -> Callable[[F], F]:
+    """Limits the calls of a function, a coroutine or an asynchronous generator: `@limit("5/min")`.
 
     `by` is a policy, or a limiter or table that others use, too. With `key`, which gets the arguments of the call, each key has a state of its own, in
     the table or in one for `capacity` keys. `cost` is a number, or makes one of the arguments. Keys in `exempt` are not limited.
 
     A call above the limit raises Limited. With `wait` it first waits so many seconds for its permits (None: as long as it takes), in a coroutine
-    without holding the event loop: so `@limit("10/s", wait=None)` paces the calls.
+    without holding the event loop: so `@limit("10/s", wait=None)` paces the calls. Objects whose `__call__` is a coroutine wait so, too, and functions that
+    return an awaitable, from their second call on. An asynchronous generator takes its permits when its first value is asked for.
     """
     if isinstance(by, Table if key is None else Limiter):
         raise TypeError("limit: a table needs a key, and a limiter has none; expected: key= with a table or a policy")
@@ -68,10 +72,12 @@ def limit(
         state = Limiter(by) if key is None else Table(by, capacity)
     exempted = exempt_keys(exempt)
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+    def decorate(function: F) -> F:
         name = getattr(function, "__qualname__", repr(function))
+        # Whether the function has returned an awaitable, so that its caller awaits what it gets.
+        returns_awaitables = False
 
-        def arguments(*args: P.args, **kwargs: P.kwargs) -> tuple[bytes | None, int, bool]:
+        def arguments(*args: Any, **kwargs: Any) -> tuple[bytes | None, int, bool]:
             """The key, the cost, and whether the call is exempt."""
             made = None if key is None else key(*args, **kwargs)
             bare = key_bytes(made)
@@ -86,29 +92,57 @@ def limit(
         def refuse(key: bytes | None, cost: int, reason: str | None = None) -> Limited:
             return Limited(name, state.peek(cost) if isinstance(state, Limiter) else state.peek(key, cost, policy), reason)
 
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def limited_async(*args: P.args, **kwargs: P.kwargs) -> object:
-                key, cost, passes = arguments(*args, **kwargs)
-                if not passes and wait == 0:
-                    check(key, cost)
-                elif not passes:
-                    try:
-                        if isinstance(state, Limiter):
-                            admitted = await state.wait_async(wait, cost)
-                        else:
-                            admitted = await state.wait_async(key, wait, cost, policy)
-                    except QueueFull as full:
-                        raise refuse(key, cost, full.reason) from full
-                    if not admitted:
-                        raise refuse(key, cost)
-                return await function(*args, **kwargs)
-
-            return cast("Callable[P, R]", limited_async)
+        async def admit(*args: Any, **kwargs: Any) -> None:
+            key, cost, passes = arguments(*args, **kwargs)
+            if not passes and wait == 0:
+                check(key, cost)
+            elif not passes:
+                try:
+                    if isinstance(state, Limiter):
+                        admitted = await state.wait_async(wait, cost)
+                    else:
+                        admitted = await state.wait_async(key, wait, cost, policy)
+                except QueueFull as full:
+                    raise refuse(key, cost, full.reason) from full
+                if not admitted:
+                    raise refuse(key, cost)
 
         @functools.wraps(function)
-        def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+        async def limited_async(*args: Any, **kwargs: Any) -> object:
+            await admit(*args, **kwargs)
+            return await function(*args, **kwargs)
+
+        @functools.wraps(function)
+        async def limited_generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            await admit(*args, **kwargs)
+            inner = function(*args, **kwargs)
+            try:
+                value = await anext(inner)
+                while True:
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        await inner.aclose()
+                        raise
+                    except BaseException as thrown:
+                        value = await inner.athrow(thrown)
+                    else:
+                        value = await inner.asend(sent)
+            except StopAsyncIteration:
+                return
+
+        if inspect.isasyncgenfunction(function):
+            return cast("F", limited_generator)
+        if inspect.iscoroutinefunction(function) or (
+            not inspect.isclass(function) and inspect.iscoroutinefunction(getattr(function, "__call__", None))
+        ):
+            return cast("F", limited_async)
+
+        @functools.wraps(function)
+        def limited(*args: Any, **kwargs: Any) -> object:
+            nonlocal returns_awaitables
+            if returns_awaitables and wait != 0:
+                return limited_async(*args, **kwargs)
             key, cost, passes = arguments(*args, **kwargs)
             if not passes and wait == 0:
                 check(key, cost)
@@ -119,8 +153,10 @@ def limit(
                     raise refuse(key, cost, full.reason) from full
                 if not admitted:
                     raise refuse(key, cost)
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            returns_awaitables = inspect.isawaitable(result)
+            return result
 
-        return limited
+        return cast("F", limited)
 
     return decorate

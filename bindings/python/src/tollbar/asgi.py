@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from ._http import PASSES, Answer, Exempt, Gate, Refusal, Response, client_key, key_function
+from ._http import Answer, Exempt, Fields, Gate, Layers, Refusal, Response, client_key, key_function
 from .policy import Policy
 from .table import Table
 
@@ -35,8 +35,25 @@ def _peer(scope: Scope) -> tuple[str | None, list[str]]:
     return _address(scope), [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
 
 
-def _bytes(fields: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    return [(name.lower().encode(), value.encode()) for name, value in fields]
+def _bytes(fields: Fields) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in fields]
+
+
+def _texts(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+
+
+def with_fields(send: Send, layers: Layers) -> Send:
+    """Adds the fields of all layers to the response that the application sends."""
+
+    async def send_with_fields(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            headers = message.get("headers", ())
+            fields = layers.fields_beside(name.decode("latin-1") for name, _ in headers)
+            message = {**message, "headers": [*headers, *_bytes(fields)]}
+        await send(message)
+
+    return send_with_fields
 
 
 class RateLimit:
@@ -61,7 +78,8 @@ class RateLimit:
 
     With `charge` the middleware only peeks before the application, and charges the request after it: `charge(scope, response)` gets what the application
     answered (`status`, `headers`, and the bytes of the body in `sent`) and returns the permits, 0 or False for none. So
-    `RateLimit(app, "5/min ban 1h", charge=lambda scope, response: response.status == 401)` bans an address after five wrong passwords.
+    `RateLimit(app, "5/min ban 1h", charge=lambda scope, response: response.status == 401)` bans an address after five wrong passwords. The response to a
+    WebSocket's handshake has the status 101 if the application accepts it and 403 if it closes it, or the application's own; messages do not count.
     """
 
     def __init__(
@@ -98,44 +116,48 @@ class RateLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
-        answer = self.gate.decide(scope) if kind in ("http", "websocket") else PASSES
+        if kind not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        layers, outermost = Layers.of(scope)
+        answer = self.gate.decide(scope, layers)
         if answer.refused is None:
-            if kind == "http" and self.gate.charge is not None:
+            if outermost:
+                send = with_fields(send, layers)
+            if self.gate.charge is not None:
                 await self._charged(scope, receive, send, answer)
-                return
-            if kind != "http" or not answer.fields:
+            else:
                 await self.app(scope, receive, send)
-                return
-            extra = _bytes(answer.fields)
-
-            async def send_with_headers(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    message = {**message, "headers": [*message.get("headers", ()), *extra]}
-                await send(message)
-
-            await self.app(scope, receive, send_with_headers)
         elif kind == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": answer.refused.phrase})
         else:
-            refusal = self.gate.refusal(scope, answer)
+            refusal = self.gate.refusal(scope, answer, layers.fields() if outermost else [])
             await send({"type": "http.response.start", "status": refusal.status, "headers": _bytes(refusal.headers)})
             await send({"type": "http.response.body", "body": b"" if scope.get("method") == "HEAD" else refusal.body})
 
     async def _charged(self, scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
-        status, headers, sent = 500, [], 0
-        extra = _bytes(answer.fields)
+        seen, charged = Response(500, [], 0), False
+
+        def charge() -> None:
+            nonlocal charged
+            if not charged:
+                charged = True
+                self.gate.after(scope, answer, seen)
 
         async def send_and_see(message: Message) -> None:
-            nonlocal status, headers, sent
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in message.get("headers", ())]
-                message = {**message, "headers": [*message.get("headers", ()), *extra]}
-            elif message["type"] == "http.response.body":
-                sent += len(message.get("body", b""))
+            nonlocal seen
+            kind, headers = message["type"].removeprefix("websocket."), _texts(message.get("headers") or ())
+            if kind == "http.response.start":
+                seen = Response(message["status"], headers, 0)
+            elif kind == "http.response.body":
+                seen = seen._replace(sent=seen.sent + len(message.get("body", b"")))
+            # A WebSocket stays open for long, so it is charged when its handshake has been answered.
+            elif kind in ("accept", "close") and not charged:
+                seen = Response(101 if kind == "accept" else 403, headers, 0)
+                charge()
             await send(message)
 
         try:
             await self.app(scope, receive, send_and_see)
         finally:
-            self.gate.after(scope, answer, Response(status, headers, sent))
+            charge()

@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import sync_and_async_middleware
 
-from ._http import Gate, client_key, key_function
+from ._http import Gate, Layers, client_key, key_function
 
 if TYPE_CHECKING:
     from ._core import Key
@@ -42,29 +42,31 @@ def rate_limit(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequ
     """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to the responses."""
     gate = _gate()
 
-    def decide(request: HttpRequest) -> tuple[HttpResponse | None, list[tuple[str, str]]]:
-        answer = gate.decide(request)
+    def decide(request: HttpRequest) -> tuple[HttpResponse | None, Layers | None]:
+        """The response to a refused request, and the layers whose fields this middleware adds to the response."""
+        layers, outermost = Layers.of(getattr(request, "scope", request.META))
+        answer = gate.decide(request, layers)
         if answer.refused is None:
-            return None, answer.fields
-        refusal = gate.refusal(request, answer)
-        return HttpResponse(refusal.body, status=refusal.status, headers=dict(refusal.headers)), []
+            return None, layers if outermost else None
+        refusal = gate.refusal(request, answer, layers.fields() if outermost else [])
+        return HttpResponse(refusal.body, status=refusal.status, headers=dict(refusal.headers)), None
 
-    def add(response: HttpResponse, fields: list[tuple[str, str]]) -> HttpResponse:
-        for name, value in fields:
+    def add(response: HttpResponse, layers: Layers | None) -> HttpResponse:
+        for name, value in layers.fields_beside(response.headers) if layers is not None else ():
             response.headers[name] = value
         return response
 
     if iscoroutinefunction(get_response):
 
         async def limited_async(request: HttpRequest) -> HttpResponse:
-            refused, fields = decide(request)
-            return refused if refused is not None else add(await get_response(request), fields)
+            refused, layers = decide(request)
+            return refused if refused is not None else add(await get_response(request), layers)
 
         return limited_async
 
     def limited(request: HttpRequest) -> HttpResponse:
-        refused, fields = decide(request)
-        return refused if refused is not None else add(get_response(request), fields)
+        refused, layers = decide(request)
+        return refused if refused is not None else add(get_response(request), layers)
 
     return limited
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
 
-from ._http import Gate, client_key
+from ._http import Gate, Layers, client_key
 from .policy import Policy
 from .table import Table
 
@@ -51,7 +51,7 @@ class Throttle(BaseThrottle):  # type: ignore[misc]
         return 1
 
     def allow_request(self, request: Any, view: Any) -> bool:
-        answer = self._gate.decide((self.get_key(request, view), self.get_cost(request, view)))
+        answer = self._gate.decide((self.get_key(request, view), self.get_cost(request, view)), Layers())
         self._decision: Decision | None = answer.decision
         return answer.refused is None
 

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from flask import Flask, Request, Response, current_app, g, make_response, request
+from flask import Flask, Request, Response, after_this_request, current_app, request
+from werkzeug.exceptions import default_exceptions
 
-from ._http import Gate, client_key, key_function
+from ._http import Gate, Layers, client_key, key_function
 
 if TYPE_CHECKING:
     from ._core import Key
@@ -36,35 +37,36 @@ class RateLimit:
     def __call__(self, view: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(view)
         def limited(*args: Any, **kwargs: Any) -> Any:
-            refused, fields = self._decide()
-            if refused is not None:
-                return refused
-            response = make_response(current_app.ensure_sync(view)(*args, **kwargs))
-            response.headers.extend(fields)
-            return response
+            refused = self._decide()
+            return current_app.ensure_sync(view)(*args, **kwargs) if refused is None else refused
 
         return limited
 
     def init_app(self, app: Flask) -> None:
         """Limits all requests of the application."""
-        app.before_request(self._before)
-        app.after_request(self._after)
+        app.before_request(self._decide)
 
-    def _decide(self) -> tuple[Response | None, list[tuple[str, str]]]:
-        answer = self.gate.decide(request)
+    def _decide(self) -> Response | None:
+        """A refused request raises the exception of its status, so that the application's errorhandler(429) answers it. Without such a handler, and with
+        the hook `refuse`, the response is ours."""
+        layers, outermost = Layers.of(request.environ)
+        if outermost:
+            # It is called for every response: of the view, of abort(), of an error handler.
+            after_this_request(functools.partial(_with_fields, layers))
+        answer = self.gate.decide(request, layers)
         if answer.refused is None:
-            return None, answer.fields
-        refusal = self.gate.refusal(request, answer)
-        return Response(refusal.body, refusal.status, refusal.headers), []
-
-    def _before(self) -> Response | None:
-        refused, fields = self._decide()
-        g.setdefault("tollbar_fields", []).extend(fields)
-        return refused
-
-    def _after(self, response: Response) -> Response:
-        response.headers.extend(g.pop("tollbar_fields", []))
+            return None
+        refusal = self.gate.refusal(request, answer, [])
+        response = Response(refusal.body, refusal.status, refusal.headers)
+        exception = default_exceptions.get(refusal.status)
+        if self.gate.refuse is None and exception is not None:
+            raise exception(response=response)
         return response
+
+
+def _with_fields(layers: Layers, response: Response) -> Response:
+    response.headers.extend(layers.fields_beside(response.headers.keys()))
+    return response
 
 
 __all__ = ["RateLimit", "by_client"]

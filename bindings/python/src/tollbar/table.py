@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import NamedTuple, SupportsIndex, Union
 
 from . import _core, _queue, _time, _waiters
+from ._alone import warn_of_spawn
 from ._reservation import Reservation
 from .limiter import CLOCKS, KEEPS, Counts, choice
 from .policy import Policy, _text
@@ -133,6 +134,8 @@ class Table(_core.Table):
         overrides: int = 1024,
         waiters: int = _queue.Places.MOST,
     ) -> Table:
+        if shared:
+            warn_of_spawn()
         kind = _SHARED if shared else _PRIVATE
         return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None, False, hot_keys, overrides, waiters)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ._http import Answer, Exempt, Gate, Refusal, Response, client_key, key_function, phrase
+from ._http import Answer, Exempt, Gate, Layers, Refusal, Response, client_key, key_function, phrase
 from .policy import Policy
 from .table import Table
 
@@ -83,19 +83,20 @@ class RateLimit:
         )
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        answer = self.gate.decide(environ)
+        layers, outermost = Layers.of(environ)
+        answer = self.gate.decide(environ, layers)
         if answer.refused is not None:
-            refusal = self.gate.refusal(environ, answer)
+            refusal = self.gate.refusal(environ, answer, layers.fields() if outermost else [])
             start_response(f"{refusal.status} {phrase(refusal.status)}", refusal.headers)
             return [b"" if environ.get("REQUEST_METHOD") == "HEAD" else refusal.body]
-        if self.gate.charge is not None:
-            return _Charged(self, environ, start_response, answer)
-        if not answer.fields:
-            return self.app(environ, start_response)
 
         def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Callable[[bytes], object]:
-            return start_response(status, [*headers, *answer.fields], *error)
+            if outermost:
+                headers = [*headers, *layers.fields_beside(name for name, _ in headers)]
+            return start_response(status, headers, *error)
 
+        if self.gate.charge is not None:
+            return _Charged(self, environ, start, answer)
         return self.app(environ, start)
 
 
@@ -116,7 +117,7 @@ class _Charged:
 
     def _begin(self, status: str, headers: list[tuple[str, str]], *error: Any) -> Callable[[bytes], object]:
         self._status, self._headers = int(status[:3]), headers
-        write = self._start(status, [*headers, *self._answer.fields], *error)
+        write = self._start(status, headers, *error)
 
         def write_and_count(data: bytes) -> object:
             self._sent += len(data)
