@@ -108,6 +108,11 @@ fn import(from: From, file: &str) -> Result<()> {
     for remark in &imported.remarks {
         eprintln!("{shown}:{}: {}", remark.place, crate::text::plain_line(remark.text.as_bytes()));
     }
+    if imported.limits == 0 {
+        return Err(Problem::io(format!(
+            "{file}: no limit was found that a rules file can have, so there is no rules file"
+        )));
+    }
     crate::print(imported.toml.as_bytes())
 }
 

@@ -112,36 +112,70 @@ impl Charge<'_> {
         }
     }
 
+    /// Whether the limits of all rules but this one would admit the request. Charges nothing.
+    pub fn admits_without(&self, rule: usize, parts: &Parts, keys: &[u8]) -> Result<bool, ManyError> {
+        let of_others = |classes| {
+            let mut several = Several::new(None);
+            for part in parts.all().iter().filter(|part| part.rule != rule) {
+                self.add(&mut several, part, keys, classes, |_| Ok(()))?;
+            }
+            several.admits()
+        };
+        match of_others(true) {
+            Err(error) if is_of_class(error) => of_others(false),
+            result => result,
+        }
+    }
+
     fn take_with(&self, parts: &Parts, keys: &[u8], classes: bool) -> Result<Option<Decided>, ManyError> {
         let mut several = Several::new(None);
         // For each limit its part, its rule and its number there.
         let mut of = [(0, 0, 0); LIMITS_MOST];
         let mut count = 0;
-        let bytes = |place: &Range<usize>| keys.get(place.clone()).unwrap_or_default();
         for (number, part) in parts.all().iter().enumerate() {
-            let (rule, key, asked) = (&self.set.rules()[part.rule], bytes(&part.key), bytes(&part.class));
-            let cost = self.set.cost(part.rule, self.route);
-            for (n, home) in self.set.homes[part.rule].iter().enumerate() {
-                let (table, id) = home.table(self.shared);
-                let limit = Limit::Key(table, id, key, cost);
-                several.set_now(self.now.map(|now| now.of(home)));
-                match rule.class(n, key, asked).filter(|_| classes) {
-                    Some(class) => several.add_class(&limit, class.as_bytes())?,
-                    None => several.add(&limit)?,
-                }
+            self.add(&mut several, part, keys, classes, |n| {
                 *of.get_mut(count).ok_or(ManyError::Count)? = (number, part.rule, n);
                 count += 1;
-            }
+                Ok(())
+            })?;
         }
         if count == 0 {
             return Ok(None);
         }
         let taken = several.take(Some(&mut []))?;
         let Some(&(part, rule, n)) = of.get(taken.bound) else { return Err(ManyError::Count) };
-        let key = parts.all().get(part).map(|part| bytes(&part.key)).unwrap_or_default();
+        let key = parts.all().get(part).map(|part| bytes(keys, &part.key)).unwrap_or_default();
         let policy = self.set.rules()[rule].policy(n, key).copied();
         Ok(Some(Decided { decision: taken.decision, rule: Some(rule), policy }))
     }
+
+    /// Adds the limits of one rule, and gives `added` the number of each.
+    fn add<'a>(
+        &'a self,
+        several: &mut Several<'a>,
+        part: &Part,
+        keys: &'a [u8],
+        classes: bool,
+        mut added: impl FnMut(usize) -> Result<(), ManyError>,
+    ) -> Result<(), ManyError> {
+        let (rule, key, asked) = (&self.set.rules()[part.rule], bytes(keys, &part.key), bytes(keys, &part.class));
+        let cost = self.set.cost(part.rule, self.route);
+        for (n, home) in self.set.homes[part.rule].iter().enumerate() {
+            let (table, id) = home.table(self.shared);
+            let limit = Limit::Key(table, id, key, cost);
+            several.set_now(self.now.map(|now| now.of(home)));
+            match rule.class(n, key, asked).filter(|_| classes) {
+                Some(class) => several.add_class(&limit, class.as_bytes())?,
+                None => several.add(&limit)?,
+            }
+            added(n)?;
+        }
+        Ok(())
+    }
+}
+
+fn bytes<'a>(keys: &'a [u8], place: &Range<usize>) -> &'a [u8] {
+    keys.get(place.clone()).unwrap_or_default()
 }
 
 /// Whether a limit has no class of that name.

@@ -184,8 +184,17 @@ impl Rules {
         }
         let charge = Charge { set, shared: &self.table, route: matching.route, now };
         let taken = charge.take(&parts, keys)?;
+        let refusing = taken.and_then(|taken| taken.refusing());
         for &rule in matching.rules() {
-            for &shadow in set.shadows_of(rule) {
+            let shadows = set.shadows_of(rule);
+            // A shadow decides on the requests that all other rules than its own admit: those that would reach its limit in that rule's place.
+            let reaches = match refusing {
+                None => true,
+                Some(by) => {
+                    by == rule && !shadows.is_empty() && charge.admits_without(rule, &parts, keys).unwrap_or(false)
+                }
+            };
+            for &shadow in shadows.iter().filter(|_| reaches) {
                 let part = set.part(shadow, &seen, keys);
                 set.tally(shadow, &part);
                 if let Part::Limited(key) = part {
@@ -193,12 +202,7 @@ impl Rules {
                     alone.push(shadow, key, set.class(shadow, &seen, keys));
                     // A shadow's decision does not change the answer. The table counts it. An error is left out, because the shadow refuses nothing.
                     if let Ok(Some(by_shadow)) = charge.take(&alone, keys) {
-                        set.compare(
-                            taken.and_then(|taken| taken.refusing()),
-                            rule,
-                            shadow,
-                            by_shadow.decision.is_allowed(),
-                        );
+                        set.compare(refusing, rule, shadow, by_shadow.decision.is_allowed());
                     }
                 }
             }

@@ -18,6 +18,8 @@ pub struct Key {
 pub enum Source {
     /// All requests have one key.
     All,
+    /// An empty part of a key of several parts, for a request without the sources before it. A key of nothing but such parts is none.
+    Nothing,
     /// The first bits of the client's address: of IPv4, and of IPv6.
     Address(u8, u8),
     /// A header, in lower case.
@@ -33,7 +35,7 @@ pub enum Source {
 /// The prefix lengths of `address` without numbers: a whole IPv4 address, and of IPv6 the /64 that a host usually has for itself.
 const PREFIXES: (u8, u8) = (32, 64);
 const EXPECTED: &str =
-    "address, address/32/64, header NAME, cookie NAME, path NAME, field NAME or all; two with | between them for the first that is there";
+    "address, address/32/64, header NAME, cookie NAME, path NAME, field NAME or all; two with | between them for the first that is there; nothing as the last of a part";
 
 impl Key {
     /// Reads the parts of a key.
@@ -43,13 +45,23 @@ impl Key {
     pub fn parse(texts: &[&str], pattern: &Pattern) -> Result<Key, (usize, usize, &'static str)> {
         let part = |(n, text): (usize, &&str)| {
             let mut at = 0;
-            let source = |text: &str| {
-                let blanks = text.len() - text.trim_start().len();
-                let source = Source::parse(text.trim(), pattern).map_err(|expected| (n, at + blanks, expected));
+            let mut sources = Vec::new();
+            for text in text.split('|') {
+                let begin = at + text.len() - text.trim_start().len();
                 at += text.len() + 1;
-                source
-            };
-            text.split('|').map(source).collect::<Result<Vec<_>, _>>()
+                let source = Source::parse(text.trim(), pattern).map_err(|expected| (n, begin, expected))?;
+                if sources.last() == Some(&Source::Nothing)
+                    || source == Source::Nothing && (sources.is_empty() || texts.len() == 1)
+                {
+                    return Err((
+                        n,
+                        begin,
+                        "nothing only behind another source, as the last of a part, in a key of several parts",
+                    ));
+                }
+                sources.push(source);
+            }
+            Ok(sources)
         };
         texts.iter().enumerate().map(part).collect::<Result<Vec<_>, _>>().map(|parts| Key { parts })
     }
@@ -75,6 +87,8 @@ impl Key {
     /// Writes the key of a request behind the bytes in `out`. Returns whether the request has one.
     pub(crate) fn write(&self, request: &Seen<'_>, out: &mut Vec<u8>) -> bool {
         let joined = self.parts.len() > 1;
+        // Whether some part has a value.
+        let mut is_key = false;
         for part in &self.parts {
             let begin = out.len();
             if joined {
@@ -89,6 +103,7 @@ impl Key {
                     out.push(n);
                 }
                 let found = source.write(request, out);
+                is_key |= found && *source != Source::Nothing;
                 if !found {
                     out.truncate(before);
                 }
@@ -102,7 +117,7 @@ impl Key {
                 out[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
             }
         }
-        true
+        is_key
     }
 
     /// Writes the value of the first source that the request has behind the bytes in `out`, and nothing if it has none.
@@ -128,6 +143,7 @@ impl Source {
         let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic() && !b"=;:,|".contains(&b));
         match word {
             "all" if name.is_empty() => Ok(Source::All),
+            "nothing" if name.is_empty() => Ok(Source::Nothing),
             "address" if name.is_empty() => Ok(Source::Address(PREFIXES.0, PREFIXES.1)),
             "header" if is_name => Ok(Source::Header(name.to_ascii_lowercase())),
             "cookie" if is_name => Ok(Source::Cookie(name.to_owned())),
@@ -153,6 +169,7 @@ impl Source {
         let value = match self {
             // One byte, because a table has no empty keys.
             Source::All => Some(&b"*"[..]),
+            Source::Nothing => Some(&b""[..]),
             Source::Address(v4, v6) => {
                 let Some(key) = request.client().and_then(|address| address_key(address, *v4, *v6)) else {
                     return false;
@@ -185,6 +202,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Source::All => f.write_str("all"),
+            Source::Nothing => f.write_str("nothing"),
             Source::Address(v4, v6) if (*v4, *v6) == PREFIXES => f.write_str("address"),
             Source::Address(v4, v6) => write!(f, "address/{v4}/{v6}"),
             Source::Header(name) => write!(f, "header {name}"),
@@ -262,6 +280,18 @@ mod tests {
         assert_ne!(either(&[("a", "x")]), either(&[("b", "x")]));
     }
 
+    /// B1: as nginx joins variables, of which some may be empty.
+    #[test]
+    fn parts_may_be_empty_but_not_all() {
+        let joined = |fields: &[(&str, &str)]| of(&["header a | nothing", "header b | nothing"], fields);
+        let keys = [joined(&[("a", "x")]), joined(&[("b", "x")]), joined(&[("a", "x"), ("b", "x")])];
+        assert!(keys.iter().all(Option::is_some) && keys[0] != keys[1] && keys[1] != keys[2] && keys[0] != keys[2]);
+        assert_eq!(joined(&[]), None);
+        assert!(of(&["all", "header b | nothing"], &[]).is_some());
+        // The two bytes of an empty value are not those of a value that a client could send.
+        assert_ne!(joined(&[("a", "x")]), joined(&[("a", "x"), ("b", "\u{1}")]));
+    }
+
     #[test]
     fn a_wrong_source_has_a_place() {
         let pattern = Pattern::parse("/users/:id").expect("a pattern");
@@ -273,6 +303,10 @@ mod tests {
             (&["address/33/64"], 0, 0),
             (&["field :user"], 0, 0),
             (&["address | "], 0, 10),
+            (&["nothing"], 0, 0),
+            (&["header a | nothing"], 0, 11),
+            (&["all", "nothing"], 1, 0),
+            (&["all", "header a | nothing | all"], 1, 21),
         ] {
             assert_eq!(Key::parse(texts, &pattern).map_err(|(part, at, _)| (part, at)), Err((part, at)), "{texts:?}");
         }

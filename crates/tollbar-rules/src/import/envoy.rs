@@ -51,7 +51,7 @@ enum Rate {
 /// The fields of a descriptor, and of its rate limit, that the import reads or that mean nothing for decisions.
 const DESCRIPTOR: [&str; 7] =
     ["key", "value", "rate_limit", "shadow_mode", "descriptors", "detailed_metric", "value_to_metric"];
-const RATE_LIMIT: [&str; 5] = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
+const RATE_LIMIT: [&str; 6] = ["unit", "unit_multiplier", "requests_per_unit", "unlimited", "name", "replaces"];
 
 impl Import {
     /// Finds the actions of routes that make descriptors from headers.
@@ -213,13 +213,13 @@ impl Import {
         let unit = limit.text_of("unit").unwrap_or_default();
         // A month of the service has 30 days, and a year 365.
         let period = match unit.to_ascii_lowercase().as_str() {
-            "second" => "s",
-            "minute" => "min",
-            "hour" => "h",
-            "day" => "day",
-            "week" => "week",
-            "month" => "30days",
-            "year" => "365days",
+            "second" => (1, "s"),
+            "minute" => (1, "min"),
+            "hour" => (1, "h"),
+            "day" => (1, "days"),
+            "week" => (1, "weeks"),
+            "month" => (30, "days"),
+            "year" => (365, "days"),
             _ => {
                 let text = "expected unit: second, minute, hour, day, week, month or year";
                 self.plan.remark(limit.place, format!("rate_limit is left out: {text}"));
@@ -230,11 +230,26 @@ impl Import {
             self.plan.remark(limit.place, "rate_limit is left out: expected requests_per_unit: a whole number");
             return None;
         };
-        let text = format!("{requests}/{period} algo fixed-window");
+        // A window of several units. The service takes 0 for 1.
+        let multiplier = match limit.get("unit_multiplier").map(Node::whole) {
+            None | Some(Some(0)) => 1,
+            Some(Some(many)) => many,
+            Some(None) => {
+                self.plan.remark(limit.place, "rate_limit is left out: expected unit_multiplier: a whole number");
+                return None;
+            }
+        };
+        let (many, unit) = period;
+        let text = format!("{requests}/{}{unit} algo fixed-window", multiplier.saturating_mul(many));
         self.plan.policy(limit.place, "rate_limit", &text).map(Rate::Limited)
     }
 
     fn say_unknown(&mut self, node: &Node) {
+        let value = node.text_of("value").unwrap_or_default();
+        if value.strip_suffix('*').unwrap_or(&value).contains('*') {
+            let text = "only a * at the end of a value stands for other texts: the limit is for this text itself";
+            self.plan.remark(node.place, format!("{}: {text}", quoted(&value)));
+        }
         for entry in node.entries().iter().filter(|entry| !DESCRIPTOR.contains(&entry.name.as_str())) {
             self.plan.remark(entry.place, format!("{} is left out: rules have no such field", quoted(&entry.name)));
         }

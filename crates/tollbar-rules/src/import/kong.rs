@@ -9,6 +9,7 @@ use super::Imported;
 use crate::file::{parse, quoted, Format, Node, Place, Problem};
 use crate::path::Pattern;
 use crate::read::fields::BODY_MOST;
+use std::collections::HashSet;
 
 /// Translates the plugin `rate-limiting` in Kong's declarative configuration, in YAML or JSON, into a rules file.
 ///
@@ -16,7 +17,7 @@ use crate::read::fields::BODY_MOST;
 /// The faults of the YAML, with their places.
 pub fn kong(text: &str) -> Result<Imported, Vec<Problem>> {
     let root = parse(text, Format::Yaml)?;
-    let mut import = Import { plan: Plan::default(), services: Vec::new(), routes: Vec::new() };
+    let mut import = Import { plan: Plan::default(), services: Vec::new(), routes: Vec::new(), seen: HashSet::new() };
     let global = import.plugins(&root, "global", &everywhere(), &Scope::Global);
     for service in list(&root, "services") {
         let name = name_of(service);
@@ -49,6 +50,7 @@ pub fn kong(text: &str) -> Result<Imported, Vec<Problem>> {
         location.groups.extend(&of_consumers);
         import.plan.location(place, location);
     }
+    import.say_unseen(&root);
     Ok(import.plan.finish())
 }
 
@@ -57,6 +59,8 @@ struct Import {
     /// The groups in force for routes of each service without a plugin of their own.
     services: Vec<(String, Vec<usize>)>,
     routes: Vec<(Place, Location)>,
+    /// Where the plugins stand that have been read or remarked upon.
+    seen: HashSet<Place>,
 }
 
 enum Scope<'a> {
@@ -94,9 +98,10 @@ impl Import {
     fn plugins(&mut self, node: &Node, name: &str, path: &Pattern, scope: &Scope<'_>) -> Vec<usize> {
         let mut groups = Vec::new();
         for plugin in list(node, "plugins") {
+            self.seen.insert(plugin.place);
             match plugin.text_of("name").as_deref() {
                 Some("rate-limiting") => {}
-                Some(other) if other.contains("rate") || other.contains("limit") => {
+                Some(other) if is_limit(other) => {
                     self.plan.remark(
                         plugin.place,
                         format!("the plugin {} is left out: only rate-limiting is read", quoted(other)),
@@ -117,14 +122,33 @@ impl Import {
                 self.plan.remark(plugin.place, text);
                 continue;
             }
+            if plugin.text_of("consumer_group").is_some() {
+                self.plan.remark(plugin.place, "the plugin is left out: rules know no groups of consumers");
+                continue;
+            }
             let Some(config) = plugin.get("config") else {
                 self.plan
                     .remark(plugin.place, "the plugin is left out: expected config with second, minute, hour or day");
                 continue;
             };
-            groups.extend(self.plugin(plugin, config, name, path, scope));
+            let consumer = plugin.text_of("consumer").or_else(|| plugin.get("consumer")?.text_of("username"));
+            match &consumer {
+                Some(consumer) => groups.extend(self.plugin(plugin, config, name, path, &Scope::Consumer(consumer))),
+                None => groups.extend(self.plugin(plugin, config, name, path, scope)),
+            }
         }
         groups
+    }
+
+    /// Adds a remark for each plugin that limits requests and stands where the import does not look, such as below a group of consumers.
+    fn say_unseen(&mut self, node: &Node) {
+        let name = node.text_of("name").filter(|name| is_limit(name) && node.get("config").is_some());
+        if let Some(name) = name.filter(|_| self.seen.insert(node.place)) {
+            let text = format!("the plugin {} is left out: rules have nothing for where it stands", quoted(&name));
+            self.plan.remark(node.place, text);
+        }
+        node.entries().iter().for_each(|entry| self.say_unseen(&entry.node));
+        node.list().iter().for_each(|node| self.say_unseen(node));
     }
 
     fn plugin(&mut self, plugin: &Node, config: &Node, name: &str, path: &Pattern, scope: &Scope<'_>) -> Option<usize> {
@@ -273,6 +297,10 @@ fn pattern(path: &Node) -> Option<(Pattern, Option<String>)> {
         return None;
     }
     prefix(&text, "Kong").filter(|_| text.starts_with('/'))
+}
+
+fn is_limit(plugin: &str) -> bool {
+    plugin.contains("rate") || plugin.contains("limit")
 }
 
 fn name_of(node: &Node) -> String {

@@ -24,8 +24,10 @@ use crate::file::Place;
 /// A configuration as rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The rules file, in TOML.
+    /// The rules file, in TOML. Without limits it is none that can be loaded.
     pub toml: String,
+    /// The number of limits in the rules file. 0: the configuration has none that rules can have.
+    pub limits: usize,
     /// What a rules file cannot express, in the order of the configuration.
     pub remarks: Vec<Remark>,
 }

@@ -126,10 +126,19 @@ impl Import {
     /// The parts of a rule's key for nginx's text with variables.
     fn key(&mut self, directive: &Directive, text: &str) -> Vec<String> {
         let mut parts = Vec::new();
-        for variable in text.split('$').skip(1) {
+        let mut pieces = text.split('$');
+        // Whether the text is never empty: nginx limits no request whose key is, and every other.
+        let mut is_never_empty = pieces.next().is_some_and(|literal| !literal.is_empty());
+        for variable in pieces {
             let inside = variable.strip_prefix('{').and_then(|rest| rest.split('}').next());
-            let end = variable.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(variable.len());
+            let end = match inside {
+                Some(inside) => inside.len() + 2,
+                None => variable.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(variable.len()),
+            };
             let name = inside.unwrap_or(&variable[..end]);
+            is_never_empty |= end < variable.len();
+            is_never_empty |=
+                matches!(name, "binary_remote_addr" | "remote_addr" | "server_name" | "host" | "http_host");
             let source = match (name, name.strip_prefix("http_"), name.strip_prefix("cookie_")) {
                 ("binary_remote_addr" | "remote_addr", ..) => Some("address/32/128".to_owned()),
                 ("server_name" | "host" | "http_host", ..) => {
@@ -145,6 +154,14 @@ impl Import {
         if parts.is_empty() {
             parts.push("all".to_owned());
         }
+        // Of a key of several parts, one may be missing.
+        let empty = match (is_never_empty, parts.len()) {
+            (true, _) => "all",
+            (false, 1) => return parts,
+            (false, _) => "nothing",
+        };
+        let is_always_there = |part: &String| part.starts_with("address") || part == "all";
+        parts.iter_mut().filter(|part| !is_always_there(part)).for_each(|part| *part = format!("{part} | {empty}"));
         parts
     }
 

@@ -205,7 +205,8 @@ impl Plan {
             self.remark(Place { line: 1, column: 1 }, text);
             self.remarks.sort();
         }
-        Imported { toml: self.write(), remarks: self.remarks }
+        let limits = self.groups.iter().map(|group| group.limits.len()).sum();
+        Imported { toml: self.write(), limits, remarks: self.remarks }
     }
 
     fn write(&self) -> String {

@@ -8,6 +8,7 @@ use super::tree::{is_method, nanoseconds, prefix};
 use super::Imported;
 use crate::file::{parse, quoted, Entry, Format, Node, Place, Problem};
 use crate::path::Pattern;
+use std::collections::HashSet;
 use tollbar::address::Network;
 
 /// Translates the middleware `rateLimit` of Traefik's dynamic configuration (YAML or TOML), or of one resource of Kubernetes, into a rules file.
@@ -20,13 +21,21 @@ pub fn traefik(text: &str, format: Format) -> Result<Imported, Vec<Problem>> {
     let http = root.get("http").unwrap_or(&root);
     let middlewares = http.get("middlewares").map_or(&[][..], Node::entries);
     let routers = http.get("routers").map_or(&[][..], Node::entries);
+    let entry_points = root.get("entryPoints").map_or(&[][..], Node::entries);
     for entry in middlewares {
         if let Some(open) = entry.node.get("inFlightReq") {
             say_in_flight(&mut plan, open);
         }
     }
+    let mut named = HashSet::new();
     for router in routers {
-        self::router(&mut plan, router, middlewares);
+        self::router(&mut plan, router, entry_points, middlewares, &mut named);
+    }
+    for entry in middlewares.iter().filter(|entry| !routers.is_empty() && entry.node.get("rateLimit").is_some()) {
+        if !named.contains(entry.name.as_str()) {
+            let text = format!("the middleware {} is left out: no router of this file names it", quoted(&entry.name));
+            plan.remark(entry.place, text);
+        }
     }
     if routers.is_empty() {
         for entry in middlewares {
@@ -55,25 +64,75 @@ fn say_in_flight(plan: &mut Plan, node: &Node) {
     plan.remark(node.place, text);
 }
 
-/// Adds the groups of a router, and its paths.
-fn router(plan: &mut Plan, router: &Entry, middlewares: &[Entry]) {
-    let (paths, methods) = matches(plan, &router.node);
-    let mut groups = vec![Vec::new(); paths.len()];
-    for used in router.node.get("middlewares").map_or(&[][..], Node::list) {
+/// The middlewares that a list of names stands for, each with the place of its name: a chain stands for those that it names. `named` gets their names.
+fn chained<'a>(
+    plan: &mut Plan,
+    names: &[Node],
+    middlewares: &'a [Entry],
+    depth: usize,
+    named: &mut HashSet<&'a str>,
+) -> Vec<(Place, &'a Entry)> {
+    let mut found = Vec::new();
+    for used in names {
         let Some(name) = used.text() else { continue };
         let local = name.split('@').next().unwrap_or_default();
         let Some(entry) = middlewares.iter().find(|entry| entry.name == local) else {
             plan.remark(used.place, format!("the middleware {} is left out: it is not in this file", quoted(&name)));
             continue;
         };
+        named.insert(&entry.name);
+        match entry.node.get("chain").map(|chain| chain.get("middlewares").map_or(&[][..], Node::list)) {
+            // A chain may name itself.
+            Some(_) if depth == 0 => {
+                let text = format!("the chain {} is left out: chains are followed {CHAINS_MOST} deep", quoted(local));
+                plan.remark(used.place, text);
+            }
+            Some(names) => found.extend(chained(plan, names, middlewares, depth - 1, named)),
+            None => found.push((used.place, entry)),
+        }
+    }
+    found
+}
+
+/// The middlewares that hold for a router: those of its entry points come first. Without `entryPoints` it listens at all.
+fn used_by<'a>(
+    plan: &mut Plan,
+    router: &Entry,
+    entry_points: &[Entry],
+    middlewares: &'a [Entry],
+    named: &mut HashSet<&'a str>,
+) -> Vec<(Place, &'a Entry)> {
+    let listens =
+        router.node.get("entryPoints").map(|list| list.list().iter().filter_map(Node::text).collect::<Vec<_>>());
+    let mut used = Vec::new();
+    for point in entry_points.iter().filter(|point| listens.as_ref().is_none_or(|names| names.contains(&point.name))) {
+        let names = point.node.get("http").and_then(|http| http.get("middlewares")).map_or(&[][..], Node::list);
+        used.extend(chained(plan, names, middlewares, CHAINS_MOST, named));
+    }
+    let names = router.node.get("middlewares").map_or(&[][..], Node::list);
+    used.extend(chained(plan, names, middlewares, CHAINS_MOST, named));
+    used
+}
+
+/// How deep chains may name each other.
+const CHAINS_MOST: usize = 8;
+
+/// Adds the groups of a router, and its paths.
+fn router<'a>(
+    plan: &mut Plan,
+    router: &Entry,
+    entry_points: &[Entry],
+    middlewares: &'a [Entry],
+    named: &mut HashSet<&'a str>,
+) {
+    let (paths, methods) = matches(plan, &router.node);
+    let mut groups = vec![Vec::new(); paths.len()];
+    for (place, entry) in used_by(plan, router, entry_points, middlewares, named) {
         if paths.len() > 1 && entry.node.get("rateLimit").is_some() {
-            plan.remark(
-                used.place,
-                "the paths of a router share its limit in Traefik; by the rules each path has its own",
-            );
+            plan.remark(place, "the paths of a router share its limit in Traefik; by the rules each path has its own");
         }
         for (path, groups) in paths.iter().zip(&mut groups) {
-            let name = format!("{}-{local}", router.name);
+            let name = format!("{}-{}", router.name, entry.name);
             groups.extend(middleware(plan, &name, &entry.node, path, &methods));
         }
     }

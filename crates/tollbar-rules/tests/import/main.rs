@@ -6,3 +6,4 @@ mod import;
 mod import_envoy;
 mod import_gateways;
 mod import_hostile;
+mod import_no_limit_vanishes;

@@ -52,6 +52,46 @@ fn a_disagreement_is_an_admission_or_a_refusal_by_the_shadows_own_rule() {
     assert_eq!(of(&rules, "site").exempt, 2);
 }
 
+/// C2: a shadow is charged what its limit would be charged in the place of its rule's. Requests that another rule refuses do not reach it.
+#[test]
+fn c2_a_shadow_decides_on_what_the_other_rules_admit() {
+    let with_shadow = "version = 1
+[group.site]
+limit = '30/min'
+[group.blog]
+path = '/blog/**'
+limit = '2/min'
+[shadow.strict]
+of = 'site'
+limit = '10/min'
+";
+    let enforced = "version = 1
+[group.site]
+limit = '10/min'
+[group.blog]
+path = '/blog/**'
+limit = '2/min'
+";
+    let (shadowed, enforced) = (rules(with_shadow), rules(enforced));
+    for all in [&shadowed, &enforced] {
+        assert_eq!(admitted(all, 20, 0, &get("/blog/1", "1.1.1.1")), 2);
+        assert_eq!(admitted(all, 5, 0, &get("/", "1.1.1.1")), 5);
+    }
+    assert_eq!((of(&shadowed, "strict").allowed, of(&shadowed, "strict").refused), (7, 0));
+    assert_eq!(of(&enforced, "site").refused, 0);
+    // 23 more fill the site's own limit. A looser shadow decides on what only its rule refuses, and not on what another rule refuses, too.
+    let loose = rules(&with_shadow.replace("'10/min'", "'40/min'"));
+    assert_eq!(admitted(&loose, 31, 0, &get("/", "1.1.1.1")), 30);
+    assert_eq!((of(&loose, "strict").allowed, disagreements(&loose, "strict")), (31, (0, 1)));
+    assert_eq!(admitted(&loose, 5, 0, &get("/blog/1", "1.1.1.1")), 0);
+    assert_eq!(of(&loose, "strict").allowed, 36);
+    let both = rules(&with_shadow.replace("'10/min'", "'40/min'").replace("'2/min'", "'1/h'"));
+    assert_eq!(admitted(&both, 30, 0, &get("/", "1.1.1.1")), 30);
+    // The site's limit refuses, so the blog's is not charged, and would admit each.
+    assert_eq!(admitted(&both, 5, 0, &get("/blog/1", "1.1.1.1")), 0);
+    assert_eq!(of(&both, "strict").allowed, 35);
+}
+
 #[test]
 fn counts_stay_over_reloads_and_a_new_rule_begins_at_zero() {
     let rules = rules(FILE);

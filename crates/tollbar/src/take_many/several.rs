@@ -78,14 +78,8 @@ impl<'a> Several<'a> {
         if self.limits == 0 {
             return Err(ManyError::Count);
         }
+        let admits = self.prepare()?;
         let parts = self.parts.all_mut();
-        if self.has_classes {
-            merge_classes(parts)?;
-        }
-        let mut admits = true;
-        for part in parts.iter_mut() {
-            admits &= part.prepare()?;
-        }
         if !admits {
             parts.iter_mut().filter(|part| !part.admits).for_each(Part::refuse);
             return Ok(refused(parts, decisions));
@@ -95,6 +89,25 @@ impl<'a> Several<'a> {
             true => Ok(admitted(parts, decisions)),
             false => Ok(refused(parts, decisions)),
         }
+    }
+
+    /// Whether [`Several::take`] would admit the request now. It charges and counts nothing. A request without limits is admitted.
+    pub fn admits(mut self) -> Result<bool, ManyError> {
+        self.prepare()
+    }
+
+    /// Looks at all limits, and returns whether all of them admit.
+    #[inline(always)]
+    fn prepare(&mut self) -> Result<bool, ManyError> {
+        let parts = self.parts.all_mut();
+        if self.has_classes {
+            merge_classes(parts)?;
+        }
+        let mut admits = true;
+        for part in parts.iter_mut() {
+            admits &= part.prepare()?;
+        }
+        Ok(admits)
     }
 }
 
