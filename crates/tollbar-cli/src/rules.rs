@@ -3,7 +3,7 @@
 use crate::problem::{Problem, Result};
 use std::fmt::Write;
 use std::path::Path;
-use tollbar_rules::{explain, lint, read, Field, Format, Level, LoadError, RuleFile};
+use tollbar_rules::{explain, lint, read, Field, Format, Level, LoadError, Options, RuleFile, Rules};
 
 /// Checks and explains rules files
 #[derive(clap::Subcommand)]
@@ -75,6 +75,8 @@ fn field(text: &str) -> Result<Field<'_>> {
 }
 
 fn check(file: &str) -> Result<()> {
+    // As a program opens them: what has no room in a table is a fault, too.
+    drop(Rules::open(file, &Options::default()).map_err(|error| problem(&error))?);
     let rules = load(file)?;
     let findings = lint(&rules);
     let mut out = String::new();

@@ -1,7 +1,7 @@
 //! Rules in force: one decision on one request, and the reload of the file.
 
 use crate::charge::{Charge, Decided, Parts, Time};
-use crate::file::Format;
+use crate::file::{Format, Place, Problem};
 use crate::load::{LoadError, Stamp};
 use crate::request::Field;
 use crate::rule::{Missing, Refusal};
@@ -102,6 +102,8 @@ impl Rules {
         let mut table = TableOptions::new(options.keys);
         table.missing = TableMissing::Report;
         table.seed = options.seed;
+        // C5: room for twice as many, so that a reload can bring new ones. A file has at most half of what a table can have.
+        table.overrides = (2 * file.policies_of_keys()).max(OVERRIDES_LEAST) as _;
         let wrong = |error| LoadError::table(name, error);
         let mut store = Store::open(&table, options.shared).map_err(wrong)?;
         let (set, _) = store.change(file, None).map_err(wrong)?;
@@ -176,7 +178,9 @@ impl Rules {
             set.tally(rule, &part);
             match part {
                 Part::Limited(key) => parts.push(rule, key, set.class(rule, &seen, keys)),
-                Part::MissingDenied => return Ok(Decided::without(Verdict::Denied, Reason::MissingKey, Some(rule))),
+                Part::MissingDenied | Part::Ambiguous => {
+                    return Ok(Decided::without(Verdict::Denied, Reason::MissingKey, Some(rule)))
+                }
                 Part::Exempt => uncharged = uncharged.or(Some((Reason::Exempt, rule))),
                 Part::MissingAllowed => uncharged = uncharged.or(Some((Reason::MissingKey, rule))),
                 Part::NoLimit => {}
@@ -273,6 +277,20 @@ impl Rules {
 
     fn change(&self, store: &mut Store, text: &str, format: Format, name: &Path) -> Result<Reloaded, LoadError> {
         let file = crate::load::parse(text, format, name)?;
+        let keys = file.policies_of_keys();
+        if keys > store.overrides() {
+            let most = store.overrides();
+            let rule = file.rules.iter().max_by_key(|rule| rule.keys.len());
+            return Err(LoadError::Problems(
+                name.to_owned(),
+                vec![Problem {
+                    place: rule.map_or(Place::default(), |rule| rule.place),
+                    field: rule.map_or(String::new(), |rule| format!("{}.keys", rule.name)),
+                    found: format!("{keys} policies of keys"),
+                    expected: format!("at most {most}, for which the rules have had room since they were opened; a restart makes more"),
+                }],
+            ));
+        }
         let old = self.set.load_full();
         let (set, reloaded) = store.change(file, Some(&old)).map_err(|error| LoadError::table(name, error))?;
         self.set.store(Arc::new(set));
@@ -312,6 +330,12 @@ impl Rules {
         rules.collect()
     }
 }
+
+/// The answer to a request with several values of its key, under a rule that admits requests without one.
+static AMBIGUOUS: Refusal = Refusal { status: 403, body: String::new() };
+
+/// The least number of policies of keys for which a table has room.
+const OVERRIDES_LEAST: usize = 1024;
 
 /// Counts of one rule's decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -374,8 +398,9 @@ impl Answer {
         }
         let rule = self.set.rules().get(self.decided.rule?)?;
         match &rule.missing {
-            Missing::Deny(refusal) if self.decided.decision.reason == Reason::MissingKey => Some(refusal),
-            _ => Some(&rule.refusal),
+            _ if self.decided.decision.reason != Reason::MissingKey => Some(&rule.refusal),
+            Missing::Deny(refusal) => Some(refusal),
+            Missing::Allow => Some(&AMBIGUOUS),
         }
     }
 }

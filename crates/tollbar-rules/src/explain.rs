@@ -36,6 +36,7 @@ pub fn explain(file: &RuleFile, request: &[Field<'_>]) -> String {
             Part::NoLimit => writeln!(out, "yes, without a limit of its own{}", cost_of_route(rule)),
             Part::Exempt => writeln!(out, "exempt, and not charged"),
             Part::MissingAllowed => writeln!(out, "no key ({}), so it does not limit the request", rule.key),
+            Part::Ambiguous => writeln!(out, "several values of the key ({}), so it refuses the request", rule.key),
             Part::MissingDenied => match &rule.missing {
                 Missing::Deny(refusal) => {
                     writeln!(out, "no key ({}): answers {} {:?}", rule.key, refusal.status, refusal.body)

@@ -1,7 +1,7 @@
 //! Where a rule's key comes from, and the bytes of a key.
 
 use crate::path::{segments, Pattern};
-use crate::request::Seen;
+use crate::request::{Said, Seen};
 use std::fmt;
 use std::net::IpAddr;
 use tollbar::address;
@@ -11,6 +11,15 @@ use tollbar::prefix::Prefix;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     parts: Vec<Vec<Source>>,
+}
+
+/// Whether a request has a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    Key,
+    Missing,
+    /// A source has several values, and none of them is the key.
+    Ambiguous,
 }
 
 /// A source of a key.
@@ -84,8 +93,8 @@ impl Key {
         }
     }
 
-    /// Writes the key of a request behind the bytes in `out`. Returns whether the request has one.
-    pub(crate) fn write(&self, request: &Seen<'_>, out: &mut Vec<u8>) -> bool {
+    /// Writes the key of a request behind the bytes in `out`, if the request has one.
+    pub(crate) fn write(&self, request: &Seen<'_>, out: &mut Vec<u8>) -> Written {
         let joined = self.parts.len() > 1;
         // Whether some part has a value.
         let mut is_key = false;
@@ -95,34 +104,38 @@ impl Key {
                 // Room for the part's length. With the lengths, two different lists of parts never have the same bytes.
                 out.extend_from_slice(&[0; 4]);
             }
-            let mut sources = (0u8..).zip(part);
-            let found = sources.any(|(n, source)| {
+            let mut written = Written::Missing;
+            for (n, source) in (0u8..).zip(part) {
                 let before = out.len();
                 if part.len() > 1 {
                     // The source's number, so that a cookie with the bytes of an address is not the address's key.
                     out.push(n);
                 }
-                let found = source.write(request, out);
-                is_key |= found && *source != Source::Nothing;
-                if !found {
-                    out.truncate(before);
+                written = source.write(request, out);
+                is_key |= written == Written::Key && *source != Source::Nothing;
+                if written != Written::Missing {
+                    break;
                 }
-                found
-            });
-            if !found {
-                return false;
+                out.truncate(before);
+            }
+            if written != Written::Key {
+                return written;
             }
             if joined {
                 let length = (out.len() - begin - 4) as u32;
                 out[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
             }
         }
-        is_key
+        if is_key {
+            Written::Key
+        } else {
+            Written::Missing
+        }
     }
 
     /// Writes the value of the first source that the request has behind the bytes in `out`, and nothing if it has none.
     pub(crate) fn write_value(&self, request: &Seen<'_>, out: &mut Vec<u8>) {
-        let _ = self.sources().any(|source| source.write(request, out));
+        let _ = self.sources().any(|source| source.write(request, out) == Written::Key);
     }
 
     /// The bytes of a key that the rules file names: of one source only. `None` for a text that is no address.
@@ -165,27 +178,34 @@ impl Source {
         }
     }
 
-    fn write(&self, request: &Seen<'_>, out: &mut Vec<u8>) -> bool {
+    fn write(&self, request: &Seen<'_>, out: &mut Vec<u8>) -> Written {
         let value = match self {
             // One byte, because a table has no empty keys.
-            Source::All => Some(&b"*"[..]),
-            Source::Nothing => Some(&b""[..]),
+            Source::All => Said::One(b"*"),
+            Source::Nothing => Said::One(b""),
             Source::Address(v4, v6) => {
                 let Some(key) = request.client().and_then(|address| address_key(address, *v4, *v6)) else {
-                    return false;
+                    return Written::Missing;
                 };
                 out.extend_from_slice(key.as_bytes());
-                return true;
+                return Written::Key;
             }
             Source::Header(name) | Source::Field(name) => request.field(name),
             Source::Cookie(name) => request.cookie(name),
             Source::Path(_, at) => {
-                let Some(segment) = segments(&request.path).nth(*at) else { return false };
+                let Some(segment) = segments(&request.path).nth(*at) else { return Written::Missing };
                 out.extend_from_slice(segment);
-                return true;
+                return Written::Key;
             }
         };
-        value.map(|value| out.extend_from_slice(value)).is_some()
+        match value {
+            Said::Nothing => Written::Missing,
+            Said::Several => Written::Ambiguous,
+            Said::One(value) => {
+                out.extend_from_slice(value);
+                Written::Key
+            }
+        }
     }
 
     /// Whether the client sends the value.
@@ -239,7 +259,7 @@ mod tests {
         let fields: Vec<Field<'_>> =
             fields.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect();
         let mut out = Vec::new();
-        key(texts).write(&Seen::new(&fields, &[]), &mut out).then_some(out)
+        (key(texts).write(&Seen::new(&fields, &[]), &mut out) == Written::Key).then_some(out)
     }
 
     #[test]
@@ -278,6 +298,27 @@ mod tests {
         assert_ne!(joined("x\0\0\0\0y", "z"), joined("x", "y\0\0\0\0z"));
         let either = |fields: &[(&str, &str)]| of(&["header a | header b"], fields);
         assert_ne!(either(&[("a", "x")]), either(&[("b", "x")]));
+    }
+
+    /// B7: which value a server takes is not known, and a client that varies one must not get a key for each.
+    #[test]
+    fn several_values_are_no_key() {
+        let written = |text: &str, fields: &[(&str, &str)]| {
+            let fields: Vec<Field<'_>> =
+                fields.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect();
+            key(&[text]).write(&Seen::new(&fields, &[]), &mut Vec::new())
+        };
+        for (text, fields, wanted) in [
+            ("header x", &[("X", "a"), ("x", "b")][..], Written::Ambiguous),
+            ("header x | all", &[("X", "a"), ("x", "b")], Written::Ambiguous),
+            ("header x", &[("X", "a"), ("x", "a"), ("x", "")], Written::Key),
+            ("cookie s", &[("Cookie", "s=a; t=c; s=b")], Written::Ambiguous),
+            ("cookie s", &[("Cookie", "s=a"), ("cookie", "s=b")], Written::Ambiguous),
+            ("cookie s", &[("Cookie", "s=a; s=; s=a")], Written::Key),
+            ("cookie s", &[("Cookie", "s=")], Written::Missing),
+        ] {
+            assert_eq!(written(text, fields), wanted, "{text} {fields:?}");
+        }
     }
 
     /// B1: as nginx joins variables, of which some may be empty.

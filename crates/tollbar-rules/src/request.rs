@@ -37,6 +37,26 @@ impl<'a, N: AsRef<[u8]> + ?Sized, V: AsRef<[u8]> + ?Sized> From<(&'a N, &'a V)> 
     }
 }
 
+/// What a request says under one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said<'a> {
+    Nothing,
+    One(&'a [u8]),
+    /// Several values. A client that varies one of them must not have a key of its own for each, and which one the server takes nobody knows.
+    Several,
+}
+
+impl<'a> Said<'a> {
+    /// Equal values are one.
+    fn of(mut values: impl Iterator<Item = &'a [u8]>) -> Said<'a> {
+        match values.next() {
+            None => Said::Nothing,
+            Some(first) if values.all(|value| value == first) => Said::One(first),
+            Some(_) => Said::Several,
+        }
+    }
+}
+
 /// A request's fields, and what several rules need of them.
 pub(crate) struct Seen<'a> {
     fields: &'a [Field<'a>],
@@ -53,9 +73,9 @@ impl<'a> Seen<'a> {
         Seen { fields, trusted, method: find(b":method"), path, client: OnceCell::new() }
     }
 
-    /// The first value of a header or of a word that is not empty.
-    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
-        self.all(name).next()
+    /// The value of a header or of a word. Empty values do not count.
+    pub fn field(&self, name: &str) -> Said<'a> {
+        Said::of(self.all(name))
     }
 
     /// The values of a header that are not empty, in their order.
@@ -64,17 +84,17 @@ impl<'a> Seen<'a> {
         self.fields.iter().filter(is).map(|field| field.value)
     }
 
-    /// The value of a cookie.
-    pub fn cookie(&self, name: &str) -> Option<&'a [u8]> {
+    /// The value of a cookie. Empty values do not count.
+    pub fn cookie(&self, name: &str) -> Said<'a> {
         let pairs = self.all("cookie").flat_map(|value| value.split(|&byte| byte == b';'));
-        let mut values = pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="));
-        values.find(|value| !value.is_empty())
+        let values = pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+        Said::of(values.filter(|value| !value.is_empty()))
     }
 
     /// The client's address; `None` if the server gave none.
     pub fn client(&self) -> Option<IpAddr> {
         *self.client.get_or_init(|| {
-            let peer = self.field(":address").map_or(Some(Peer::Unix), Peer::parse)?;
+            let peer = self.all(":address").next().map_or(Some(Peer::Unix), Peer::parse)?;
             address::client(peer, self.trusted.iter().copied(), self.all("x-forwarded-for").rev())
         })
     }

@@ -100,6 +100,13 @@ pub struct RuleFile {
     pub trusted_place: Option<Place>,
 }
 
+impl RuleFile {
+    /// The policies of single keys, each counted once for each limit of its rule.
+    pub fn policies_of_keys(&self) -> usize {
+        self.rules.iter().map(|rule| rule.keys.len() * rule.limits.len()).sum()
+    }
+}
+
 impl Rule {
     /// Whether the rule is for the method.
     pub fn has_method(&self, method: &[u8]) -> bool {

@@ -1,5 +1,6 @@
 //! An immutable set of rules. It finds the rules that take part in a request, and knows which table has the states of each limit.
 
+use crate::key::Written;
 use crate::request::{Field, Seen};
 use crate::rule::{Missing, Role, Rule, RuleFile};
 use crate::tally::Tally;
@@ -118,9 +119,11 @@ impl Set {
             }
         }
         let begin = keys.len();
-        if !of.key.write(request, keys) {
+        let written = of.key.write(request, keys);
+        if written != Written::Key {
             keys.truncate(begin);
             return match of.missing {
+                _ if written == Written::Ambiguous => Part::Ambiguous,
                 Missing::Allow => Part::MissingAllowed,
                 Missing::Deny(_) => Part::MissingDenied,
             };
@@ -156,7 +159,7 @@ impl Set {
     pub(crate) fn tally(&self, rule: usize, part: &Part) {
         match part {
             Part::Exempt => self.tallies[rule].add_exempt(),
-            Part::MissingAllowed | Part::MissingDenied => self.tallies[rule].add_missing(),
+            Part::MissingAllowed | Part::MissingDenied | Part::Ambiguous => self.tallies[rule].add_missing(),
             Part::NoLimit | Part::Limited(_) => {}
         }
     }
@@ -173,6 +176,8 @@ pub(crate) enum Part {
     MissingAllowed,
     /// The request has no key, and the rule refuses such requests.
     MissingDenied,
+    /// The request has several values of the key, so the rule refuses it.
+    Ambiguous,
     /// The request takes the rule's limits, with the key in these bytes.
     Limited(std::ops::Range<usize>),
 }

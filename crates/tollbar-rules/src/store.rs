@@ -4,7 +4,7 @@ use crate::read::{is_alone, is_calendar};
 use crate::rule::RuleFile;
 use crate::set::{Home, Set};
 use crate::tally::{Ledger, Tally};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Weak};
 use tollbar::clock::Source;
@@ -77,6 +77,11 @@ impl Store {
 
     pub fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    /// For how many policies of keys each table has room.
+    pub fn overrides(&self) -> usize {
+        self.options.overrides as usize
     }
 
     /// Makes the set of the file's rules. `old` is the set in force. After an error every table has its former policies and overrides.
@@ -255,8 +260,9 @@ impl Store {
             let (table, id) = home.table(&self.table);
             let stays = limits.get(name).is_some_and(|(new, _)| is_same(new, home));
             let new = overrides.get(name).filter(|_| stays);
+            let new: HashSet<&[u8]> = new.into_iter().flatten().map(|(key, _)| key.as_slice()).collect();
             for (key, policy) in keys {
-                if !new.is_some_and(|new| new.iter().any(|(other, _)| other == key)) {
+                if !new.contains(key.as_slice()) {
                     table.clear_override(id, key)?;
                     undo.push(Undo::Override(home.clone(), key.clone(), Some(*policy)));
                 }
@@ -268,7 +274,8 @@ impl Store {
             let stays = self.limits.get(name).is_some_and(|(old, _)| is_same(old, home));
             let old = self.overrides.get(name).filter(|_| stays);
             for (key, policy) in keys {
-                let before = old.and_then(|old| old.iter().find(|(other, _)| other == key)).map(|(_, policy)| *policy);
+                // In the order of the keys' bytes.
+                let before = old.and_then(|old| Some(old[old.binary_search_by(|(other, _)| other.cmp(key)).ok()?].1));
                 if before != Some(*policy) {
                     table.set_override(id, key, policy, Keep::Count)?;
                     undo.push(Undo::Override(home.clone(), key.clone(), before));
@@ -320,6 +327,34 @@ mod tests {
             Home::Shared(id) => *id,
             home => panic!("{home:?}"),
         }
+    }
+
+    /// The reload has changed a policy and some keys when the table has no room for another key's policy.
+    #[test]
+    fn a_reload_that_fails_half_way_is_taken_back() {
+        let file = |text: &str| crate::read::read(text, Format::Toml).unwrap();
+        let before = "version = 1\n[group.a]\nlimit = '5/h'\n[group.a.keys]\n'2.2.2.2' = '7/h'\n'3.3.3.3' = '8/h'\n";
+        let keys: String = (0..1100).map(|n| format!("'1.2.{}.{}' = '6/h'\n", n / 250, n % 250)).collect();
+        let after = format!(
+            "version = 1\n[group.b]\nlimit = '1/h'\n[group.a]\nlimit = '50/h'\n[group.a.keys]\n'2.2.2.2' = '9/h'\n{keys}"
+        );
+        let mut options = tollbar::table::Options::new(10_000);
+        options.overrides = 1024;
+        let mut store = Store::open(&options, false).unwrap();
+        let set = Arc::new(store.change(file(before), None).unwrap().0);
+        let id = policy(&set);
+        let state = |store: &Store| {
+            let mut all: Vec<_> = store.table.overrides().map(|own| (own.hash, own.of.to_string())).collect();
+            all.sort();
+            (store.table.policy(id).unwrap().to_string(), all)
+        };
+        let wanted = state(&store);
+        for _ in 0..200 {
+            assert!(matches!(store.change(file(&after), Some(&set)), Err(TableError::Overrides)));
+            assert_eq!(state(&store), wanted);
+        }
+        let (_, good) = store.change(file(&before.replace("5/h", "6/h")), Some(&set)).unwrap();
+        assert_eq!(good.changed, ["a"]);
     }
 
     /// A request that began long ago may still charge the policy of its set.

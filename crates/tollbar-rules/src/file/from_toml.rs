@@ -23,18 +23,36 @@ pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
 struct Lines<'a> {
     text: &'a str,
     begin: Vec<usize>,
+    /// How many characters are before each block of bytes, so that a column in a long line is found without counting from the line's begin.
+    characters: Vec<usize>,
 }
+
+/// The bytes of a block.
+const BLOCK: usize = 256;
 
 impl<'a> Lines<'a> {
     fn new(text: &'a str) -> Lines<'a> {
         let begin = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Lines { text, begin }
+        let mut characters = Vec::with_capacity(text.len() / BLOCK + 1);
+        let mut count = 0;
+        for block in text.as_bytes().chunks(BLOCK) {
+            characters.push(count);
+            count += begun(block);
+        }
+        Lines { text, begin, characters }
+    }
+
+    /// How many characters begin before an offset.
+    fn before(&self, at: usize) -> usize {
+        let block = (at / BLOCK).min(self.characters.len().saturating_sub(1));
+        let rest = self.text.as_bytes().get(block * BLOCK..at).map_or(0, begun);
+        self.characters.get(block).map_or(0, |count| count + rest)
     }
 
     fn place(&self, at: usize) -> Place {
         let line = self.begin.partition_point(|&begin| begin <= at).max(1);
-        let before = self.begin.get(line - 1).and_then(|&begin| self.text.get(begin..at)).unwrap_or("");
-        Place { line, column: before.chars().count() + 1 }
+        let begin = self.begin.get(line - 1).copied().unwrap_or(0);
+        Place { line, column: self.before(at).saturating_sub(self.before(begin)) + 1 }
     }
 
     fn table(&self, table: &DeTable<'_>) -> Vec<Entry> {
@@ -72,4 +90,10 @@ impl<'a> Lines<'a> {
         let begins = (inside == Some(text)).then(|| self.place(span.start + 1));
         Text { text: text.to_owned(), begins }
     }
+}
+
+/// The characters that begin in these bytes.
+fn begun(bytes: &[u8]) -> usize {
+    // The other bytes of a character are 10xxxxxx.
+    bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count()
 }

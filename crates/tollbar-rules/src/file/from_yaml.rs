@@ -7,13 +7,15 @@ use std::collections::HashSet;
 
 pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
     let lines: Vec<&str> = text.split('\n').collect();
-    let mut reader = Reader { parser: Parser::new_from_str(text), lines };
+    let mut reader = Reader { parser: Parser::new_from_str(text), lines, seen: (1, 1, 0) };
     reader.file().map_err(|problem| vec![problem])
 }
 
 struct Reader<'a, T: Input> {
     parser: Parser<'a, T>,
     lines: Vec<&'a str>,
+    /// The line, the column and the offset in the line of the last scalar. The next one comes later, so its offset is found from there.
+    seen: (usize, usize, usize),
 }
 
 fn place(marker: &Marker) -> Place {
@@ -100,7 +102,7 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
         }
     }
 
-    fn scalar(&self, text: &str, style: ScalarStyle, place: Place) -> Value {
+    fn scalar(&mut self, text: &str, style: ScalarStyle, place: Place) -> Value {
         let column = match style {
             ScalarStyle::Plain => place.column,
             _ => place.column + 1,
@@ -117,8 +119,16 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
             }
         }
         // If the string has no escapes and no line ends, its characters stand in the file one by one.
-        let line: String = self.lines.get(place.line - 1).map_or("", |line| line).chars().skip(column - 1).collect();
-        let begins = (line.starts_with(text) && !text.contains('\n')).then_some(Place { line: place.line, column });
+        let line = self.lines.get(place.line - 1).map_or("", |line| line);
+        let (from, offset) = match self.seen {
+            (seen, from, offset) if seen == place.line && from <= column => (from, offset),
+            _ => (1, 0),
+        };
+        let rest = line.get(offset..).unwrap_or("");
+        let offset = offset + rest.char_indices().nth(column - from).map_or(rest.len(), |(at, _)| at);
+        self.seen = (place.line, column, offset);
+        let is_plain = line.get(offset..).is_some_and(|rest| rest.starts_with(text)) && !text.contains('\n');
+        let begins = is_plain.then_some(Place { line: place.line, column });
         Value::Text(Text { text: text.to_owned(), begins })
     }
 }

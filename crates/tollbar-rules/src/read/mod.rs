@@ -6,12 +6,14 @@ pub(crate) mod limits;
 pub(crate) use rules::{is_alone, is_calendar};
 mod rules;
 
-use crate::file::{self, Format, Node, Problem, Value};
+use crate::file::{self, Format, Node, Place, Problem, Value};
 use crate::rule::{Role, Rule, RuleFile};
 use fields::{Fields, Problems};
 use rules::{Defaults, Draft};
+use std::collections::{HashMap, HashSet};
 use tollbar::address::Network;
 use tollbar::take_many::LIMITS_MOST;
+use tollbar::Policy;
 
 /// The version of the format that this crate reads.
 const VERSION: i64 = 1;
@@ -19,6 +21,11 @@ const VERSION: i64 = 1;
 pub const RULES_MOST: usize = 96;
 /// The most limits of a file. A table has 128 policies, and a reload may rename every rule while requests still use the old ones.
 pub const LIMITS_OF_FILE_MOST: usize = 63;
+
+/// The most policies of single keys in a file, each counted once for each limit of its rule.
+pub const KEYS_MOST: usize = 1 << 18;
+/// The most different policies of a file, those of limits and of keys. A table has 255 versions of policies, and a change of a policy needs another one.
+pub const POLICIES_MOST: usize = 240;
 
 /// Reads the text of a rules file.
 ///
@@ -54,7 +61,14 @@ fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
     }
     let defaults = Defaults { refusal: fields.refusal(problems) };
     let mut drafts: Vec<Draft> = Vec::new();
-    for (section, entry) in fields.sections(&["group", "route", "shadow"], problems) {
+    let mut names: HashMap<&str, Place> = HashMap::new();
+    let sections = fields.sections(&["group", "route", "shadow"], problems);
+    if let Some((section, entry)) = sections.get(RULES_MOST) {
+        let field = format!("{section}.{}", entry.name);
+        problems.add(entry.place, &field, format!("{} rules", sections.len()), format!("at most {RULES_MOST}"));
+        return file;
+    }
+    for (section, entry) in sections {
         let field = format!("{section}.{}", entry.name);
         if !is_name(&entry.name) {
             problems.add(
@@ -64,8 +78,8 @@ fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
                 "a name of 1 to 63 letters, digits, . _ and -",
             );
         }
-        if let Some(other) = drafts.iter().find(|draft| draft.rule.name == entry.name) {
-            let found = format!("the name of the rule in line {}", other.rule.place.line);
+        if let Some(other) = names.insert(&entry.name, entry.place) {
+            let found = format!("the name of the rule in line {}", other.line);
             problems.add(entry.place, &field, found, "another name for each group, route and shadow");
         }
         drafts.extend(Draft::read(section, entry, field, &defaults, problems));
@@ -98,15 +112,37 @@ fn networks(node: &Node, field: &str, sockets: bool, problems: &mut Problems) ->
     texts.into_iter().filter_map(network).collect()
 }
 
-/// Refuses more rules and limits than the table holds, and more limits than one request can take.
-fn check_counts(rules: &[Rule], root: &Node, problems: &mut Problems) {
-    if rules.len() > RULES_MOST {
-        problems.add(root.place, "", format!("{} rules", rules.len()), format!("at most {RULES_MOST}"));
+/// C5: refuses more keys with policies of their own, and more different policies, than the table holds.
+fn check_keys(rules: &[Rule], problems: &mut Problems) {
+    let mut policies: HashSet<Policy> = rules.iter().flat_map(|rule| &rule.limits).map(|limit| limit.policy).collect();
+    let mut keys = 0;
+    for rule in rules {
+        let field = format!("{}.keys", rule.name);
+        keys += rule.keys.len() * rule.limits.len();
+        if keys > KEYS_MOST {
+            let found = format!("{keys} policies of keys up to here");
+            return problems.add(rule.place, &field, found, format!("at most {KEYS_MOST} in a file"));
+        }
+        policies.extend(rule.keys.iter().flat_map(|(_, own)| own));
+        if policies.len() > POLICIES_MOST {
+            let found = format!("{} different policies up to here", policies.len());
+            return problems.add(
+                rule.place,
+                &field,
+                found,
+                format!("at most {POLICIES_MOST} in a file; keys may share one"),
+            );
+        }
     }
+}
+
+/// Refuses more limits and policies of keys than the table holds, and more limits than one request can take.
+fn check_counts(rules: &[Rule], root: &Node, problems: &mut Problems) {
     let limits: usize = rules.iter().map(|rule| rule.limits.len()).sum();
     if limits > LIMITS_OF_FILE_MOST {
         problems.add(root.place, "", format!("{limits} limits"), format!("at most {LIMITS_OF_FILE_MOST}"));
     }
+    check_keys(rules, problems);
     for rule in rules.iter().filter(|rule| !matches!(rule.role, Role::Shadow(_))) {
         // Rules that share a request with this rule: it may be all groups that overlap it, and one route.
         let shares = |other: &&Rule| !std::ptr::eq(*other, rule) && rule.overlaps(other);

@@ -1,7 +1,7 @@
 //! Groups, routes and shadows.
 
 use super::fields::{shown, Fields, Problems};
-use super::{classes, limits, networks};
+use super::{classes, limits, networks, LIMITS_OF_FILE_MOST};
 use crate::file::{quoted, Entry, Node, Place, Text, Value};
 use crate::key::Key;
 use crate::path::Pattern;
@@ -263,6 +263,15 @@ fn methods(fields: &Fields<'_>, problems: &mut Problems) -> Vec<String> {
 fn policies(fields: &Fields<'_>, name: &str, problems: &mut Problems) -> Option<Vec<Limit>> {
     let texts = fields.texts(name, problems)?;
     let field = fields.name(name);
+    if let Some((place, _)) = texts.get(LIMITS_OF_FILE_MOST) {
+        problems.add(
+            *place,
+            &field,
+            format!("{} limits", texts.len()),
+            format!("at most {LIMITS_OF_FILE_MOST} in a file"),
+        );
+        return None;
+    }
     let limits: Vec<Limit> =
         texts.into_iter().filter_map(|(place, text)| limits::limit(place, text, &field, problems)).collect();
     for (n, limit) in limits.iter().enumerate() {
@@ -321,10 +330,11 @@ fn own_policies(fields: &Fields<'_>, rule: &Rule, problems: &mut Problems) -> Ve
         return Vec::new();
     };
     let mut all: Vec<(Vec<u8>, Vec<tollbar::Policy>)> = Vec::new();
+    let mut seen = HashSet::new();
     for entry in entries {
         let field = format!("{field}.{}", entry.name);
         let Some(key) = named(&rule.key, &entry.name, entry.place, &field, problems) else { continue };
-        if all.iter().any(|(other, _)| *other == key) {
+        if !seen.insert(key.clone()) {
             problems.add(entry.place, &field, "a key a second time", "each key once");
         }
         if let Some(policies) = policies_of_key(&entry.node, &field, rule, problems) {

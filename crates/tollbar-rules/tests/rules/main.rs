@@ -9,4 +9,5 @@ mod faults;
 mod lint;
 mod reload;
 mod shadows;
+mod sizes;
 mod worst;
