@@ -138,6 +138,11 @@ impl Key {
         let _ = self.sources().any(|source| source.write(request, out) == Written::Key);
     }
 
+    /// Whether the key is a segment of the path.
+    pub(crate) fn is_of_path(&self) -> bool {
+        matches!(self.only(), Some(Source::Path(..)))
+    }
+
     /// The bytes of a key that the rules file names: of one source only. `None` for a text that is no address.
     pub(crate) fn named(&self, text: &str) -> Option<Vec<u8>> {
         match self.only()? {
@@ -259,7 +264,7 @@ mod tests {
         let fields: Vec<Field<'_>> =
             fields.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect();
         let mut out = Vec::new();
-        (key(texts).write(&Seen::new(&fields, &[]), &mut out) == Written::Key).then_some(out)
+        (key(texts).write(&Seen::new(&fields, &[], Default::default()), &mut out) == Written::Key).then_some(out)
     }
 
     #[test]
@@ -306,7 +311,7 @@ mod tests {
         let written = |text: &str, fields: &[(&str, &str)]| {
             let fields: Vec<Field<'_>> =
                 fields.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect();
-            key(&[text]).write(&Seen::new(&fields, &[]), &mut Vec::new())
+            key(&[text]).write(&Seen::new(&fields, &[], Default::default()), &mut Vec::new())
         };
         for (text, fields, wanted) in [
             ("header x", &[("X", "a"), ("x", "b")][..], Written::Ambiguous),

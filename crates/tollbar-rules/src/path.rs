@@ -69,6 +69,16 @@ impl Pattern {
         Ok(pattern)
     }
 
+    /// The pattern for paths in lower case.
+    pub(crate) fn in_lower_case(mut self) -> Pattern {
+        for part in &mut self.parts {
+            if let Part::Literal(text) = part {
+                text.make_ascii_lowercase();
+            }
+        }
+        self
+    }
+
     /// The text that it was read from.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -130,6 +140,45 @@ impl Pattern {
 pub fn segments(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let rest = path.strip_prefix(b"/").unwrap_or(path);
     rest.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty())
+}
+
+/// Which spellings of a path are the same for the server behind the rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spelling {
+    /// `/LOGIN` is `/login`: upper and lower case of ASCII letters do not differ.
+    pub any_case: bool,
+    /// `/login;x=1` is `/login`: a segment ends at the first semicolon, as in servlets.
+    pub parameters: bool,
+}
+
+impl Spelling {
+    /// [`normal`], for a server of this kind.
+    pub fn normal(self, target: &[u8]) -> Cow<'_, [u8]> {
+        let mut path = if self.parameters && target.contains(&b';') {
+            // A semicolon that is written as %3B begins no parameter.
+            Cow::Owned(normal(&without_parameters(target)).into_owned())
+        } else {
+            normal(target)
+        };
+        if self.any_case && path.iter().any(u8::is_ascii_uppercase) {
+            path.to_mut().make_ascii_lowercase();
+        }
+        path
+    }
+}
+
+fn without_parameters(target: &[u8]) -> Vec<u8> {
+    let end = target.iter().position(|&byte| byte == b'?' || byte == b'#').unwrap_or(target.len());
+    let (path, rest) = target.split_at(end);
+    let mut out = Vec::with_capacity(target.len());
+    for (n, segment) in path.split(|&byte| byte == b'/').enumerate() {
+        if n > 0 {
+            out.push(b'/');
+        }
+        out.extend(segment.iter().take_while(|&&byte| byte != b';'));
+    }
+    out.extend_from_slice(rest);
+    out
 }
 
 /// The path of a request as rules see it, so that another spelling of a path does not get around a rule: without scheme, host, query
@@ -242,6 +291,28 @@ mod tests {
         ] {
             assert_eq!(normal(target.as_bytes()), path.as_bytes(), "{target}");
         }
+    }
+
+    /// B7: a servlet container serves `/login;x=1` as `/login`, and some servers `/LOGIN`.
+    #[test]
+    fn spellings_of_other_servers() {
+        let of = |any_case, parameters| Spelling { any_case, parameters };
+        for (target, spelling, path) in [
+            ("/login;x=1", of(false, false), "/login;x=1"),
+            ("/login;x=1", of(false, true), "/login"),
+            ("/a;x/login;y=/b?c;d", of(false, true), "/a/login/b"),
+            ("/login%3Bx", of(false, true), "/login;x"),
+            ("/..;/login", of(false, true), "/login"),
+            ("/x/..;a=b/login", of(false, true), "/login"),
+            ("/;/login;", of(false, true), "/login"),
+            ("/LogIn", of(false, true), "/LogIn"),
+            ("/LogIn", of(true, false), "/login"),
+            ("/%4CogIn;X", of(true, true), "/login"),
+            ("http://host/A;b", of(true, true), "/a"),
+        ] {
+            assert_eq!(spelling.normal(target.as_bytes()), path.as_bytes(), "{target} {spelling:?}");
+        }
+        assert!(pattern("/Users/:Id/**").in_lower_case().matches(b"/users/7"));
     }
 
     /// Against all paths of up to three segments out of an alphabet of two and a stranger.

@@ -1,6 +1,6 @@
 //! A request as the rules see it.
 
-use crate::path;
+use crate::path::Spelling;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -67,9 +67,9 @@ pub(crate) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub fn new(fields: &'a [Field<'a>], trusted: &'a [Network]) -> Seen<'a> {
+    pub fn new(fields: &'a [Field<'a>], trusted: &'a [Network], spelling: Spelling) -> Seen<'a> {
         let find = |name: &[u8]| fields.iter().find(|field| field.name == name).map_or(&b""[..], |field| field.value);
-        let path = path::normal(find(b":path"));
+        let path = spelling.normal(find(b":path"));
         Seen { fields, trusted, method: find(b":method"), path, client: OnceCell::new() }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::file::Place;
 use crate::key::Key;
-use crate::path::Pattern;
+use crate::path::{Pattern, Spelling};
 use std::collections::HashSet;
 use tollbar::address::Network;
 use tollbar::Policy;
@@ -96,6 +96,8 @@ pub struct RuleFile {
     pub rules: Vec<Rule>,
     /// The proxies whose X-Forwarded-For counts.
     pub trusted: Vec<Network>,
+    /// Which spellings of a path are the same.
+    pub spelling: Spelling,
     /// The place of `trusted-proxies`, if the file has it.
     pub trusted_place: Option<Place>,
 }

@@ -74,7 +74,7 @@ impl Set {
     }
 
     pub(crate) fn see<'a>(&'a self, fields: &'a [Field<'a>]) -> Seen<'a> {
-        Seen::new(fields, &self.file.trusted)
+        Seen::new(fields, &self.file.trusted, self.file.spelling)
     }
 
     /// The rules that take part in a request.

@@ -7,6 +7,7 @@ pub(crate) use rules::{is_alone, is_calendar};
 mod rules;
 
 use crate::file::{self, Format, Node, Place, Problem, Value};
+use crate::path::Spelling;
 use crate::rule::{Role, Rule, RuleFile};
 use fields::{Fields, Problems};
 use rules::{Defaults, Draft};
@@ -45,7 +46,7 @@ pub fn read(text: &str, format: Format) -> Result<RuleFile, Vec<Problem>> {
 
 fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
     let mut file = RuleFile::default();
-    let names = ["version", "trusted-proxies", "status", "body", "group", "route", "shadow"];
+    let names = ["version", "trusted-proxies", "same-paths", "status", "body", "group", "route", "shadow"];
     let Some(fields) = Fields::new(root, "", &names, problems) else { return file };
     match fields.get("version") {
         None => problems.add(root.place, "version", "no version", "version = 1"),
@@ -59,6 +60,7 @@ fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
         file.trusted_place = Some(node.place);
         file.trusted = networks(node, "trusted-proxies", true, problems);
     }
+    file.spelling = spelling(&fields, problems);
     let defaults = Defaults { refusal: fields.refusal(problems) };
     let mut drafts: Vec<Draft> = Vec::new();
     let mut names: HashMap<&str, Place> = HashMap::new();
@@ -82,7 +84,8 @@ fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
             let found = format!("the name of the rule in line {}", other.line);
             problems.add(entry.place, &field, found, "another name for each group, route and shadow");
         }
-        drafts.extend(Draft::read(section, entry, field, &defaults, problems));
+        let draft = Draft::read(section, entry, field, &defaults, problems);
+        drafts.extend(draft.map(|draft| if file.spelling.any_case { draft.in_lower_case() } else { draft }));
     }
     if drafts.is_empty() && problems.all.is_empty() {
         problems.add(root.place, "", "no rules", "a [group.NAME] or a [route.NAME]");
@@ -90,6 +93,23 @@ fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
     file.rules = rules::link(drafts, problems);
     check_counts(&file.rules, root, problems);
     file
+}
+
+/// `same-paths`: which spellings of a path the server behind the rules takes for one.
+fn spelling(fields: &Fields<'_>, problems: &mut Problems) -> Spelling {
+    let mut spelling = Spelling::default();
+    for (place, text) in fields.texts("same-paths", problems).unwrap_or_default() {
+        match text.text.as_str() {
+            "any-case" => spelling.any_case = true,
+            "parameters" => spelling.parameters = true,
+            other => {
+                let expected =
+                    "\"any-case\", for which /LOGIN is /login, or \"parameters\", for which /login;x=1 is /login";
+                problems.add(place, "same-paths", file::quoted(other), expected);
+            }
+        }
+    }
+    spelling
 }
 
 fn is_name(name: &str) -> bool {

@@ -106,6 +106,20 @@ impl Draft {
         Some(Draft { rule, field, of: None, replaces, own_key: true })
     }
 
+    /// The rule where upper and lower case of paths do not differ.
+    pub fn in_lower_case(mut self) -> Draft {
+        let rule = &mut self.rule;
+        rule.path = rule.path.clone().in_lower_case();
+        if rule.key.is_of_path() {
+            rule.exempt = std::mem::take(&mut rule.exempt).into_iter().map(|key| key.to_ascii_lowercase()).collect();
+            rule.keys.iter_mut().for_each(|(key, _)| key.make_ascii_lowercase());
+            rule.keys.sort_by(|(one, _), (two, _)| one.cmp(two));
+            // Of two keys that differ in case only, the first in the order of bytes.
+            rule.keys.dedup_by(|(one, _), (two, _)| one == two);
+        }
+        self
+    }
+
     fn shadow(entry: &Entry, field: String, problems: &mut Problems) -> Option<Draft> {
         let fields = Fields::new(&entry.node, &field, &["of", "limit", "key", "class"], problems)?;
         let Some((place, of)) = fields.text("of", problems) else {

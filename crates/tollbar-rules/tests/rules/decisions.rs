@@ -203,3 +203,46 @@ fn a_limit_may_be_a_list_of_two_rates() {
     assert_eq!(admitted(&rules, 5, 2, &get("/", "1.1.1.1")), 1);
     assert_eq!(check(&rules, 2, &get("/", "1.1.1.1")).decision().bound, 1);
 }
+
+/// B7: the spellings of a path that the server behind the rules takes for one are one for the rules.
+#[test]
+fn b7_paths_of_other_servers() {
+    let of = |same: &str| {
+        rules(&format!(
+            "version = 1\n{same}\n[group.login]\npath = '/Login'\nlimit = '1/h'\n[group.users]\npath = '/users/:id'\nkey = 'path id'\nlimit = '1/h'\nexempt = ['Root']\n[group.users.keys]\nAnn = '3/h'"
+        ))
+    };
+    let passed = |rules: &Rules, paths: &[&str]| -> Vec<bool> {
+        paths.iter().map(|path| check(rules, 0, &get(path, "1.1.1.1")).is_allowed()).collect()
+    };
+    let spellings = ["/Login", "/Login;x=1", "/LOGIN", "/login"];
+    assert_eq!(passed(&of(""), &spellings), [true; 4]);
+    assert_eq!(passed(&of("same-paths = 'parameters'"), &spellings), [true, false, true, true]);
+    assert_eq!(passed(&of("same-paths = 'any-case'"), &spellings), [true, true, false, false]);
+    let both = of("same-paths = ['any-case', 'parameters']");
+    assert_eq!(passed(&both, &spellings), [true, false, false, false]);
+    assert_eq!(passed(&both, &["/users/ann", "/USERS/Ann", "/users/ANN;x", "/users/Ann"]), [true, true, true, false]);
+    assert_eq!(passed(&both, &["/users/root", "/users/ROOT", "/users/Root"]), [true; 3]);
+    let error = Rules::from_text(
+        "version = 1\nsame-paths = 'case'\n[group.a]\nlimit = '1/s'",
+        Format::Toml,
+        &Options::default(),
+    );
+    let text = error.map(|_| ()).expect_err("an unknown word").to_string();
+    assert!(text.starts_with("rules:2:14: same-paths: \"case\"; expected \"any-case\""), "{text}");
+}
+
+/// B7: a client that varies one of two values of its key's header has no key for each.
+#[test]
+fn b7_several_values_of_a_key_are_refused() {
+    for (missing, status) in [("", 403), ("missing = 'allow'\n", 403), ("missing = { status = 401 }\n", 401)] {
+        let rules = rules(&format!("version = 1\n[group.a]\nkey = 'header X-Api-Key'\n{missing}limit = '2/h'"));
+        for varying in ["a", "b", "c"] {
+            let request = [(":path", "/"), ("X-Api-Key", varying), ("X-Api-Key", "k")];
+            let answer = check(&rules, 0, &request);
+            assert_eq!((answer.is_allowed(), answer.status()), (false, status), "{missing}");
+        }
+        assert_eq!(admitted(&rules, 9, 0, &[(":path", "/"), ("X-Api-Key", "k"), ("X-Api-Key", "k")]), 2);
+        assert_eq!(rules.counts()[0].missing, 3);
+    }
+}
