@@ -1,6 +1,7 @@
 """Callers that sleep in threads and event loops: how many checks they make, in which order they wake, and how they leave."""
 
 import asyncio
+import dis
 import gc
 import itertools
 import os
@@ -335,6 +336,71 @@ def test_a2_threads_that_give_up_at_random(policy):
     assert interrupted > 20 and len(taken) <= took * 100 + 2
     # Permits lost to the interrupts of this thread: those that it has got and not counted.
     assert len(taken) >= took * 100 - interrupted - 10
+
+
+class Interrupting:
+    """Raises an exception as a signal's handler does: at the n-th point in tollbar's code at which Python runs handlers, which is behind a call, at the
+    beginning of a function, and at the end of a loop's round."""
+
+    def __init__(self, at):
+        self.left = at
+        self.last = {}
+
+    def __call__(self, frame, event, arg):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            before = self.last.get(frame, "")
+            self.last[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            if before.startswith(("CALL", "RESUME", "JUMP_BACKWARD")):
+                self.left -= 1
+                if self.left == 0:
+                    raise InterruptedError
+        return self
+
+
+PACKAGE = os.path.dirname(_queue.__file__)
+
+
+@pytest.mark.parametrize("policy", ["100/s burst 1", "1/10ms algo fixed-window"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a2_a_signal_at_any_point_of_a_wait_leaves_the_others_alone(policy, first):
+    """Whatever a handler's exception ends, nobody stays behind in the queue, and those who wait there get their permits. The interrupted caller is the
+    first that waits, or the second. Once, an exception within the constructor of a waiter left it in the queue as the one that rings for all threads."""
+    interrupted = 0
+    for at in itertools.count(1):
+        limiter = Limiter(policy)
+        assert limiter.allow()
+        begun, answers = threading.Event(), []
+
+        def other():
+            if first:
+                # The other one comes when this one waits, or has been interrupted.
+                while not _queue._queues and not begun.is_set():
+                    time.sleep(0)
+            answers.append(limiter.wait(60))
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        while not first and not _queue._queues and thread.is_alive():
+            time.sleep(0)
+        trace = Interrupting(at)
+        try:
+            sys.settrace(trace)
+            ended = limiter.wait()
+        except InterruptedError:
+            ended = None
+        finally:
+            sys.settrace(None)
+            begun.set()
+        thread.join(30)
+        assert answers == [True] and limiter.wait(30), f"an exception at point {at} holds up the others"
+        assert not _queue._queues and not limiter._places.taken, f"an exception at point {at} leaves a caller behind"
+        if ended is not None:
+            break
+        interrupted += 1
+    assert ended and interrupted > 60
 
 
 def test_a2_a_coroutine_that_is_collected_leaves():

@@ -224,7 +224,6 @@ class Queue:
                 self.permits._cancel(booked[0], booked[2])
 
     def _remove(self, waiter: Waiter) -> None:
-        self.waiters.pop(waiter, None)
         self.permits._places.taken.discard(waiter)
         if self.head is waiter:
             self.head = None
@@ -232,6 +231,8 @@ class Queue:
         timer.waiters.pop(waiter, None)
         if not timer.waiters:
             timer.ring_by(NEVER)
+        # Last, so that an update that begins again removes the waiter from all of them.
+        self.waiters.pop(waiter, None)
 
     def earliest(self, cost: int) -> int | None:
         """An estimate of the time in nanoseconds until a newcomer gets its permits, too early rather than too late: if those before it take theirs,

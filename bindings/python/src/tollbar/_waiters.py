@@ -21,33 +21,32 @@ _LONGEST = 1e6
 
 def wait(permits: Permits, cost: int, patience: int) -> bool:
     """Takes permits, and sleeps for them without the GIL. Signals' handlers run meanwhile."""
-    waiter = None
+    # It joins the queue when this frame has it, so that an exception of a signal's handler cannot leave it behind there.
+    waiter = _Thread(permits, cost, patience)
     try:
         with lock():
             answer = _at_once(permits, cost, patience)
             if isinstance(answer, bool):
                 return answer
-            waiter = _Thread(permits, cost, patience, answer)
+            waiter.join(answer)
         return waiter.sleep()
     except BaseException:
-        if waiter is not None:
-            waiter.give_up()
+        waiter.give_up()
         raise
 
 
 async def wait_async(permits: Permits, cost: int, patience: int) -> bool:
     """The same in an event loop."""
-    waiter = None
+    waiter = _Task(permits, cost, patience)
     try:
         with lock():
             answer = _at_once(permits, cost, patience)
             if isinstance(answer, bool):
                 return answer
-            waiter = _Task(permits, cost, patience, answer)
+            waiter.join(answer)
         return await waiter.sleep()
     except BaseException:
-        if waiter is not None:
-            waiter.give_up()
+        waiter.give_up()
         raise
 
 
@@ -75,14 +74,18 @@ def _within(wait: int | None, patience: int) -> bool:
 
 
 class _Waiter:
-    __slots__ = ("cost", "deadline", "queue", "outcome", "booked")
+    __slots__ = ("permits", "cost", "deadline", "queue", "outcome", "booked")
+    queue: Queue
 
-    def __init__(self, permits: Permits, cost: int, patience: int, turn: Turn | None) -> None:
+    def __init__(self, permits: Permits, cost: int, patience: int) -> None:
+        self.permits = permits
         self.cost = cost
         self.deadline = NEVER if patience == FOREVER else now() + patience
         self.outcome: bool | Exception | None = None
         self.booked: tuple[int, int, int] | None = None
-        self.queue = find_or_make(permits)
+
+    def join(self, turn: Turn | None) -> None:
+        self.queue = find_or_make(self.permits)
         self.queue.join(self, turn)
 
     def timer_of(self, queue: Queue) -> Timer:
@@ -101,10 +104,13 @@ class _Waiter:
 
     def give_up(self) -> None:
         """Leaves. If the caller has its permits and does not use them, they are the next one's."""
+        if not hasattr(self, "queue"):
+            return
         self.leave()
         if self.outcome is True:
             self.queue.unused.append(self)
-            settle(self.queue)
+        # What has ended the wait may have ended settle, too, before it told another caller.
+        settle(self.queue)
 
     def answer(self) -> bool:
         if isinstance(self.outcome, Exception):
@@ -115,12 +121,12 @@ class _Waiter:
 class _Thread(_Waiter):
     __slots__ = ("bell", "until")
 
-    def __init__(self, permits: Permits, cost: int, patience: int, turn: Turn | None) -> None:
+    def __init__(self, permits: Permits, cost: int, patience: int) -> None:
         # A signal's handler may put into a SimpleQueue whose get it has interrupted. It may not set an Event then.
         self.bell: SimpleQueue[None] = SimpleQueue()
         # The time until which the thread sleeps, if nobody rings.
         self.until = NEVER
-        super().__init__(permits, cost, patience, turn)
+        super().__init__(permits, cost, patience)
 
     def timer_of(self, queue: Queue) -> Timer:
         timer = queue.timers.get(None)
@@ -167,13 +173,13 @@ class _FirstThread:
 class _Task(_Waiter):
     __slots__ = ("future", "loop")
 
-    def __init__(self, permits: Permits, cost: int, patience: int, turn: Turn | None) -> None:
+    def __init__(self, permits: Permits, cost: int, patience: int) -> None:
         # Imported here, because asyncio takes longer to import than the whole package, and a task has imported it.
         import asyncio
 
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[None] = self.loop.create_future()
-        super().__init__(permits, cost, patience, turn)
+        super().__init__(permits, cost, patience)
 
     def timer_of(self, queue: Queue) -> Timer:
         timer = queue.timers.get(self.loop)
