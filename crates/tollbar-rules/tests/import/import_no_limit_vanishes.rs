@@ -45,7 +45,7 @@ fn b1_joined_variables_limit_whom_nginx_limits() {
         for _ in 0..50 {
             let (address, host) = (format!("192.0.2.{}", dice.below(3)), "a.test".to_owned());
             let mut values =
-                vec![address.clone(), address, String::new(), String::new(), String::new(), String::new(), host];
+                [address.clone(), address, String::new(), String::new(), String::new(), String::new(), host];
             for value in &mut values[2..6] {
                 if dice.below(2) == 0 {
                     *value = ["x", "y", "xy"][dice.below(3) as usize].to_owned();
