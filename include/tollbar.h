@@ -2732,9 +2732,9 @@ int32_t tollbar_prefix_from_address(const void *address,
                                     uint32_t ipv6_bits,
                                     tollbar_prefix *out);
 
-/* tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1",
- * "2001:db8::1". A port ("192.0.2.1:80", "[2001:db8::1]:80"), brackets, a zone ("%eth0") and
- * blanks around the address do not count. */
+/* tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1", "2001:db8::1".
+ * A port ("192.0.2.1:80"; an IPv6 address with a port is in brackets), brackets, a zone ("%eth0")
+ * and blanks around the address do not count. */
 int32_t tollbar_prefix_parse(const char *text,
                              size_t length,
                              uint32_t ipv4_bits,

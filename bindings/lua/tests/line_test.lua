@@ -158,14 +158,20 @@ test("A2: every wave gets its permits", function()
 end)
 
 test("A2: who would come too late behind others is refused at once", function()
-    local limiter = assert(tollbar.limiter("1/100ms burst 1"))
-    assert(limiter:allow())
-    local answers, took = {}, {}
-    run(times(6, function(i)
-        local began = tollbar.now()
-        answers[i], took[i] = limiter:wait(0.35), nil
-        took[i] = tonumber(tollbar.now() - began) / 1e9
-    end))
+    local answers, took
+    local tries = 0
+    repeat
+        local limiter = assert(tollbar.limiter("1/100ms burst 1"))
+        assert(limiter:allow())
+        answers, took = {}, {}
+        local world = run(times(6, function(i)
+            local began = tollbar.now()
+            answers[i], took[i] = limiter:wait(0.35), nil
+            took[i] = tonumber(tollbar.now() - began) / 1e9
+        end))
+        tries = tries + 1
+        -- A machine that stands still for the 50 ms that are left of the patience lets the third one's permit go.
+    until world.stood < 0.04 or tries == 20
     for i = 1, 6 do
         equal(answers[i], i <= 3)
         assert(i <= 3 or took[i] < 0.09, took[i])

@@ -49,9 +49,9 @@ pub unsafe extern "C" fn tollbar_prefix_from_address(
     })
 }
 
-/// tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1",
-/// "2001:db8::1". A port ("192.0.2.1:80", "[2001:db8::1]:80"), brackets, a zone ("%eth0") and
-/// blanks around the address do not count.
+/// tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1", "2001:db8::1".
+/// A port ("192.0.2.1:80"; an IPv6 address with a port is in brackets), brackets, a zone ("%eth0")
+/// and blanks around the address do not count.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

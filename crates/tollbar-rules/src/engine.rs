@@ -192,12 +192,10 @@ impl Rules {
         for &rule in matching.rules() {
             let shadows = set.shadows_of(rule);
             // A shadow decides on the requests that all other rules than its own admit: those that would reach its limit in that rule's place.
-            let reaches = match refusing {
-                None => true,
-                Some(by) => {
-                    by == rule && !shadows.is_empty() && charge.admits_without(rule, &parts, keys).unwrap_or(false)
-                }
-            };
+            // Without shadows nothing is asked.
+            let reaches = !shadows.is_empty()
+                && (refusing.is_none()
+                    || refusing == Some(rule) && charge.admits_without(rule, &parts, keys).unwrap_or(false));
             for &shadow in shadows.iter().filter(|_| reaches) {
                 let part = set.part(shadow, &seen, keys);
                 set.tally(shadow, &part);
