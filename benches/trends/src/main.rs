@@ -45,8 +45,8 @@ type Call = Box<dyn Fn(u64) + Sync>;
 fn rust(text: &str) -> [(&'static str, Call); 2] {
     let shared = state(text);
     let limiter = Limiter::with(state(text), Tsc);
-    limiter.admit(1);
-    shared.admit_at(START, 1);
+    let _ = limiter.admit(1);
+    let _ = shared.admit_at(START, 1);
     [
         ("rust/caller's time", Box::new(move |now| _ = black_box(shared.admit_at(now, black_box(1))))),
         ("rust/tsc", Box::new(move |_| _ = black_box(limiter.admit(black_box(1))))),

@@ -85,7 +85,7 @@ pub unsafe extern "C" fn tollbar_network_parse(text: *const c_char, length: usiz
     call(|| {
         // SAFETY: by the caller's promise.
         let (text, out) = unsafe { (bytes(text, length)?, place(out)?) };
-        let network = core::str::from_utf8(text).ok().and_then(Network::parse).ok_or(TOLLBAR_E_ADDRESS)?;
+        let network = Network::parse(text).ok_or(TOLLBAR_E_ADDRESS)?;
         // A Unix socket has no family, and no bits.
         let mut raw = tollbar_prefix { length: 2, bytes: [0; 20] };
         if let Some((address, bits)) = network.addresses() {

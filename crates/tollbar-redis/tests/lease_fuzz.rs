@@ -91,8 +91,8 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
         let at = rng.pick(&[now, now, now, now, now - SEC, 0, u64::MAX]);
         let (key, cost) = (rng.below(KEYS).to_le_bytes(), rng.pick(&[1, 1, 1, 0, 2, 9, 1 << 32, u64::MAX]));
         let key = &key[..rng.pick(&[0, 8, 8, 8])];
-        node.check_at(key, at, cost);
-        node.peek_at(key, at, cost);
+        let _ = node.check_at(key, at, cost);
+        let _ = node.peek_at(key, at, cost);
         if rng.one_in(8) {
             driver.collect(node, now);
             let mut asked = 0;
@@ -208,7 +208,7 @@ fn a_damaged_ring_is_used_again() {
             let mut now = node.now();
             // The reader may wait a second for each of the 64 places, as for a dead writer.
             for turn in 0..90_u64 {
-                node.check_at(&turn.to_le_bytes(), now, 1);
+                let _ = node.check_at(&turn.to_le_bytes(), now, 1);
                 driver.collect(&node, now);
                 now += SEC + 1;
                 driver.collect(&node, now);

@@ -278,7 +278,7 @@ fn one_that_is_displaced_lets_go() {
     assert_eq!((node.circuit(at), node.stats().opened), (Circuit::Closed, opened), "the first still asks");
 
     // The answer to this is one that the first never reads.
-    node.check(b"k", 1);
+    let _ = node.check(b"k", 1);
     first.tick(&node);
     let mut third = client();
     asks(&mut third);

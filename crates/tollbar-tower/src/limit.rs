@@ -278,7 +278,7 @@ pub fn header<B>(request: &Request<B>, name: &str) -> Option<Vec<u8>> {
 ///
 /// ```
 /// use tollbar::address::Network;
-/// let proxies = [Network::parse("10.0.0.0/8").unwrap()];
+/// let proxies = [Network::parse(b"10.0.0.0/8").unwrap()];
 /// let request = http::Request::builder().header("x-forwarded-for", "1.1.1.1, 192.0.2.1").body(()).unwrap();
 /// let peer = "10.0.0.7".parse().unwrap();
 /// assert_eq!(tollbar_tower::client(&request, Some(peer), &proxies), tollbar_tower::address("192.0.2.1".parse().unwrap()));

@@ -12,7 +12,7 @@
 //! assert_eq!(read("unknown"), None);
 //!
 //! // The client is the last hop that no trusted proxy has. What stands before it was written by the client itself.
-//! let proxies = [Network::parse("10.0.0.0/8").unwrap()];
+//! let proxies = [Network::parse(b"10.0.0.0/8").unwrap()];
 //! let peer = Peer::parse(b"10.0.0.7").unwrap();
 //! let client = address::client(peer, proxies.into_iter(), [&b"203.0.113.9, 192.0.2.1, 10.0.0.3"[..]].into_iter());
 //! assert_eq!(client, address::parse(b"192.0.2.1"));
@@ -87,12 +87,12 @@ impl Network {
 
     /// Reads `10.0.0.0/8`, `2001:db8::/32`, an address, or `unix:`. `None` for another text, and
     /// for a network with bits beyond its prefix.
-    pub fn parse(text: &str) -> Option<Network> {
-        if text == "unix:" {
+    pub fn parse(text: &[u8]) -> Option<Network> {
+        if text == b"unix:" {
             return Some(Network::UNIX);
         }
-        let Some((address, bits)) = split(text.as_bytes(), b'/') else {
-            let address = plain(text.as_bytes())?;
+        let Some((address, bits)) = split(text, b'/') else {
+            let address = plain(text)?;
             return Network::new(address, if address.is_ipv4() { 32 } else { 128 });
         };
         Network::new(plain(address)?, number(bits, 128)? as u8)

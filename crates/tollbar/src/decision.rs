@@ -3,6 +3,7 @@
 use crate::units::NEVER;
 
 /// Whether a request may pass.
+#[must_use = "a request that is refused must not pass"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Verdict {
@@ -75,6 +76,7 @@ pub struct Counts {
 }
 
 /// A verdict with everything that a caller may want to pass on to its own client.
+#[must_use = "a request that is refused must not pass"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
     /// Whether the request may pass.
@@ -128,3 +130,19 @@ impl Decision {
         }
     }
 }
+
+/// D5: a decision that nobody looks at lets a refused request pass.
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// let limiter = tollbar::Limiter::new(&tollbar::Policy::new(5, 1_000_000_000)).unwrap();
+/// limiter.check(1);
+/// ```
+///
+/// ```
+/// #![deny(unused_must_use)]
+/// let limiter = tollbar::Limiter::new(&tollbar::Policy::new(5, 1_000_000_000)).unwrap();
+/// let _ = limiter.check(1);
+/// ```
+#[cfg(doctest)]
+struct Unused;

@@ -84,7 +84,7 @@ fn policies_that_come_back_take_no_more_memory_and_decide_as_new_ones() {
                 assert_eq!(table.admit_at(PolicyId::FIRST, &key, now, 5 + n), Verdict::Allowed);
                 assert_eq!(table.admit_at(PolicyId::FIRST, &key, now, 1), Verdict::Denied);
             } else {
-                table.admit_at(PolicyId::FIRST, b"k", 0, 0);
+                let _ = table.admit_at(PolicyId::FIRST, b"k", 0, 0);
             }
         }
         *in_use = IN_USE.load(Ordering::Relaxed);

@@ -99,7 +99,7 @@ fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
     // By then every page has been touched, and the reading of /proc has made its allocations.
     flood(8 * table.slots(), &mut now);
     // The limited key's policy is compiled, too, which is the only other allocation.
-    table.peek_at(LIMITED, b"limited", now, 1);
+    let _ = table.peek_at(LIMITED, b"limited", now, 1);
     kilobytes("Anonymous:");
     let before = kilobytes("Anonymous:");
 
@@ -147,7 +147,7 @@ fn churn_at_one_time_gives_a_limited_key_nothing() {
         let table = table(on_full, slots);
         assert_eq!(table.take_up_to_at(LIMITED, b"limited", DAY, u64::MAX), 50);
         for key in 0..keys {
-            table.admit_at(FLOOD, &key.to_le_bytes(), DAY, 1);
+            let _ = table.admit_at(FLOOD, &key.to_le_bytes(), DAY, 1);
             if key % 997 == 0 {
                 assert_eq!(table.admit_at(LIMITED, b"limited", DAY, 1), Verdict::Denied, "{on_full:?}, {key} keys");
             }

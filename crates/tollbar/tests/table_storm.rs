@@ -116,7 +116,7 @@ fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
             3 => {
                 // Only keys that come and go: a reset of a counted key would give it another burst.
                 let key = rng.below(1 << 40).to_le_bytes();
-                table.admit(BRIEF_ID, &key, 1);
+                let _ = table.admit(BRIEF_ID, &key, 1);
                 board.must(process, line!(), table.reset(BRIEF_ID, &key).is_ok());
             }
             4 if rng.one_in(64) => {
@@ -126,7 +126,7 @@ fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
                 let _ = table.set_policy(OTHER_ID, &policy(terms));
             }
             5 => {
-                table.admit(OTHER_ID, &rng.below(500).to_le_bytes(), 1);
+                let _ = table.admit(OTHER_ID, &rng.below(500).to_le_bytes(), 1);
             }
             6..=15 => {
                 // New keys, to take slots of expired keys.
@@ -268,7 +268,7 @@ fn calm(table: &Table, board: &Board, killed: u64) {
     }
     // New keys get all slots without a debt. A stuck slot would refuse them without end.
     for key in 0..100 * table.slots() {
-        table.admit_at(BRIEF_ID, &(u64::MAX - key).to_le_bytes(), later, 1);
+        let _ = table.admit_at(BRIEF_ID, &(u64::MAX - key).to_le_bytes(), later, 1);
     }
     let full = table.entries(later).count() as u64;
     assert!(full > table.slots() * 99 / 100, "{full} of {} slots were to be had; {admitted}", table.slots());

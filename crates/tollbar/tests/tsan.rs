@@ -56,9 +56,9 @@ fn counting() {
                 // Later in each round, so that the bucket has filled again.
                 let now = round * 1_000_000 + n * 50;
                 allowed += u64::from(limiter.admit_at(now, 1) == Verdict::Allowed);
-                with_credit.admit_at(now, 1);
+                let _ = with_credit.admit_at(now, 1);
                 let key = (n % 10 + u64::from(thread)).to_le_bytes();
-                table.admit_at(PolicyId::new(thread % 2), &key, now, 1);
+                let _ = table.admit_at(PolicyId::new(thread % 2), &key, now, 1);
                 if n % 512 == 0 {
                     black_box((limiter.counts(), with_credit.counts(), table.counts(PolicyId::FIRST).unwrap()));
                 }
@@ -128,7 +128,7 @@ fn main() {
                     0 => state.take_up_to_at(now, 2),
                     1 => u64::from(state.check_at(now, 2).is_allowed()),
                     2 => {
-                        black_box(state.peek_at(now, 1));
+                        let _ = black_box(state.peek_at(now, 1));
                         0
                     }
                     3 => state.reserve_at(now, 1, now + 1_000).map_or(0, |_| 1),

@@ -180,7 +180,7 @@ impl Replay {
             let event = self.event(place, request, options.one_key)?;
             if let Some(run) = &mut self.in_file_order {
                 let key = self.keys.bytes(event.key);
-                run.admit(&self.tables, ask(&event, key, &self.classes))?;
+                let _ = run.admit(&self.tables, ask(&event, key, &self.classes))?;
             }
             order.push(event);
             while let Some(event) = order.next(false) {

@@ -99,7 +99,7 @@ impl Collector {
     /// A request on which all policies have decided.
     pub fn request(&mut self, tables: &Tables, ask: Ask<'_>, path: u32) -> Result<()> {
         for run in self.algorithms.iter_mut().chain(&mut self.bursts) {
-            run.admit(tables, ask)?;
+            let _ = run.admit(tables, ask)?;
         }
         self.limits.request(ask.number, ask.now, ask.cost);
         let halvings = self.axis.reach(ask.now);

@@ -79,7 +79,7 @@ impl Import {
 
     fn trusted(&mut self, directive: &Directive) {
         let network = directive.words.get(1).map_or("", String::as_str);
-        match Network::parse(network) {
+        match Network::parse(network.as_bytes()) {
             Some(_) => self.plan.trusted.push(network.to_owned()),
             None => self.remark(
                 directive,

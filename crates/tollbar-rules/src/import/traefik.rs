@@ -281,7 +281,7 @@ fn source(plan: &mut Plan, criterion: Option<&Node>) -> String {
     }
     for node in strategy.get("excludedIPs").map_or(&[][..], Node::one_or_list) {
         let network = node.text().unwrap_or_default();
-        if Network::parse(&network).is_none() {
+        if Network::parse(network.as_bytes()).is_none() {
             plan.remark(
                 node.place,
                 format!("{} is left out: expected a network, such as 192.0.2.0/24", quoted(&network)),

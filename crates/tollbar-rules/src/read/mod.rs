@@ -120,7 +120,7 @@ fn is_name(name: &str) -> bool {
 fn networks(node: &Node, field: &str, sockets: bool, problems: &mut Problems) -> Vec<Network> {
     let texts = fields::texts(node, field, problems);
     let network = |(place, text): (file::Place, &file::Text)| {
-        let network = Network::parse(&text.text).filter(|network| sockets || *network != Network::UNIX);
+        let network = Network::parse(text.text.as_bytes()).filter(|network| sockets || *network != Network::UNIX);
         if network.is_none() {
             let expected =
                 "a network such as 10.0.0.0/8 or 2001:db8::/32, without bits beyond its prefix, or an address";

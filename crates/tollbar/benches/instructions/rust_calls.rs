@@ -35,7 +35,7 @@ pub fn all() -> Vec<Call> {
     let cell = Cell::new(Gcra::new(&policy(OPEN)).expect("compiles"));
     let open = State::new(&policy(OPEN)).expect("compiles");
     let shut = State::new(&policy(SHUT)).expect("compiles");
-    shut.admit_at(START - 1, 1);
+    let _ = shut.admit_at(START - 1, 1);
     let credited = Limiter::with_credit(&policy(OPEN)).expect("compiles");
     let clocked = Limiter::new(&policy(OPEN)).expect("compiles");
     let [known, batched] = [0, 1].map(|_| table());
@@ -59,14 +59,14 @@ pub fn all() -> Vec<Call> {
         // A call that spends credit. In the least of the counts no credit is taken.
         call("Rust Limiter::admit, credit", 1, move |_| _ = black_box(black_box(&credited).admit(black_box(1)))),
         call("Rust Table::admit_at, known key", 1, move |now| {
-            black_box(black_box(&known).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
+            let _ = black_box(black_box(&known).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),
         call("Rust Table::admit_at, after 4,096 changes", 1, move |now| {
-            black_box(black_box(&changed).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
+            let _ = black_box(black_box(&changed).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),
         // Spends credit, as above.
         call("Rust Table::admit_at, hot key", 1, move |now| {
-            black_box(black_box(&hot).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
+            let _ = black_box(black_box(&hot).admit_at(PolicyId::FIRST, black_box(&keys[0]), now, 1));
         }),
         call("Rust Hierarchy::take_at, a user of a tenant", 1, move |now| {
             _ = black_box(black_box(&tree).take_at(&nodes, users, black_box(&keys[0]), now, 1));
@@ -75,7 +75,7 @@ pub fn all() -> Vec<Call> {
             let requests = keys.each_ref().map(|key| Request { policy: PolicyId::FIRST, key, cost: 1 });
             let mut verdicts = [Verdict::Denied; BATCH];
             black_box(&batched).admit_many_at(now, black_box(&requests), &mut verdicts);
-            black_box(verdicts);
+            let _ = black_box(verdicts);
         }),
     ]
 }

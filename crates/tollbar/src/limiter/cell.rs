@@ -231,7 +231,7 @@ impl<A: Algorithm> Cell<A> {
         self.gaps.forget();
         if self.lower(|_| Some((word, ()))).is_none() {
             // Without the swap no permits go back, so no call depends on the number.
-            apply(self.line.words.first(), |_| Step::allow(word), |_| ());
+            let _ = apply(self.line.words.first(), |_| Step::allow(word), |_| ());
         }
     }
 

@@ -224,7 +224,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     #[inline]
     pub fn check_at(&self, now: u64, cost: u64) -> Decision {
         let decision = self.shared().check_at(now, cost);
-        self.tally.count(decision.verdict);
+        let _ = self.tally.count(decision.verdict);
         decision
     }
 
@@ -333,7 +333,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
             Ok(decision) => decision,
             Err(never) => match never {},
         };
-        self.tally.count(decision.verdict);
+        let _ = self.tally.count(decision.verdict);
         decision
     }
 
@@ -365,7 +365,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
                 _ => Verdict::Denied,
             }
         });
-        self.tally.count(booked.err().unwrap_or(Verdict::Allowed));
+        let _ = self.tally.count(booked.err().unwrap_or(Verdict::Allowed));
         booked
     }
 
@@ -406,7 +406,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Counts a decision that a call with several limits made.
     pub(crate) fn count_decided(&self, verdict: Verdict) {
-        self.tally.count(verdict);
+        let _ = self.tally.count(verdict);
     }
 
     /// Decisions of all threads since the limiter was made, by verdict.

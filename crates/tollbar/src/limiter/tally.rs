@@ -83,7 +83,7 @@ impl Tally {
 
     /// Counts a call that took `permits`: as allowed if it took any, otherwise as denied.
     pub(super) fn count_taken(&self, permits: u64) {
-        self.count(if permits == 0 { Verdict::Denied } else { Verdict::Allowed });
+        let _ = self.count(if permits == 0 { Verdict::Denied } else { Verdict::Allowed });
     }
 
     /// The sums.

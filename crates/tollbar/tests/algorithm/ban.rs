@@ -100,7 +100,7 @@ fn refusals_are_forgotten_when_the_bucket_is_full() {
     // After a ban they are counted from the first again.
     let word = emptied(&rule, 5, NOW);
     for _ in 0..3 {
-        cell::check(&word, &rule, NOW, 1);
+        let _ = cell::check(&word, &rule, NOW, 1);
     }
     assert!(cell::check(&word, &rule, NOW + HOUR, 1).is_allowed());
     for wanted in [Reason::Rate, Reason::Rate, Reason::Banned] {
@@ -319,8 +319,8 @@ fn a_ban_ends_on_time_after_a_change() {
             let table = Table::private(&Options::new(100), &[policy(old)]).expect("memory");
             let limiter = Limiter::with(state(old), Manual::new(START));
             for _ in 0..120 {
-                table.check_at(PolicyId::FIRST, b"a", START, 1);
-                limiter.check(1);
+                let _ = table.check_at(PolicyId::FIRST, b"a", START, 1);
+                let _ = limiter.check(1);
             }
             // A wait is the ban, or an hour under `1/h` with its ban of a minute, because the next permit comes only after an hour.
             let lasts = table.check_at(PolicyId::FIRST, b"a", START, 1).retry_after;

@@ -235,7 +235,7 @@ fn new_keys_of_a_full_table() {
         {
             let table = Table::private(&Options { on_full, ..Options::new(1) }, &[policy(text)]).expect("a table");
             for key in 0u64..40_000 {
-                table.admit_at(PolicyId::FIRST, &key.to_le_bytes(), NOW, 2);
+                let _ = table.admit_at(PolicyId::FIRST, &key.to_le_bytes(), NOW, 2);
             }
             let left = table.charge_at(PolicyId::FIRST, b"new", NOW, 2);
             // A log that inherits a debt has no permits left.

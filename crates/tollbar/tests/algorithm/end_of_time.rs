@@ -285,14 +285,14 @@ fn a_table_admits_nothing_after_the_last_time() {
             unsafe { libc::close(descriptor) };
             // A known key, with credit if the policy gives credit. At the end of the clock no key expires any more.
             assert_eq!(hot.admit_at(PolicyId::FIRST, b"known", last - 1, 1), Verdict::Allowed, "{text}");
-            hot.admit_at(PolicyId::FIRST, b"known", last, 1);
+            let _ = hot.admit_at(PolicyId::FIRST, b"known", last, 1);
             for now in ends.clone() {
                 table_refuses(text, &table, &hot, b"known", now);
                 table_refuses(text, &table, &hot, b"new", now);
             }
             // The table is full.
             for n in 0u32..12_000 {
-                table.admit_at(PolicyId::FIRST, &n.to_ne_bytes(), last, 1);
+                let _ = table.admit_at(PolicyId::FIRST, &n.to_ne_bytes(), last, 1);
             }
             for now in ends.clone() {
                 table_refuses(text, &table, &hot, b"known", now);

@@ -274,7 +274,7 @@ fn invariant_6_going_back_grants_nothing() {
             // A start far from any edge of the clock's range, some requests, then one for all remaining permits.
             let mut now = DAY + rng.below(DAY);
             for _ in 0..rng.below(20) {
-                limiter.admit_at(now, rng.within(1, 4));
+                let _ = limiter.admit_at(now, rng.within(1, 4));
                 now += rng.below(SEC);
             }
             while limiter.admit_at(now, 1) == Verdict::Allowed {}
@@ -309,11 +309,11 @@ fn invariant_6_no_order_of_times_grants_more() {
             let limiter = state(text);
             let (from, span) = (HOUR + rng.below(DAY), rng.within(1, 990 * MS));
             // An hour of rest after the first use, with which a bucket that starts empty has filled.
-            limiter.admit_at(from - HOUR, 1);
+            let _ = limiter.admit_at(from - HOUR, 1);
             // And half a minute of use, for algorithms that rest makes slow.
             if text.contains("warm-up") {
                 for n in 0..300 {
-                    limiter.admit_at(from - 30 * SEC + n * 100 * MS, 1);
+                    let _ = limiter.admit_at(from - 30 * SEC + n * 100 * MS, 1);
                 }
             }
             let mut times: Vec<u64> = (0..200).map(|_| from + rng.below(span)).collect();
@@ -429,7 +429,7 @@ fn invariant_10_costs_at_the_edge() {
             if let Some(most) = most.filter(|most| *most <= left) {
                 assert_eq!(limiter.peek_at(now, most).verdict, Verdict::Allowed, "{text}");
             }
-            limiter.admit_at(now, 1);
+            let _ = limiter.admit_at(now, 1);
         }
     }
 }
@@ -495,8 +495,8 @@ fn invariant_10_any_state_word_never_panics() {
             let cell = Cell::new(rule);
             cell.set_word(rng.next() >> rng.below(64));
             let (now, cost) = (rng.next() >> rng.below(64), rng.next() >> rng.below(64));
-            cell.peek_at(now, cost);
-            cell.check_at(now, cost);
+            let _ = cell.peek_at(now, cost);
+            let _ = cell.check_at(now, cost);
             cell.reserve_at(now, cost, NEVER);
             cell.take_up_to_at(now, cost);
             rule.fresh_at(cell.word(), now);

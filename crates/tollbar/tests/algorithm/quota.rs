@@ -20,7 +20,7 @@ fn filled(table: &Table) -> Vec<String> {
     for n in 0.. {
         keys.push(format!("key {n}"));
         let before = table.stats();
-        table.admit_at(FIRST, keys[n].as_bytes(), HOUR, 1);
+        let _ = table.admit_at(FIRST, keys[n].as_bytes(), HOUR, 1);
         let after = table.stats();
         let full = |s: &tollbar::table::Stats| s.evicted + s.inherited + s.refused;
         if full(&after) > full(&before) {
@@ -68,7 +68,7 @@ fn changed(first: &str, cost: u64, texts: &[&str], keep: Keep) -> Vec<[u64; 2]> 
         limiter.set_policy(&policy(text), keep).unwrap();
         table.set_policy_keeping(FIRST, &policy(text), keep).unwrap();
         // The first request brings the key to the new policy.
-        table.admit_at(FIRST, b"key", HOUR, 0);
+        let _ = table.admit_at(FIRST, b"key", HOUR, 0);
         [limiter.peek(1).remaining, table.peek_at(FIRST, b"key", HOUR, 1).remaining]
     };
     texts.iter().map(change).collect()

@@ -131,7 +131,7 @@ fn a_log_expires_with_its_newest_entry() {
         let first = keyed.expires_at(1);
         assert!(first >= period && first < period + period / 16, "{first}");
         let log = Log::new(&Policy::new(limit, period).with_kind(Kind::SlidingLog)).unwrap();
-        log.admit_at(0, 1);
+        let _ = log.admit_at(0, 1);
         assert_eq!(log.peek_at(first, limit).reset_after, 0);
     }
     // A period beyond the clock's range.

@@ -119,11 +119,11 @@ fn windows_and_logs_keep_permits_too() {
 fn counts_and_the_clocks_steps_go_on() {
     let limiter = limiter("3/s");
     limiter.take_up_to(3);
-    limiter.admit_at(HOUR - 1, 1);
+    let _ = limiter.admit_at(HOUR - 1, 1);
     limiter.set_policy(&policy("5/s"), Keep::Count).unwrap();
-    limiter.admit_at(HOUR, 1);
-    limiter.admit_at(HOUR + SEC, 1);
-    limiter.admit_at(HOUR, 1);
+    let _ = limiter.admit_at(HOUR, 1);
+    let _ = limiter.admit_at(HOUR + SEC, 1);
+    let _ = limiter.admit_at(HOUR, 1);
     let view = limiter.snapshot();
     assert_eq!((view.decisions.allowed, view.decisions.denied, view.backward_steps), (2, 3, 2));
 }

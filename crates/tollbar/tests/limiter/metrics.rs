@@ -65,7 +65,7 @@ fn ten_refusals_raise_one_series_by_ten() {
 fn both_formats() {
     let one = policy("1/h");
     let limiter = Limiter::new(&one).expect("a limiter");
-    limiter.check(1);
+    let _ = limiter.check(1);
     let sources = [Source::limiter("a\"b\\c\nd", &one, &limiter.snapshot())];
     let label = "limit=\"a\\\"b\\\\c\\nd\"";
     let plain = text(&sources, Format::Prometheus);

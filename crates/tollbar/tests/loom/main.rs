@@ -253,7 +253,7 @@ fn cell_gives_the_last_permit_once() {
 fn cell_tells_of_a_booking() {
     explore("cell booked", 2, || {
         let cell = Arc::new(Cell::new(Gcra::new(&"2/20ns".parse().unwrap()).unwrap()));
-        cell.admit_at(5, 2);
+        let _ = cell.admit_at(5, 2);
         let before = cell.word();
         let alone = cell.algorithm().step(before, 30, 1).next.unwrap();
         let (books, takes, looks) = (cell.clone(), cell.clone(), cell.clone());
@@ -263,7 +263,7 @@ fn cell_tells_of_a_booking() {
         let (word, booked) = looking.join().unwrap();
         assert!(booked || [before, alone].contains(&word), "the word is {word}");
         assert!(booking.join().unwrap().is_some());
-        taking.join().unwrap();
+        let _ = taking.join().unwrap();
         assert!(cell.has_booked());
     });
 }

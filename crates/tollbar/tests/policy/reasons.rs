@@ -14,7 +14,7 @@ fn policy(text: &str) -> Policy {
 fn full(text: &str, on_full: OnFull) -> Table {
     let table = Table::private(&Options { on_full, ..Options::new(1) }, &[policy(text)]).expect("a table");
     for key in 0u64..40_000 {
-        table.admit_at(PolicyId::FIRST, &key.to_le_bytes(), NOW, 2);
+        let _ = table.admit_at(PolicyId::FIRST, &key.to_le_bytes(), NOW, 2);
     }
     table
 }

@@ -117,8 +117,8 @@ fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_answered() {
     let table = |missing| Table::private(&Options { missing, ..options() }, &[policy("3/min"), policy("5/s")]).unwrap();
     let missing = |table: &Table| {
         let mut verdict = [Verdict::Allowed];
-        table.admit_at(FIRST, b"", SEC, 1);
-        table.check(FIRST, b"", 1);
+        let _ = table.admit_at(FIRST, b"", SEC, 1);
+        let _ = table.check(FIRST, b"", 1);
         table.admit_many_at(SEC, &[Request { policy: FIRST, key: b"", cost: 1 }], &mut verdict);
         table.take_up_to_at(FIRST, b"", SEC, 1);
     };
@@ -140,9 +140,9 @@ fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_answered() {
         counts(3, 7, 0)
     );
     // A policy that the table does not have counts nowhere.
-    other.admit_at(PolicyId::new(9), b"theirs", SEC, 1);
-    other.admit_at(PolicyId::new(9), b"", SEC, 1);
-    other.admit_at(PolicyId::new(1 << 20), b"", SEC, 1);
+    let _ = other.admit_at(PolicyId::new(9), b"theirs", SEC, 1);
+    let _ = other.admit_at(PolicyId::new(9), b"", SEC, 1);
+    let _ = other.admit_at(PolicyId::new(1 << 20), b"", SEC, 1);
     assert!(other.counts(PolicyId::new(9)).is_err() && other.counts(PolicyId::new(1 << 20)).is_err());
     assert_eq!(other.stats().decisions, counts(13, 7, 0));
 

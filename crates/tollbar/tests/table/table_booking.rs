@@ -97,7 +97,7 @@ fn a_full_table_decides_on_new_bookings() {
     for on_full in [OnFull::Deny, OnFull::Allow, OnFull::EvictNearest, OnFull::Inherit] {
         let table = Table::private(&options().with_on_full(on_full), &[policy("1/h burst 2")]).unwrap();
         for n in 0..20_000_u64 {
-            table.admit_at(FIRST, &n.to_ne_bytes(), SEC, 2);
+            let _ = table.admit_at(FIRST, &n.to_ne_bytes(), SEC, 2);
         }
         let owed = SEC + HOUR;
         for n in 100_000..100_100_u64 {

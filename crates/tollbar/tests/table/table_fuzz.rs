@@ -64,7 +64,7 @@ fn used(memory: &Memory, texts: &[&str], on_full: OnFull) {
         for _ in 0..KEYS / 6 {
             let key = rng.below(KEYS);
             let id = PolicyId::new((key % texts.len() as u64) as u32);
-            table.check_at(id, &key.to_le_bytes(), NOW, rng.within(1, 3));
+            let _ = table.check_at(id, &key.to_le_bytes(), NOW, rng.within(1, 3));
             if rng.one_in(20) {
                 table.reset_at(id, &key.to_le_bytes(), NOW).unwrap();
             }
@@ -143,9 +143,9 @@ fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
         let id = PolicyId::new(n as u32);
         let now = rng.pick(&[NOW, NOW, NOW + MIN, 0, NOW * 2, u64::MAX, u64::MAX - 1]);
         let cost = rng.pick(&[1, 1, 1, 0, 2, 9, 1 << 32, u64::MAX]);
-        table.check_at(id, &key, now, cost);
-        table.admit_at(id, &key, NOW, cost);
-        table.peek_at(id, &key, now, cost);
+        let _ = table.check_at(id, &key, now, cost);
+        let _ = table.admit_at(id, &key, NOW, cost);
+        let _ = table.peek_at(id, &key, now, cost);
         table.take_up_to_at(id, &key, now, cost);
         table.charge_at(id, &key, now, cost);
         let _ = table.reset_at(id, &key, now);
@@ -157,9 +157,9 @@ fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
     // Few keys, so that some have credit.
     for n in 0..keys {
         let key = rng.below(4).to_le_bytes();
-        hot.admit_at(PolicyId::new(n as u32 % 2 * 3), &key, NOW + n, rng.pick(&[1, 1, 1, 0, 7, u64::MAX]));
-        hot.check_at(PolicyId::new(0), &key, NOW + n, 1);
-        hot.peek_at(PolicyId::new(3), &key, NOW + n, 1);
+        let _ = hot.admit_at(PolicyId::new(n as u32 % 2 * 3), &key, NOW + n, rng.pick(&[1, 1, 1, 0, 7, u64::MAX]));
+        let _ = hot.check_at(PolicyId::new(0), &key, NOW + n, 1);
+        let _ = hot.peek_at(PolicyId::new(3), &key, NOW + n, 1);
     }
     table.check_many_at(NOW, &requests, &mut [none; 40]);
     let id = PolicyId::new(rng.below(10) as u32);
@@ -222,7 +222,7 @@ fn damaged(kinds: &[&[&str]]) {
         // By then a random number of its policies is compiled.
         let keys = rng.below(20);
         for key in 0..keys {
-            table.check_at(PolicyId::new(key as u32 % 9), &key.to_le_bytes(), NOW, 1);
+            let _ = table.check_at(PolicyId::new(key as u32 % 9), &key.to_le_bytes(), NOW, 1);
         }
         let context = scribble(memory, image, &mut rng);
         dog.round(round, &context);

@@ -17,7 +17,7 @@ fn table(policy: &Policy, on_full: OnFull, keys: u64, cost: u64, now: u64) -> Ta
     let table =
         Table::private(&Options::new(CAPACITY).with_on_full(on_full).with_seed(keys), &[*policy]).expect("memory");
     for key in 0..keys {
-        table.admit_at(FIRST, &key.to_le_bytes(), now, cost);
+        let _ = table.admit_at(FIRST, &key.to_le_bytes(), now, cost);
     }
     table
 }
@@ -154,16 +154,16 @@ impl Place {
         const KEY: &[u8] = b"key";
         if let Place::Limiter = self {
             let limiter = Limiter::with(State::new(from).unwrap(), Manual::new(NOW));
-            limiter.check(cost);
+            let _ = limiter.check(cost);
             changes.iter().for_each(|to| limiter.set_policy(to, Keep::Count).unwrap());
             return limiter.peek(1).remaining;
         }
         let table = Table::private(&Options::new(12).with_seed(5).with_on_full(OnFull::Deny), &[*from]).unwrap();
-        table.check_at(FIRST, KEY, NOW, cost);
+        let _ = table.check_at(FIRST, KEY, NOW, cost);
         // Keys of a policy that stays, and that owe for long.
         let other = table.add_policy(&policy("1/day burst 1000")).unwrap();
         for key in 0..if let Place::Full = self { 100u64 } else { 0 } {
-            table.admit_at(other, &key.to_le_bytes(), NOW, 1_000);
+            let _ = table.admit_at(other, &key.to_le_bytes(), NOW, 1_000);
         }
         changes.iter().for_each(|to| table.set_policy(FIRST, to).unwrap());
         table.peek_at(FIRST, KEY, NOW, 1).remaining
@@ -194,7 +194,7 @@ fn a_reset_under_a_limit_of_0_is_kept() {
     let limiter = Limiter::with(State::new(&policy("10/h")).unwrap(), Manual::new(NOW));
     let table = table(&policy("10/h"), OnFull::Deny, 1, 10, NOW);
     let key = 0u64.to_le_bytes();
-    limiter.check(10);
+    let _ = limiter.check(10);
     for to in ["0/s", "20/h"] {
         limiter.set_policy(&policy(to), Keep::Count).unwrap();
         table.set_policy(FIRST, &policy(to)).unwrap();
@@ -246,7 +246,7 @@ fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() 
             for key in 1..=keys {
                 for n in 0..policy.burst {
                     now += spread;
-                    table.admit_at(FIRST, &key.to_le_bytes(), now, 1);
+                    let _ = table.admit_at(FIRST, &key.to_le_bytes(), now, 1);
                     if n % 10 == 0 {
                         gained += u64::from(table.admit_at(FIRST, b"limited", now, 1) == tollbar::Verdict::Allowed);
                     }

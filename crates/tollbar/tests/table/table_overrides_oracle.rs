@@ -150,7 +150,7 @@ fn every_answer_is_the_models() {
                     let there = terms.left(full, now).min(most);
                     assert_eq!(table.take_up_to_at(FIRST, name, now, most), there, "step {step} of round {round}");
                     if there != 0 {
-                        model.check(key, now, there);
+                        let _ = model.check(key, now, there);
                     }
                 }
                 _ => {

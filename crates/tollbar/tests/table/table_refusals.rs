@@ -113,7 +113,7 @@ fn counts_fade() {
     let began = NOW / PERIOD * PERIOD;
     let count = |now| top(&table, now).first().map_or(0, |refused| refused.2);
     assert_eq!([0, 1, 2, 9, 10, 100].map(|periods| count(began + periods * PERIOD)), [1_000, 500, 250, 1, 0, 0]);
-    table.admit_at(FIRST, b"key", began + 3 * PERIOD, 1);
+    let _ = table.admit_at(FIRST, b"key", began + 3 * PERIOD, 1);
     assert_eq!(count(began + 3 * PERIOD), 126);
     // Of a clock that goes back nothing is counted twice.
     assert_eq!(count(began), 126);
@@ -143,7 +143,7 @@ fn the_most_refused_of_a_million_keys_are_found() {
             // The cost is above the burst, so the table stores no key.
             assert_eq!(table.admit_at(FIRST, &key, NOW + n * 1_000, 2), Verdict::Never);
             *exact.entry(key).or_insert(0u64) += 1;
-            table.admit_at(FIRST, &(n + (1 << 40)).to_le_bytes(), NOW + n * 1_000, 2);
+            let _ = table.admit_at(FIRST, &(n + (1 << 40)).to_le_bytes(), NOW + n * 1_000, 2);
         }
         let mut most: Vec<_> = exact.into_iter().map(|(key, count)| (count, key)).collect();
         most.sort_unstable();

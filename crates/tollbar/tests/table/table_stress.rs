@@ -98,7 +98,7 @@ fn load(table: &Table, counts: &Counts, calls: u64, several: bool, rng: &mut Rng
             }
             1 => counts.add(key, table.take_up_to_at(FIRST, &bytes, now, cost)),
             2 => {
-                table.peek_at(FIRST, &bytes, now, cost);
+                let _ = table.peek_at(FIRST, &bytes, now, cost);
             }
             3..=7 => counts.add(key, if table.check_at(FIRST, &bytes, now, cost).is_allowed() { cost } else { 0 }),
             _ => counts.add(key, if table.admit_at(FIRST, &bytes, now, cost) == Verdict::Allowed { cost } else { 0 }),
@@ -235,7 +235,7 @@ fn a_moving_clock_keeps_every_bound() {
             for _ in 0..200 {
                 // Fresh keys, each with a debt for a millisecond: a thousand or two at one time.
                 let key = 1_000_000 + moved.fetch_add(1, Ordering::Relaxed);
-                table.admit_at(FIRST, &key.to_le_bytes(), now, 1);
+                let _ = table.admit_at(FIRST, &key.to_le_bytes(), now, 1);
             }
             if n == 0 {
                 table.sweep(rng.below(table.slots()), 500, now);

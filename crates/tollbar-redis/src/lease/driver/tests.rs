@@ -15,7 +15,7 @@ fn what_is_owed() {
     for turn in 0_u64..500 {
         now += 1_000_000;
         for key in 0..if turn < 400 { 8_u64 } else { 0 } {
-            node.check_at(&(turn * key % 97).to_le_bytes(), now, 1);
+            let _ = node.check_at(&(turn * key % 97).to_le_bytes(), now, 1);
         }
         driver.collect(&node, now);
         while driver.next(&node, now).is_some() {
@@ -57,7 +57,7 @@ fn a_question_has_a_deadline_of_its_own() {
     let (node, mut driver, now) = patient();
     let patience = node.terms.patience();
     assert!(patience * 1000 < node.terms.life);
-    node.check_at(b"k", now, 1);
+    let _ = node.check_at(b"k", now, 1);
     driver.collect(&node, now);
     assert!(driver.next(&node, now).is_some());
     driver.sent(&node, now);
@@ -77,7 +77,7 @@ fn a_debt_has_a_deadline_too() {
         let now = begin + millis * 1_000_000;
         node.header().beat.store(now, Ordering::Relaxed);
         if millis % 20 == 0 {
-            node.check_at(b"k", now, 1);
+            let _ = node.check_at(b"k", now, 1);
         }
         driver.collect(&node, now);
         if driver.circuit() == Circuit::Open {

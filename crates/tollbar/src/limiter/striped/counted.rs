@@ -30,7 +30,7 @@ impl Counted {
     #[cfg(not(loom))]
     pub(super) fn check_as(&self, who: u64, now: u64, cost: u64) -> Decision {
         let decision = self.striped.check_as(who, now, cost);
-        self.tally.count(decision.verdict);
+        let _ = self.tally.count(decision.verdict);
         decision
     }
 

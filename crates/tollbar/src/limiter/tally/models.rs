@@ -10,9 +10,9 @@ fn no_count_is_lost() {
     let executions = crate::sync::explore(2, || {
         let tally = Arc::new(Tally::default());
         let count = |tally: &Tally, who| {
-            tally.count_as(who, Verdict::Denied);
-            tally.count_as(who, Verdict::Allowed);
-            tally.count_as(who, Verdict::Denied);
+            let _ = tally.count_as(who, Verdict::Denied);
+            let _ = tally.count_as(who, Verdict::Allowed);
+            let _ = tally.count_as(who, Verdict::Denied);
         };
         let threads: Vec<_> = WHO[1..]
             .iter()

@@ -16,7 +16,7 @@ fn counts_of_many_threads_add_up() {
                     scope.spawn(move || {
                         all_are_there.wait();
                         for i in 0..EACH {
-                            tally.count(match (i + n) % 4 {
+                            let _ = tally.count(match (i + n) % 4 {
                                 0 => Verdict::Allowed,
                                 1 => Verdict::Never,
                                 _ => Verdict::Denied,

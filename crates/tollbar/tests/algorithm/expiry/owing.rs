@@ -86,7 +86,7 @@ fn the_edges_of_what_owes() {
             for _ in 0..4 {
                 let (now, cost) = (sometime(&mut rng), sometime(&mut rng));
                 let before = rule.expires_at(state);
-                rule.describe(Verdict::Denied, state, now, cost);
+                let _ = rule.describe(Verdict::Denied, state, now, cost);
                 if let Some((next, _)) = touch(&rule, state, now, cost, &mut rng) {
                     assert!(rule.expires_at(next) >= before, "{policy}, {state:#x}: {cost} at {now}");
                     state = next;

@@ -163,7 +163,7 @@ fn times_that_go_back_gain_nothing() {
             let key = key.to_le_bytes();
             let mut passed = if keys.admit_at(FIRST, &key, early, burst) == Verdict::Allowed { burst } else { 0 };
             for _ in 0..4 {
-                keys.admit_at(FIRST, &key, late, 1);
+                let _ = keys.admit_at(FIRST, &key, late, 1);
             }
             let remaining = |of: &Table| of.peek_at(FIRST, &key, late, 1).remaining;
             had_credit += u64::from(remaining(&keys) > remaining(&table));

@@ -58,7 +58,7 @@ fn admits(keys: &Table, now: u64, cost: u64) -> bool {
 fn warm(table: &Viewed, now: u64) -> Table {
     let keys = table.view(64);
     (0..64).for_each(|_| {
-        keys.admit_at(FIRST, KEY, now, 1);
+        let _ = keys.admit_at(FIRST, KEY, now, 1);
     });
     keys
 }
@@ -236,7 +236,7 @@ fn near_the_limit_decisions_are_the_tables() {
         let (plain, other) = (table(text), table(text));
         let keys = warm(&other, 0);
         (0..64).for_each(|_| {
-            plain.admit_at(FIRST, KEY, 0, 1);
+            let _ = plain.admit_at(FIRST, KEY, 0, 1);
         });
         let (mut rng, mut now) = (Rng(3), 0);
         for _ in 0..20_000 {

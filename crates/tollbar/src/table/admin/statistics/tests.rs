@@ -6,7 +6,7 @@ use crate::table::Options;
 fn the_newest_time_is_that_of_all_callers() {
     let table = Table::private(&Options::new(1), &["5/s".parse().expect("a policy")]).expect("memory");
     for now in [5_000_000_000, 9_000_000_000, 7_000_000_000] {
-        table.admit_at(PolicyId::FIRST, b"a client", now, 1);
+        let _ = table.admit_at(PolicyId::FIRST, b"a client", now, 1);
     }
     assert_eq!(table.policies.memory.newest_time(), 9_000_000_000);
     table.policies.memory.note_time(12_000_000_000);

@@ -10,8 +10,8 @@ fn lines_of_dead_processes_are_used_again() {
         // SAFETY: the child only decides, which takes no lock and allocates nothing, and exits.
         match unsafe { libc::fork() } {
             0 => {
-                table.admit(PolicyId::FIRST, b"a client", 1);
-                table.admit(PolicyId::new(1), b"a client", 1);
+                let _ = table.admit(PolicyId::FIRST, b"a client", 1);
+                let _ = table.admit(PolicyId::new(1), b"a client", 1);
                 // SAFETY: integer arguments only.
                 unsafe { libc::_exit(0) }
             }
@@ -42,7 +42,7 @@ fn with_damaged_lines_calls_end_and_count() {
         let (before, stats) = (table.counts(PolicyId::FIRST), table.stats());
         assert!(before.is_ok() && stats.capacity == 1000);
         for _ in 0..10 {
-            table.admit(PolicyId::FIRST, b"a client", 1);
+            let _ = table.admit(PolicyId::FIRST, b"a client", 1);
         }
         let (before, after) = (before.expect("counts"), table.counts(PolicyId::FIRST).expect("counts"));
         let ten = after.allowed.wrapping_sub(before.allowed) + after.denied.wrapping_sub(before.denied);
