@@ -317,7 +317,8 @@ static ngx_uint_t owed(const charge_t *charge)
 
 ngx_int_t ngx_stream_tollbar_add_variable(ngx_conf_t *cf)
 {
-    static ngx_str_t name = ngx_string("tollbar_status"), client_name = ngx_string("tollbar_client");
+    static ngx_str_t name = ngx_string("tollbar_status");
+    static ngx_str_t client_name = ngx_string("tollbar_client");
     ngx_stream_variable_t *variable = ngx_stream_add_variable(cf, &name, NGX_STREAM_VAR_NOCACHEABLE);
 
     if (variable == NULL) {

@@ -59,7 +59,8 @@ def test_directives(part):
 @pytest.mark.parametrize("part, least", [("limit_req", 1), ("http", 6), ("stream", 2)])
 def test_variables(part, least):
     # In the C files nothing but a semicolon or a function follows a variable's name. Flags follow a directive's name.
-    names = {name for path in (NGINX / part).glob("*.c") for name in
+    files = [*(NGINX / part).glob("*.c"), *(NGINX / "common").glob(f"ngx_{'stream' if part == 'stream' else 'http'}_*.c")]
+    names = {name for path in files for name in
              re.findall(r'(?:\{ |= )ngx_string\("((?:tollbar|limit_req)\w*)"\)(?:;|, (?:absent|print) )', path.read_text())}
     section = "".join(body for title, body in re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^## |\Z)", TEXT)
                       if title.startswith(PARTS[part]))
