@@ -54,8 +54,8 @@ fn b1_joined_variables_limit_whom_nginx_limits() {
             let in_key: Vec<&str> = parts.iter().map(|&part| values[part].as_str()).collect();
             let joined = in_key.join(literal);
             // nginx's text of "x" and "y" is that of "xy" and "": the rules tell them apart, which limits nobody less.
-            let told_apart = in_key.join("\0") + literal;
-            let wanted = joined.is_empty() || seen.insert(told_apart);
+            let by_parts = in_key.join("\0") + literal;
+            let wanted = joined.is_empty() || seen.insert(by_parts);
             let cookie = format!("sid={}", values[4]);
             let mut fields = vec![(":method", "GET"), (":path", "/")];
             for (n, (_, field)) in VARIABLES.iter().enumerate() {
@@ -79,7 +79,7 @@ fn kong(text: &str) -> import::Imported {
 }
 
 #[test]
-fn b2_kongs_plugins_that_stand_elsewhere() {
+fn b2_kongs_plugins_of_consumers_and_their_groups() {
     const ROUTE: &str =
         "services:\n- name: s\n  routes:\n  - name: r\n    paths: [/api]\n    plugins:\n    - name: rate-limiting\n";
     // A consumer's plugin below a route limits this consumer, and nobody else.
