@@ -48,7 +48,7 @@ type asked struct {
 	// The limit's decision, if decided. If another limit refused the request, it is the decision that this limit would make alone.
 	decision tollbar.Decision
 	decided  bool
-	// The table's time before its charge, if a lease is charged after it.
+	// The table's time before its charge, by which the charge can be given back.
 	before uint64
 }
 
@@ -61,22 +61,37 @@ type answer struct {
 	charges []charge
 }
 
-// ask charges all limits of the request, or none, and writes their fields into the header.
-func (l *Limiter) ask(header http.Header, r *http.Request) (answer, error) {
-	var usual [4]asked
-	all, found, err := l.limitsOf(usual[:0], r)
+// ask charges all limits of the request, or none, and writes the fields of all layers into the header. The layers are for the next handler.
+func (l *Limiter) ask(header http.Header, r *http.Request) (answer, *layers, error) {
+	outer := outside(r)
+	found, all, err := l.askOf(r)
+	if err != nil {
+		return found, outer, err
+	}
+	if found.verdict != passes {
+		if err := outer.refund(); err != nil {
+			return answer{verdict: refused}, outer, err
+		}
+	}
+	asked := outer.with(l.options.Fields, all)
+	if err := asked.write(header); err != nil {
+		return answer{verdict: refused}, outer, err
+	}
+	return found, asked, nil
+}
+
+// askOf charges all limits of the request, or none.
+func (l *Limiter) askOf(r *http.Request) (answer, []asked, error) {
+	all, found, err := l.limitsOf(nil, r)
 	if err != nil || found == missing {
-		return answer{verdict: missing}, err
+		return answer{verdict: missing}, nil, err
 	}
 	refusing, retry, err := decide(all)
 	if err != nil {
-		return answer{verdict: refused}, err
-	}
-	if err := l.writeFields(header, all); err != nil {
-		return answer{verdict: refused}, err
+		return answer{verdict: refused}, nil, err
 	}
 	if refusing != nil {
-		return answer{verdict: refused, retry: retry, refusal: Refusal{refusing.limit.Name, refusing.decision}}, nil
+		return answer{verdict: refused, retry: retry, refusal: Refusal{refusing.limit.Name, refusing.decision}}, all, nil
 	}
 	var charges []charge
 	for i := range all {
@@ -84,7 +99,7 @@ func (l *Limiter) ask(header http.Header, r *http.Request) (answer, error) {
 			charges = append(charges, charge{one.limit, one.key})
 		}
 	}
-	return answer{verdict: passes, charges: charges}, nil
+	return answer{verdict: passes, charges: charges}, all, nil
 }
 
 // limitsOf appends the limits that count the request. The second result is missing if the request has no key that one of them needs.
@@ -121,12 +136,11 @@ func (l *Limiter) limitsOf(all []asked, r *http.Request) ([]asked, verdict, erro
 // whether a lease admits the request. If one refuses, the tables get their charges back. A lease takes nothing back, so if a second lease refuses,
 // the first one stays charged.
 func decide(all []asked) (refusing *asked, retry time.Duration, err error) {
-	tables, leases := 0, 0
+	tables := 0
 	for i := range all {
 		one := &all[i]
 		switch {
 		case one.limit.Lease != nil:
-			leases++
 		case one.limit.Charge == nil:
 			tables++
 		default:
@@ -136,7 +150,7 @@ func decide(all []asked) (refusing *asked, retry time.Duration, err error) {
 		}
 	}
 	if tables != 0 {
-		refusing, retry, err = chargeTables(all, leases != 0)
+		refusing, retry, err = chargeTables(all)
 		if refusing != nil || err != nil {
 			return refusing, retry, err
 		}
@@ -165,7 +179,7 @@ func (one *asked) check() (err error) {
 func (one *asked) isCharged() bool { return one.limit.Table != nil && one.limit.Charge == nil }
 
 // chargeTables charges the limits with a table, of which there is one at least.
-func chargeTables(all []asked, leases bool) (refusing *asked, retry time.Duration, err error) {
+func chargeTables(all []asked) (refusing *asked, retry time.Duration, err error) {
 	var (
 		limits    [tollbar.LimitsMost]tollbar.Limit
 		decisions [tollbar.LimitsMost]tollbar.Decision
@@ -177,10 +191,8 @@ func chargeTables(all []asked, leases bool) (refusing *asked, retry time.Duratio
 		if !one.isCharged() {
 			continue
 		}
-		if leases {
-			if one.before, err = one.limit.Table.Now(); err != nil {
-				return nil, 0, err
-			}
+		if one.before, err = one.limit.Table.Now(); err != nil {
+			return nil, 0, err
 		}
 		limits[n], of[n] = one.limit.Table.Under(one.limit.Limit.Policy).Limit(one.key, one.cost), one
 		n++
@@ -208,26 +220,26 @@ func chargeTables(all []asked, leases bool) (refusing *asked, retry time.Duratio
 func giveBack(all []asked) {
 	for i := range all {
 		one := &all[i]
-		if one.isCharged() {
+		if one.isCharged() && one.decision.Allowed() {
 			// Cancel fails only if the table was closed or is damaged. The next request of that table fails in the same way, and is reported.
 			_, _ = one.limit.Table.Under(one.limit.Limit.Policy).Cancel(one.key, tollbar.Reservation{Departs: one.before, Cost: one.cost})
 		}
 	}
 }
 
-// writeFields sets the fields of the limits that have decided. If a limit refused the request before other limits were asked, only that limit and those
+// write sets the fields of the limits that have decided. If a limit refused the request before other limits were asked, only that limit and those
 // before it have decided.
-func (l *Limiter) writeFields(header http.Header, all []asked) error {
+func (l *layers) write(header http.Header) error {
 	var usual [4]tollbar.HTTPLimit
 	limits := usual[:0]
-	for i := range all {
-		one := &all[i]
+	for i := range l.all {
+		one := &l.all[i]
 		if !one.decided {
 			continue
 		}
 		// Only the store knows when a lease has more permits. A refusal has an estimate.
 		more := tollbar.Forever
-		if one.limit.Table != nil && l.options.Fields&^tollbar.FieldRetryAfter != 0 {
+		if one.limit.Table != nil && l.fields&^tollbar.FieldRetryAfter != 0 {
 			var err error
 			if more, err = one.limit.Table.Under(one.limit.Limit.Policy).MoreAfter(one.key, one.cost, one.decision); err != nil {
 				return err
@@ -238,7 +250,11 @@ func (l *Limiter) writeFields(header http.Header, all []asked) error {
 	if len(limits) == 0 {
 		return nil
 	}
-	return Set(header, l.options.Fields, limits...)
+	// More limits than this have no room in a field. The last one asked is the one that refuses, if one does.
+	if more := len(limits) - tollbar.LimitsMost; more > 0 {
+		limits = limits[more:]
+	}
+	return Set(header, l.fields, limits...)
 }
 
 // Set sets the header fields of limits, for a handler that decides by itself.

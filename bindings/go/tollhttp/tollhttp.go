@@ -203,16 +203,16 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		answer, err := l.ask(w.Header(), r)
+		answer, asked, err := l.ask(w.Header(), r)
 		switch {
 		case err != nil && l.options.Failed != nil:
 			l.options.Failed(w, r, err)
 		case err != nil:
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		case answer.verdict == passes && len(answer.charges) != 0:
-			l.serveAndCharge(next, w, r, answer.charges)
+			l.serveAndCharge(next, w, asked.within(r), answer.charges)
 		case answer.verdict == passes:
-			next.ServeHTTP(w, r)
+			next.ServeHTTP(w, asked.within(r))
 		case answer.verdict == missing && l.options.Missing != nil:
 			l.options.Missing.ServeHTTP(w, r)
 		case answer.verdict == missing:
