@@ -179,8 +179,15 @@ func (c Clock) now() uint64 {
 	if c == ClockWall {
 		return uint64(max(time.Now().UnixNano(), 0))
 	}
-	return uint64(sinceZero + time.Since(began))
+	if since := time.Since(began); since >= 0 {
+		return uint64(sinceZero + since)
+	}
+	// A bubble of testing/synctest has a clock of its own, which is before the process's beginning.
+	return uint64(max(time.Since(bubbleBegin), 0))
 }
+
+// bubbleBegin is the time at which the clock of each bubble of testing/synctest begins.
+var bubbleBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func answered(a core.Answer) Decision {
 	return Decision{

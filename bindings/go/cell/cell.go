@@ -87,8 +87,16 @@ func Of(word *uint64) *Cell { return (*Cell)(unsafe.Pointer(word)) }
 var start = time.Now()
 
 // Now returns a time for the calls of this package: nanoseconds since this process began, by the monotonic clock. (A cell that several
-// processes use needs a clock that they share.)
-func Now() uint64 { return uint64(time.Since(start)) }
+// processes use needs a clock that they share.) In a bubble of testing/synctest it is the bubble's time.
+func Now() uint64 {
+	if since := time.Since(start); since >= 0 {
+		return uint64(since)
+	}
+	return uint64(max(time.Since(bubbleBegin), 0))
+}
+
+// bubbleBegin is the time at which the clock of each bubble of testing/synctest begins.
+var bubbleBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Allow takes one permit at time now, in nanoseconds. False: refused.
 func (c *Cell) Allow(p *Policy, now uint64) bool { return c.AllowN(p, now, 1) }

@@ -25,4 +25,10 @@ var fromBoot = func() uint64 {
 }()
 
 // monotonic is CLOCK_MONOTONIC of the machine's first time namespace, in nanoseconds.
-func monotonic() uint64 { return fromBoot + uint64(time.Since(began)) }
+func monotonic() uint64 {
+	since := time.Since(began)
+	if since < 0 {
+		return inBubble()
+	}
+	return fromBoot + uint64(since)
+}

@@ -10,4 +10,10 @@ var began = time.Now()
 const onMachineClock = true
 
 // monotonic is the time since the process's beginning. Only this process reads it, because tables in files need Linux.
-func monotonic() uint64 { return uint64(time.Since(began)) }
+func monotonic() uint64 {
+	since := time.Since(began)
+	if since < 0 {
+		return inBubble()
+	}
+	return uint64(since)
+}
