@@ -20,6 +20,7 @@
 //!
 //! The module `pacing` (feature `pacing`, on by default, for tokio) has the layer for HTTP clients that call limited servers.
 
+mod layers;
 mod limit;
 #[cfg(feature = "pacing")]
 pub mod pacing;

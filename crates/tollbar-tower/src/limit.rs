@@ -1,6 +1,7 @@
 //! A layer that limits the requests of each key.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue, CONTENT_TYPE};
+use crate::layers::{Asked, Charged, Layers};
+use http::header::{HeaderValue, CONTENT_TYPE};
 use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use std::future::Future;
@@ -8,7 +9,6 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tollbar::address::{self, Network, Peer};
 use tollbar::http::{more_after, problem, Draft, Fields};
 use tollbar::prefix::Prefix;
@@ -28,6 +28,10 @@ const MISSING: &str =
 /// A refused request gets status 429 and a problem in JSON as body, or the answer of [`LimitLayer::with_refusal`]. All answers get the header
 /// fields `RateLimit` and `RateLimit-Policy` (draft 11), and refusals `Retry-After`, or the fields of [`LimitLayer::with_fields`]. A request without
 /// a key gets status 403 and none of these fields, because it could not be counted.
+///
+/// Several layers of one request give one answer: the fields describe the limits of all that were asked, in whatever order they stand, and a layer that
+/// refuses gives back what the layers around it were charged, as far as their policies take permits back. Fields that the service itself has
+/// set stay as they are.
 ///
 /// The services of a layer share its table. A decision takes less than a microsecond and waits for nobody, so a service is ready whenever
 /// the inner one is.
@@ -180,39 +184,52 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<ReqBody>) -> ResponseFuture<S::Future, ResBody> {
+    fn call(&mut self, mut request: Request<ReqBody>) -> ResponseFuture<S::Future, ResBody> {
         let limits = &*self.limits;
         let key = (limits.key)(&request);
-        let (decision, fields) = limits.decide(key.as_ref().map_or(&[], |key| key.as_ref()));
+        let (layers, is_outermost) = Layers::of(request.extensions_mut());
+        let decision = limits.decide(&layers, key.as_ref().map_or(&[], |key| key.as_ref()));
+        let layers = is_outermost.then_some(layers);
         if decision.is_allowed() {
-            return ResponseFuture::Admitted { inner: self.inner.call(request), fields };
+            return ResponseFuture::Admitted { inner: self.inner.call(request), layers };
         }
         let refusal = Refusal { problem: limits.problem(&decision), decision };
         let mut response = limits.refusal.refuse(refusal);
-        response.headers_mut().extend(fields);
+        if let Some(layers) = layers {
+            layers.write(response.headers_mut());
+        }
         ResponseFuture::Refused { response: Some(response) }
     }
 }
 
 impl<K, R> Limits<K, R> {
-    /// Decides about a request of one permit, and writes the header fields for its answer.
-    fn decide(&self, key: &[u8]) -> (Decision, HeaderMap) {
-        let decision = self.table.check(self.policy, key, 1);
-        let mut headers = HeaderMap::new();
-        if self.fields == Fields::default() || decision.reason == Reason::MissingKey {
-            return (decision, headers);
+    /// Decides about a request of one permit, and adds the limit to those of the request's other layers.
+    fn decide(&self, layers: &Layers, key: &[u8]) -> Decision {
+        // A receipt, by which a layer further in can give the charge back. An error has charged nothing; a check makes a decision of it.
+        let taken = if key.is_empty() { None } else { self.table.take(self.policy, key, 1).ok() };
+        let (decision, receipt) = taken.unwrap_or_else(|| (self.table.check(self.policy, key, 1), None));
+        if !decision.is_allowed() {
+            layers.give_back();
         }
         // A policy that the table does not have is the decision's fault.
-        if let Ok(policy) = self.table.policy_of(self.policy, key) {
-            let more =
-                more_after(&policy, &decision, 1, |cost| self.table.peek_uncounted(self.policy, key, None, cost));
-            let limit = tollbar::http::Limit::new(self.name.as_bytes(), &policy, &decision).with_more_after(more);
-            let utc = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
-            let mut text = vec![0; FIELDS_MOST + 4 * self.name.len()];
-            let length = self.fields.write(&[limit], utc, &mut text);
-            append_lines(&mut headers, &text[..length.min(text.len())]);
-        }
-        (decision, headers)
+        let Some(policy) =
+            self.table.policy_of(self.policy, key).ok().filter(|_| decision.reason != Reason::MissingKey)
+        else {
+            return decision;
+        };
+        let peek = |cost| self.table.peek_uncounted(self.policy, key, None, cost);
+        let more_after = match self.fields {
+            Fields { legacy: None, draft: None, .. } => tollbar::NEVER,
+            _ => more_after(&policy, &decision, 1, peek),
+        };
+        let charged = receipt.map(|receipt| Charged {
+            table: Arc::clone(&self.table),
+            policy: self.policy,
+            key: key.to_vec(),
+            receipt,
+        });
+        layers.add(Asked { name: self.name.clone(), fields: self.fields, policy, decision, more_after, charged });
+        decision
     }
 
     fn problem(&self, decision: &Decision) -> String {
@@ -237,7 +254,7 @@ pin_project! {
         Admitted {
             #[pin]
             inner: F,
-            fields: HeaderMap,
+            layers: Option<Layers>,
         },
         #[doc(hidden)]
         Refused { response: Option<Response<B>> },
@@ -252,8 +269,10 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Response<B>, E>> {
         match self.project() {
-            Projection::Admitted { inner, fields } => inner.poll(context).map_ok(|mut response| {
-                response.headers_mut().extend(std::mem::take(fields));
+            Projection::Admitted { inner, layers } => inner.poll(context).map_ok(|mut response| {
+                if let Some(layers) = layers.take() {
+                    layers.write(response.headers_mut());
+                }
                 response
             }),
             Projection::Refused { response } => {
@@ -294,16 +313,4 @@ pub fn client<B>(request: &Request<B>, peer: Option<IpAddr>, proxies: &[Network]
 /// An address as a key: an IPv4 address, or the /64 of an IPv6 address, because a client has all addresses of its /64.
 pub fn address(address: IpAddr) -> Option<Vec<u8>> {
     Prefix::of(address, 32, 64).map(|prefix| prefix.as_bytes().to_vec())
-}
-
-/// Adds the lines `NAME: VALUE\r\n` that the core has written.
-fn append_lines(headers: &mut HeaderMap, lines: &[u8]) {
-    for line in lines.split(|byte| *byte == b'\n') {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
-        let value = line[colon + 1..].trim_ascii();
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(&line[..colon]), HeaderValue::from_bytes(value)) {
-            headers.append(name, value);
-        }
-    }
 }

@@ -99,6 +99,71 @@ async fn the_table_decides_about_a_missing_key() {
     assert_eq!(header(&request, "x-api-key"), None);
 }
 
+/// C1: in each order of the layers the fields describe all limits (draft 11) or the one that binds, each once, and a layer that refuses gives back what those
+/// around it were charged.
+#[tokio::test]
+async fn c1_stacked_layers_are_one_answer() {
+    use tollbar::http::Draft;
+    let full = [("wide", 100, "100/day"), ("tight", 2, "2/day"), ("large", 1000, "1000/day")];
+    let draft = |draft| Fields { retry_after: true, legacy: None, draft: Some(draft) };
+    let legacy = Fields { retry_after: true, legacy: Some(Reset::Seconds), draft: None };
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        for fields in [draft(Draft::Eleven), draft(Draft::Seven), draft(Draft::Six), legacy] {
+            let tables: Vec<Arc<Table>> = full.iter().map(|(_, _, policy)| Arc::new(table(&[policy]))).collect();
+            let mut app = counted().0;
+            // The last is the outermost.
+            for n in order {
+                let key = |request: &Request| header(request, "x-api-key");
+                let layer = LimitLayer::new(Arc::clone(&tables[n]), key);
+                app = app.layer(layer.with_policy(PolicyId::FIRST, full[n].0).with_fields(fields));
+            }
+            for call in 0..4u64 {
+                let response = ask(&app, Some("ann")).await;
+                let at = format!("{order:?} {fields:?} {call}: {:?}", response.headers());
+                let admitted = (call + 1).min(2);
+                assert_eq!(response.status() == StatusCode::OK, call < 2, "{at}");
+                assert_eq!(field(&response, "retry-after").is_some(), call >= 2, "{at}");
+                for name in response.headers().keys() {
+                    assert_eq!(response.headers().get_all(name).iter().count(), 1, "{at}");
+                }
+                // A refusal describes the layers that were asked: those around the tight one, and itself.
+                let tight = order.iter().position(|&n| n == 1).expect("a place");
+                for (place, &n) in order.iter().enumerate() {
+                    let (name, burst, _) = full[n];
+                    let left = tables[n].peek(PolicyId::FIRST, b"ann", 1).remaining;
+                    assert_eq!(left, burst - admitted, "{name}: {at}");
+                    if fields.draft == Some(Draft::Eleven) && (call < 2 || place >= tight) {
+                        let part = format!("\"{name}\";r={left}");
+                        assert!(field(&response, "ratelimit").is_some_and(|text| text.contains(&part)), "{part}: {at}");
+                    }
+                }
+                let left = (2 - admitted).to_string();
+                match (fields.draft, fields.legacy) {
+                    (_, Some(_)) => {
+                        assert_eq!(field(&response, "x-ratelimit-limit"), Some("2"), "{at}");
+                        assert_eq!(field(&response, "x-ratelimit-remaining"), Some(&*left), "{at}");
+                    }
+                    (Some(Draft::Seven), _) => {
+                        let begin = format!("limit=2, remaining={left}, reset=");
+                        assert!(field(&response, "ratelimit").is_some_and(|text| text.starts_with(&begin)), "{at}");
+                    }
+                    (Some(Draft::Six), _) => assert_eq!(field(&response, "ratelimit-remaining"), Some(&*left), "{at}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn fields_that_the_service_has_set_stay() {
+    let handler = || async { ([("ratelimit", "own")], "welcome") };
+    let app = Router::new().route("/", get(handler));
+    let app = app.layer(LimitLayer::new(table(&["3/day"]), |request: &Request| header(request, "x-api-key")));
+    let response = ask(&app, Some("ann")).await;
+    assert_eq!((field(&response, "ratelimit"), field(&response, "ratelimit-policy")), (Some("own"), None));
+}
+
 #[tokio::test]
 async fn another_policy_other_fields_and_another_answer() {
     let table = Arc::new(table(&["1/day", "2/h"]));
