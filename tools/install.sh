@@ -55,3 +55,11 @@ fill_in packaging/tollbar-redis.pc.in "$destdir$libdir/pkgconfig/tollbar-redis.p
 [ ! -e "$build/libtollbar-rules.so" ] || fill_in packaging/tollbar-rules.pc.in "$destdir$libdir/pkgconfig/tollbar-rules.pc"
 fill_in packaging/cmake/tollbarConfig.cmake.in "$package/tollbarConfig.cmake"
 fill_in packaging/cmake/tollbarConfigVersion.cmake.in "$package/tollbarConfigVersion.cmake"
+
+# The dynamic linker finds a new library by its cache, which ldconfig writes. Under DESTDIR a package's own script does that.
+if [ -z "$destdir" ] && [ "$shared" = ".so.$abi" ] && PATH=$PATH:/sbin:/usr/sbin command -v ldconfig >/dev/null; then
+    PATH=$PATH:/sbin:/usr/sbin
+    [ "$(id -u)" != 0 ] || ldconfig
+    ldconfig -p | grep -q -F " $libdir/libtollbar.so.$abi" ||
+        echo "The dynamic linker does not find $libdir/libtollbar.so.$abi; expected: ldconfig, run by root, or $libdir in LD_LIBRARY_PATH or in a file of /etc/ld.so.conf.d"
+fi

@@ -100,6 +100,32 @@ public:
         return detail::done(tollbar_prefix_from_address(data, size, ipv4_bits, ipv6_bits, &made.raw_), made);
     }
 
+    /// A network of trusted proxies, for of_client: "10.0.0.0/8", one address, or "unix:" for connections by a Unix socket. Throws
+    /// errc::address.
+    static prefix network(std::string_view text) { return try_network(text).value(); }
+    static result<prefix> try_network(std::string_view text) noexcept {
+        prefix made;
+        return detail::done(tollbar_network_parse(text.empty() ? "" : text.data(), text.size(), &made.raw_), made);
+    }
+
+    /// The client behind trusted proxies, whose `count` networks begin at `proxies`: the peer or, if it is one of these, the
+    /// right-most address of `forwarded` (X-Forwarded-For) that none of them has. Throws errc::address if the client has none.
+    static prefix of_client(std::string_view peer, std::string_view forwarded, const prefix *proxies, std::size_t count,
+                            std::uint32_t ipv4_bits = 32, std::uint32_t ipv6_bits = 64) {
+        return try_of_client(peer, forwarded, proxies, count, ipv4_bits, ipv6_bits).value();
+    }
+    static result<prefix> try_of_client(std::string_view peer, std::string_view forwarded, const prefix *proxies,
+                                        std::size_t count, std::uint32_t ipv4_bits = 32,
+                                        std::uint32_t ipv6_bits = 64) noexcept {
+        static_assert(sizeof(prefix) == sizeof(tollbar_prefix), "an array of prefixes is one of C's");
+        prefix made;
+        return detail::done(tollbar_prefix_of_client(peer.empty() ? "" : peer.data(), peer.size(),
+                                                     forwarded.empty() ? "" : forwarded.data(), forwarded.size(),
+                                                     count == 0 ? nullptr : &proxies->raw_, count, ipv4_bits, ipv6_bits,
+                                                     &made.raw_),
+                            made);
+    }
+
     /// The bytes of the key: the family (4 or 6), the number of bits that count, those bits of the address, and zeroes.
     const std::uint8_t *data() const noexcept { return raw_.bytes; }
     std::size_t size() const noexcept { return raw_.length; }

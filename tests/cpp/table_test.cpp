@@ -157,6 +157,11 @@ TEST(prefixes) {
     CHECK(prefix::try_from_address(four.data(), 4, 32, 64) && prefix::try_from_address(four.data(), 3, 32, 64).error() == errc::address);
     CHECK(prefix("192.0.2.1").size() == 6 && prefix("192.0.2.1").data()[0] == 4 && prefix("192.0.2.1").get()->length == 6);
     CHECK(prefix::try_parse("nowhere").error() == errc::address && prefix::try_parse({}).error() == errc::address);
+    const std::vector<prefix> proxies{prefix::network("10.0.0.0/8"), prefix::network("unix:")};
+    const auto of = [&proxies](const char *peer, const char *forwarded) { return prefix::try_of_client(peer, forwarded, proxies.data(), proxies.size()); };
+    CHECK(*of("10.0.0.1:80", "1.1.1.1, 192.0.2.1:4711, 10.0.0.2") == prefix("192.0.2.1") && *of("", "192.0.2.1") == prefix("192.0.2.1"));
+    CHECK(*of("192.0.2.1", "1.1.1.1") == prefix("192.0.2.1") && of("localhost", "1.1.1.1").error() == errc::address);
+    CHECK(prefix::of_client("192.0.2.1", "", nullptr, 0) == prefix("192.0.2.1") && prefix::try_network("10.0.0.1/8").error() == errc::address);
     CHECK(prefix::try_from_address(four, 33).error() == errc::out_of_range && prefix::try_parse("192.0.2.1", 33).error() == errc::out_of_range);
     CHECK_THROWS(tollbar::error, prefix("1.2.3"), e, e.code() == errc::address);
     CHECK_THROWS(tollbar::error, prefix::from_address(four, 33), e, e.code() == errc::out_of_range);

@@ -375,3 +375,17 @@ def test_charge():
     assert table.charge("ann", 1500, "bytes", at=SECOND) == 0
     assert table.charge("ann", 1500, "bytes", at=SECOND) == 1000
     assert table.peek("ann", policy="bytes", at=SECOND).retry_after_ns == 1_001_000_000
+
+
+def test_d6_another_policy_is_named_with_the_way_out(tmp_path):
+    path = tmp_path / "table"
+    Table.open(path, ["5/min", "100/day"], 1000).close()
+    with pytest.raises(tollbar.TableError) as refused:
+        Table.open(path, ["5/min", "200/day"], 1000)
+    assert refused.value.name == "TOLLBAR_E_OTHER_POLICIES"
+    assert str(refused.value) == (
+        f"the table has other policies: policy 1 of {path} is '100/day', and of the program '200/day'; "
+        f"expected: the same, after the command `tollbar table set-policy {path} '200/day' --number 1`"
+    )
+    with pytest.raises(tollbar.TableError, match=r"has 2 \('5/min'; '100/day'\) and the program 1; expected: the same number"):
+        Table.open(path, "5/min", 1000)

@@ -52,6 +52,12 @@ function tile(value, what) {
   return element("div", {}, element("dt", {}, what), element("dd", {}, value));
 }
 
+// Why the log supports no limit; null if it does.
+const unsupported =
+  limits.requests === 0 ? "The log has no request that the replay could read"
+    : log.last_ms === log.first_ms ? "All requests of the log have one time"
+      : log.bad_lines > log.requests ? "More than half of the log's lines could not be read"
+        : null;
 const smallest = pick(smallestBursts("requests", 0.1));
 $("tiles").replaceChildren(
   tile(percent(share(first.denied, first.requests)), `of the requests refused by ${first.policy}`),
@@ -88,6 +94,7 @@ function refusedShare(of, rate, burst) {
 
 // For each rate the smallest burst of the grid that refuses at most so many percent.
 function smallestBursts(of, most) {
+  if (unsupported !== null) return [];
   return limits.rates.map((rate, r) => {
     const b = limits.bursts.findIndex((_, b) => refusedShare(of, r, b) <= most);
     return b < 0 ? null : {...rate, r, b, burst: limits.bursts[b], refused: refusedShare(of, r, b), minute: limits.bursts[b] + 60 * rate.per_second};
@@ -112,12 +119,13 @@ function wish() {
   $("most").setAttribute("aria-valuetext", percent(most));
   const answer = best
     ? [element("strong", {}, policyText(best)), ` refuses ${percent(best.refused)} of the ${of}. A client may make ${number(best.burst)} requests at once, then ${best.text.replace("/", " per ")}: at most ${number(Math.floor(best.minute))} in any minute. Requests above that are answered 429 Too Many Requests. To set it, write `,
-      element("code", {}, `limit = "${policyText(best)}"`), " in a rules file."]
-    : [`No limit of this grid refuses so few of the ${of}.`];
+      element("code", {}, `limit = "${policyText(best)}"`), " in a rules file, or in nginx ", element("code", {}, `rate=${best.text.replace("/min", "r/m").replace("/", "r/")}`),
+      " in tollbar_zone and ", element("code", {}, `burst=${best.burst - 1} nodelay`), " in tollbar, because nginx counts the burst beyond the first request."]
+    : [unsupported === null ? `No limit of this grid refuses so few of the ${of}.` : `${unsupported}, so it recommends no limit.`];
   $("answer").replaceChildren(...answer);
   draw($("curve"), `Smallest burst for each rate that refuses at most ${percent(most)} of the ${of}`, (width) => ({
     height: 260, marginLeft: 48, marginBottom: 40, marginRight: 24,
-    x: {type: "log", label: "rate, requests per second →", ticks: width < 500 ? 4 : 8, tickFormat: "~g"},
+    x: {type: "log", domain: [limits.rates[0].per_second, limits.rates.at(-1).per_second], label: "rate, requests per second →", ticks: width < 500 ? 4 : 8, tickFormat: "~g"},
     y: {type: "log", label: "↑ smallest burst", domain: [1, 1000], ticks: 4, tickFormat: "~g", grid: true},
     marks: [
       Plot.line(found, {x: "per_second", y: "burst", stroke: "var(--pass)", strokeWidth: 2.5, curve: "step-after"}),

@@ -9,6 +9,7 @@ from typing import NamedTuple, SupportsIndex, Union
 
 from . import _core, _queue, _time, _waiters
 from ._alone import warn_of_spawn
+from ._errors import TableError
 from ._reservation import Reservation
 from .limiter import CLOCKS, KEEPS, Counts, choice
 from .policy import Policy, _text
@@ -167,7 +168,26 @@ class Table(_core.Table):
         """
         if (policies is None) != (capacity is None):
             raise TypeError("policies and capacity: both, or neither")
-        return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, huge_pages, mode, _FILE, path, trust_anyone, hot_keys, overrides, waiters)
+        options = (huge_pages, mode, _FILE, path, trust_anyone, hot_keys, overrides, waiters)
+        try:
+            return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, *options)
+        except TableError as error:
+            if error.name == "TOLLBAR_E_OTHER_POLICIES":
+                error.args = (f"the table has other policies: {cls._differs(path, policies or (), trust_anyone)}",)
+            raise
+
+    @classmethod
+    def _differs(cls, path: str | os.PathLike[str], policies: Policies, trust_anyone: bool) -> str:
+        """How the policies of the file differ from a program's, and what makes them equal."""
+        wanted = [_core.parse(text)[0] for text in _list(policies)[0]]
+        with cls.open(path, trust_anyone=trust_anyone) as table:
+            there = [table._text(number) for number in range(table.stats().policies)]
+        name = os.fsdecode(path)
+        if len(there) != len(wanted):
+            return f"{name} has {len(there)} ({'; '.join(map(repr, there))}) and the program {len(wanted)}; expected: the same number, or another file"
+        number = next((n for n, (one, other) in enumerate(zip(there, wanted)) if one != other), 0)
+        command = f"tollbar table set-policy {name} {wanted[number]!r} --number {number}"
+        return f"policy {number} of {name} is {there[number]!r}, and of the program {wanted[number]!r}; expected: the same, after the command `{command}`"
 
     @classmethod
     def _make(

@@ -145,8 +145,25 @@ def says_what_to_know(name, page, data):
     else:
         check(f"{name}: a log in order", "out of order" in notes, False)
     answer = page.locator("#answer").inner_text()
+    if why := unsupported(log):
+        # C4: a report of nothing recommends nothing.
+        check(f"{name}: no limit", (answer, page.locator("#answer code").count()), (f"{why}, so it recommends no limit.", 0))
+        return
     limit = page.locator("#answer strong").inner_text()
     check(f"{name}: how to set the limit", (f'limit = "{limit}" in a rules file' in answer, "429" in answer), (True, True))
+    # C12: nginx counts the burst beyond the first request.
+    rate, burst = limit.split(" burst ")
+    rate = rate.replace("/min", "r/m") if "/min" in rate else rate.replace("/", "r/")
+    check(f"{name}: the limit in nginx", (f"rate={rate} in" in answer, f"burst={int(burst) - 1} nodelay" in answer), (True, True))
+
+
+def unsupported(log):
+    """Why the page recommends no limit; None if it does."""
+    if log["requests"] == 0:
+        return "The log has no request that the replay could read"
+    if log["first_ms"] == log["last_ms"]:
+        return "All requests of the log have one time"
+    return "More than half of the log's lines could not be read" if log["bad_lines"] > log["requests"] else None
 
 
 # For each chart the number of its shapes with a width and a height. A chart that was not drawn has none.
@@ -171,7 +188,7 @@ def look(browser, name, page_path, data, log):
             check(f"{view}: errors", errors, [])
             check(f"{view}: requests", requests, [page_path.as_uri()])
             check(f"{view}: wider than the screen", page.evaluate(WIDER), [])
-            if name != "hostile":
+            if name in ("small", "given"):
                 check(f"{view}: clients beside the frame", page.evaluate(HIDDEN), 0)
                 marks = page.evaluate(MARKS)
                 check(f"{view}: marks {marks}", [n >= least for n, least in zip(marks, (5, 400, 20, 1, 1))], [True] * 5)
@@ -180,7 +197,7 @@ def look(browser, name, page_path, data, log):
             if width == 1440 and scheme == "light":
                 same_numbers(name, page, data)
                 says_what_to_know(name, page, data)
-                if name != "hostile":
+                if name in ("small", "given"):
                     slider(name, page, data)
             serious = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
             check(f"{view}: axe-core", serious, [])
@@ -192,7 +209,11 @@ def look(browser, name, page_path, data, log):
 logs = {"small": work / "small.log", "hostile": work / "hostile.log"}
 write_log(logs["small"])
 write_hostile(logs["hostile"])
-reports = {"small": report("small", logs["small"], "10/min", "2/s burst 10"), "hostile": report("hostile", logs["hostile"], "0/s")}
+logs["empty"] = work / "empty.log"
+logs["empty"].write_text("")
+logs["bad"] = work / "bad.log"
+logs["bad"].write_text("".join(f"no request {n}\n" for n in range(60)))
+reports = {name: report(name, logs[name], *policies) for name, *policies in (("small", "10/min", "2/s burst 10"), ("hostile", "0/s"), ("empty", "10/min"), ("bad", "10/min"))}
 for path in sys.argv[4:]:
     logs["given"] = pathlib.Path(path)
     reports["given"] = report("given", logs["given"], "10/min")
