@@ -119,7 +119,7 @@ function wish() {
   $("most").setAttribute("aria-valuetext", percent(most));
   const answer = best
     ? [element("strong", {}, policyText(best)), ` refuses ${percent(best.refused)} of the ${of}. A client may make ${number(best.burst)} requests at once, then ${best.text.replace("/", " per ")}: at most ${number(Math.floor(best.minute))} in any minute. Requests above that are answered 429 Too Many Requests. To set it, write `,
-      element("code", {}, `limit = "${policyText(best)}"`), " in a rules file, or in nginx ", element("code", {}, `rate=${best.text.replace("/min", "r/m").replace("/", "r/")}`),
+      element("code", {}, `limit = "${policyText(best)}"`), " in a rules file, or in nginx ", element("code", {}, `rate=${best.text.replace(/\/(min)?/, (_, min) => (min ? "r/m" : "r/"))}`),
       " in tollbar_zone and ", element("code", {}, `burst=${best.burst - 1} nodelay`), " in tollbar, because nginx counts the burst beyond the first request."]
     : [unsupported === null ? `No limit of this grid refuses so few of the ${of}.` : `${unsupported}, so it recommends no limit.`];
   $("answer").replaceChildren(...answer);
