@@ -146,6 +146,17 @@ impl Rest<'_> {
 
 /// `17/May/2015:10:05:03 +0000`, and what follows it.
 pub fn clf(text: &[u8]) -> Result<(Stamp, &[u8]), Wrong> {
+    let (mut stamp, text) = haproxy(text)?;
+    let mut rest = Rest(text);
+    if !rest.next(b' ') {
+        return Err("no blank and zone follow the time of day");
+    }
+    stamp.zone = rest.zone(false)?;
+    Ok((stamp, rest.0))
+}
+
+/// `17/May/2015:10:05:03.250`, which has no zone and is taken as UTC, and what follows it.
+pub fn haproxy(text: &[u8]) -> Result<(Stamp, &[u8]), Wrong> {
     let mut rest = Rest(text);
     let day = rest.number(2).filter(|_| rest.next(b'/')).ok_or("the day is not two digits and a slash")?;
     let month = rest.month_name();
@@ -156,11 +167,12 @@ pub fn clf(text: &[u8]) -> Result<(Stamp, &[u8]), Wrong> {
         return Err("there is no such day in that month");
     }
     let (second, ns) = rest.time_of_day()?;
-    if !rest.next(b' ') {
-        return Err("no blank and zone follow the time of day");
-    }
-    let zone = rest.zone(false)?;
-    Ok((Stamp { date: Date { year, month, day }, second, ns, zone }, rest.0))
+    Ok((Stamp { date: Date { year, month, day }, second, ns, zone: 0 }, rest.0))
+}
+
+/// Whether the text is a month's name, such as `Oct`.
+pub fn is_month(text: &[u8]) -> bool {
+    text.len() == 3 && Rest(text).month_name().is_some()
 }
 
 /// `2015-05-17T10:05:03.25+02:00`, also with a blank for the T and with Z for the zone. The whole text.

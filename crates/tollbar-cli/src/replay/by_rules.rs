@@ -3,6 +3,7 @@
 use super::decisions::Decisions;
 use super::options::Options;
 use super::order::{Event, Order};
+use super::parse::Key;
 use super::source::Source;
 use super::{keys::Keys, open_decisions, reading, Input};
 use crate::problem::{Problem, Result};
@@ -49,7 +50,11 @@ pub fn replay(path: &str, options: &Options) -> Result<()> {
         let mut joined = Vec::new();
         reading::read(&mut input, options, source, true, |sequence, request| {
             joined.clear();
-            joined.extend_from_slice(&request.key);
+            match &request.key {
+                // Writing to a vector does not fail.
+                Key::Address(address) => drop(write!(joined, "{address}")),
+                Key::Text(text) => joined.extend_from_slice(text),
+            }
             joined.push(0);
             joined.extend_from_slice(&request.method);
             joined.push(0);

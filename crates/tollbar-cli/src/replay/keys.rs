@@ -1,7 +1,11 @@
 //! Keys as numbers, in the order of their first request.
+//!
+//! The key of an address has the bytes that it has in every table of tollbar (`tollbar::prefix`).
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use std::borrow::Cow;
 use std::hash::BuildHasher;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// All keys of a log.
 #[derive(Default)]
@@ -48,9 +52,64 @@ impl Keys {
     }
 }
 
+/// How a key is shown: the address or network of an address's key (`192.0.2.1`, `2001:db8:1:2::/64`), or the text.
+pub fn shown(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let network = match bytes {
+        [4, bits @ 0..=32, first @ ..] if first.len() == usize::from(bits.div_ceil(8)) => {
+            let network = Ipv4Addr::from(filled(first));
+            if *bits == 32 {
+                network.to_string()
+            } else {
+                format!("{network}/{bits}")
+            }
+        }
+        [6, bits @ 0..=128, first @ ..] if first.len() == usize::from(bits.div_ceil(8)) => {
+            let network = Ipv6Addr::from(filled(first));
+            if *bits == 128 {
+                network.to_string()
+            } else {
+                format!("{network}/{bits}")
+            }
+        }
+        _ => return Cow::Borrowed(bytes),
+    };
+    Cow::Owned(network.into_bytes())
+}
+
+/// `N` bytes, of which the last are 0.
+fn filled<const N: usize>(first: &[u8]) -> [u8; N] {
+    let mut all = [0; N];
+    all[..first.len()].copy_from_slice(first);
+    all
+}
+
 #[inline]
 fn bytes_of<'a>(bytes: &'a [u8], ends: &[usize], number: u32) -> &'a [u8] {
     let number = number as usize;
     let begin = if number == 0 { 0 } else { ends[number - 1] };
     &bytes[begin..ends[number]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollbar::prefix::Prefix;
+
+    #[test]
+    fn keys_of_addresses_are_shown_as_networks() {
+        for (address, v4, v6, text) in [
+            ("192.0.2.1", 32, 64, "192.0.2.1"),
+            ("::ffff:192.0.2.1", 24, 64, "192.0.2.0/24"),
+            ("192.0.2.1", 0, 64, "0.0.0.0/0"),
+            ("2001:db8:1:2:3::4", 32, 64, "2001:db8:1:2::/64"),
+            ("2001:db8:1:2:3::4", 32, 128, "2001:db8:1:2:3::4"),
+            ("2001:db8:1:2:3::4", 32, 57, "2001:db8:1::/57"),
+        ] {
+            let key = Prefix::parse(address.as_bytes(), v4, v6).expect("an address");
+            assert_eq!(String::from_utf8_lossy(&shown(key.as_bytes())), text);
+        }
+        for text in [&b"gold"[..], b"", b"\x04", b"\x04\x20abc", b"6"] {
+            assert_eq!(&*shown(text), text);
+        }
+    }
 }

@@ -28,13 +28,14 @@ use crate::report::Collector;
 use decisions::Decisions;
 use engine::{Ask, Engine};
 use keys::Keys;
-use options::Options;
+use options::{Grouping, Options};
 use order::{Event, Order, Seen};
-use parse::Format;
+use parse::{Format, Key};
 use run::Run;
 use source::Source;
 use std::io::Write;
 use tables::Tables;
+use tollbar::prefix::Prefix;
 use tollbar::Decision;
 
 /// What was read of the log.
@@ -177,7 +178,7 @@ impl Replay {
     ) -> Result<()> {
         let mut input = std::mem::take(&mut self.input);
         let result = reading::read(&mut input, options, source, options.wants_data(), |place, request| {
-            let event = self.event(place, request, options.one_key)?;
+            let event = self.event(place, request, options.key)?;
             if let Some(run) = &mut self.in_file_order {
                 let key = self.keys.bytes(event.key);
                 let _ = run.admit(&self.tables, ask(&event, key, &self.classes))?;
@@ -194,10 +195,17 @@ impl Replay {
 
     /// The request with its place in the log, its key and its path as numbers.
     #[inline]
-    fn event(&mut self, sequence: u64, request: &parse::Request<'_>, one_key: bool) -> Result<Event> {
-        let key = if one_key { b"(all)" } else { &*request.key };
+    fn event(&mut self, sequence: u64, request: &parse::Request<'_>, grouping: Grouping) -> Result<Event> {
         let known = self.keys.len();
-        let key = self.keys.number(key).ok_or_else(|| Problem::io("more than 2^32 keys"))?;
+        let key = match (grouping, &request.key) {
+            (Grouping::None, _) => self.keys.number(b"(all)"),
+            (Grouping::Address(v4, v6), Key::Address(address)) => {
+                let prefix = Prefix::of(*address, v4.into(), v6.into());
+                self.keys.number(prefix.as_ref().map_or(b"", Prefix::as_bytes))
+            }
+            (_, Key::Text(text)) => self.keys.number(text),
+        };
+        let key = key.ok_or_else(|| Problem::io("more than 2^32 keys"))?;
         let path = match &mut self.collector {
             Some(collector) => collector.path(key, key as usize == known, &request.path, &request.agent),
             None => 0,

@@ -4,7 +4,9 @@ use super::parse::{Format, Named};
 use super::tables::{OnFullName, Room};
 use crate::policy;
 use crate::problem::{Problem, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use std::fmt;
+use std::str::FromStr;
 use tollbar::Policy;
 
 /// Shows what a limit would have done to the requests of a log
@@ -19,9 +21,9 @@ pub struct ReplayArgs {
     /// Decide by a rules file instead of policies, with the methods, paths and client addresses of the log
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policy", "key", "table", "on_full", "html"])]
     rules: Option<String>,
-    /// Whose requests share a limit
-    #[arg(long, value_enum, default_value_t = KeyName::Address)]
-    key: KeyName,
+    /// Whose requests share a limit: address (an IPv4 address, or an IPv6 /64), address/24/56 (other prefixes), or none (all requests)
+    #[arg(long, value_name = "KEY", default_value_t)]
+    key: Grouping,
     /// The log's format
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
@@ -52,12 +54,46 @@ pub struct ReplayArgs {
 }
 
 /// Whose requests share a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum KeyName {
-    /// Each client address, or each key of a trace, has a limit of its own
-    Address,
-    /// All requests share one limit
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grouping {
+    /// Those of one network, of so many bits of IPv4 and of IPv6; or of one key of a trace.
+    Address(u8, u8),
+    /// All.
     None,
+}
+
+impl Default for Grouping {
+    fn default() -> Grouping {
+        Grouping::Address(32, 64)
+    }
+}
+
+impl fmt::Display for Grouping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Grouping::Address(32, 64) => f.write_str("address"),
+            Grouping::Address(v4, v6) => write!(f, "address/{v4}/{v6}"),
+            Grouping::None => f.write_str("none"),
+        }
+    }
+}
+
+impl FromStr for Grouping {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> std::result::Result<Grouping, &'static str> {
+        const EXPECTED: &str = "address, none, or address/N/M with the bits of IPv4 (to 32) and IPv6 (to 128) prefixes";
+        match text {
+            "address" => return Ok(Grouping::default()),
+            "none" => return Ok(Grouping::None),
+            _ => {}
+        }
+        let (v4, v6) = text.strip_prefix("address/").and_then(|bits| bits.split_once('/')).ok_or(EXPECTED)?;
+        match (v4.parse(), v6.parse()) {
+            (Ok(v4 @ 0..=32), Ok(v6 @ 0..=128)) => Ok(Grouping::Address(v4, v6)),
+            _ => Err(EXPECTED),
+        }
+    }
 }
 
 /// The command line, checked.
@@ -70,8 +106,8 @@ pub struct Options {
     pub compares: bool,
     /// The rules file that decides in place of the policies.
     pub rules: Option<String>,
-    /// All requests share one limit.
-    pub one_key: bool,
+    /// Whose requests share a limit.
+    pub key: Grouping,
     /// The format.
     pub format: Format,
     /// Names of fields.
@@ -125,7 +161,7 @@ impl Options {
             policies,
             compares,
             rules: args.rules,
-            one_key: args.key == KeyName::None,
+            key: args.key,
             format: args.format,
             fields,
             reorder: time(&args.reorder)?,

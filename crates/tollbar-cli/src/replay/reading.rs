@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use super::options::Options;
-use super::parse::{self, Parser, Request};
+use super::parse::{self, Format, Parser, Request};
 use super::progress::Progress;
 use super::source::Source;
 use super::Input;
@@ -21,7 +21,7 @@ pub fn read(
 ) -> Result<()> {
     let name = source.name;
     let progress = Progress::new(&name, source.size, source.read);
-    let mut parser = Parser::new(options.format, options.fields.clone(), details);
+    let mut parser = Parser::new(options.format, options.fields.clone(), details).map_err(Problem::usage)?;
     let mut lines = Lines::new(source.bytes);
     let (bad_before, requests_before) = (input.bad, input.requests);
     input.names.push(name.clone());
@@ -42,7 +42,7 @@ pub fn read(
             input.blank += 1;
             continue;
         }
-        parser.settle(text);
+        parser.settle(text).map_err(Problem::usage)?;
         match parser.request(text, line.cut) {
             Ok(Some(request)) => {
                 let sequence = input.requests;
@@ -68,7 +68,10 @@ pub fn read(
         progress.complain(&format!("{name}: {bad} bad lines in all"));
     }
     if bad > 0 && input.requests == requests_before {
-        progress.complain(&format!("{name}: no line is of --format {}", parser.format().name()));
+        progress.complain(&match parser.format() {
+            Format::Auto => format!("{name}: no line is of a format that is known (--format names one)"),
+            format => format!("{name}: no line is of --format {}", format.name()),
+        });
     }
     input.format = Some(parser.format());
     Ok(())

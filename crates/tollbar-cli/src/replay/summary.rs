@@ -1,5 +1,6 @@
 //! The summary as text.
 
+use super::keys;
 use super::options::Options;
 use super::parse::Format;
 use super::run::{Run, RANKS};
@@ -71,26 +72,26 @@ fn input(out: &mut impl Write, replay: &Replay) -> io::Result<()> {
 const UNCOUNTED: &str = "not counted: more than 4194304 requests in one period";
 
 fn policy(out: &mut impl Write, replay: &Replay, run: &Run) -> io::Result<()> {
-    let keys = &replay.keys;
+    let all = &replay.keys;
     writeln!(out, "\npolicy         {}", run.policy)?;
     writeln!(out, "requests       {}", replay.input.requests)?;
     writeln!(out, "allowed        {}", run.allowed)?;
     writeln!(out, "denied         {}, of them never {}", run.refusals(), run.never)?;
-    writeln!(out, "keys           {}, of them denied {}", keys.len(), run.keys_refused())?;
-    match run.most(keys) {
+    writeln!(out, "keys           {}, of them denied {}", all.len(), run.keys_refused())?;
+    match run.most(all) {
         None => writeln!(out, "most admitted  {UNCOUNTED}")?,
         Some((most, None)) => writeln!(out, "most admitted  {most} in one period")?,
         Some((most, Some(key))) => {
-            writeln!(out, "most admitted  {most} in one period, {}", text::plain(keys.bytes(key)))?
+            writeln!(out, "most admitted  {most} in one period, {}", text::plain(&keys::shown(all.bytes(key))))?
         }
     }
-    let worst = run.worst(keys, RANKS);
+    let worst = run.worst(all, RANKS);
     if worst.is_empty() {
         return writeln!(out, "most denied    none");
     }
     for (n, (key, refused)) in worst.into_iter().enumerate() {
         let label = if n == 0 { "most denied" } else { "" };
-        writeln!(out, "{label:15}{refused:8}  {}", text::plain(keys.bytes(key)))?;
+        writeln!(out, "{label:15}{refused:8}  {}", text::plain(&keys::shown(all.bytes(key))))?;
     }
     Ok(())
 }
@@ -107,7 +108,7 @@ fn table(out: &mut impl Write, replay: &Replay) -> io::Result<()> {
         let (most, key) = match run.most(&replay.keys) {
             None => ("-".to_owned(), "-".to_owned()),
             Some((most, key)) => {
-                (most.to_string(), key.map_or("-".to_owned(), |key| text::plain(replay.keys.bytes(key))))
+                (most.to_string(), key.map_or("-".to_owned(), |key| text::plain(&keys::shown(replay.keys.bytes(key)))))
             }
         };
         let (allowed, denied, never, keys) = (run.allowed, run.refusals(), run.never, run.keys_refused());

@@ -3,7 +3,7 @@
 use super::collector::Collector;
 use super::limits::{BURSTS, RATES};
 use super::series::{Axis, Strip};
-use crate::replay::keys::Keys;
+use crate::replay::keys::{shown, Keys};
 use crate::replay::run::{Run, RANKS};
 use crate::replay::Replay;
 use crate::text;
@@ -234,7 +234,7 @@ fn clients(collector: &Collector, replay: &Replay) -> Vec<Client> {
 const KEY_SHOWN: usize = 64;
 
 fn name(keys: &Keys, key: u32) -> String {
-    let bytes = keys.bytes(key);
+    let bytes = shown(keys.bytes(key));
     let mut name = text::plain(&bytes[..bytes.len().min(KEY_SHOWN)]);
     if bytes.len() > KEY_SHOWN {
         name.push('…');

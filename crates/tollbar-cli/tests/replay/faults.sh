@@ -26,7 +26,7 @@ faults() {
     refused 'no log' 2 '<LOG>...'
     refused 'unknown option' 2 "unexpected argument '--nope'" --nope a
     refused 'missing argument' 2 "a value is required for '--policy <POLICY>'" --policy
-    refused 'wrong key' 2 "possible values: address, none" --key user a
+    refused 'wrong key' 2 "address, none" --key user a
     refused 'wrong format' 2 "invalid value 'xml'" --format xml a
     refused 'decisions twice' 2 'cannot be used multiple times' --decisions a --decisions b c
     refused 'standard input twice' 2 'standard input is given twice' - -

@@ -42,8 +42,42 @@ formats() {
         in_format 'CSV with named columns' csv --format csv --field time=when --field key=who
     { echo 'url,Timestamp,client_ip'; awk '{ printf "%s,%d000,%s\n", $3, 1431857100 + $1, $2 }' "$work/twelve"; } |
         in_format 'CSV with usual columns' csv
+    # C3: lines behind what collectors put before them, and formats of load balancers.
+    combined() { awk -v before="$1" '{ printf "%s%s - - [17/May/2015:10:05:%02d +0000] \"GET %s HTTP/1.1\" 200 1 \"-\" \"x\"\n", before, $2, $1, $3 }' "$work/twelve"; }
+    for before in 'web-1  | ' '2015-05-17T10:05:09.1Z stdout F ' 'May 17 10:05:09 web nginx[17]: ' '<190>May 17 10:05:09 web nginx: ' \
+        'shop.example:443 ' '[pod/web-0/nginx] '; do
+        combined "$before" | in_format "combined behind $before" clf
+    done
+    combined '' | sed '1i /docker-entrypoint.sh: Configuration complete' > "$work/log"
+    check 'a first line that is no request does not choose the format' '12 1 clf' \
+        "$(value requests "$work/log") $(value 'bad lines' "$work/log") $("$replay" --json "$work/log" 2>/dev/null | sed -n 's/.*"format": "\(.*\)",/\1/p')"
+    awk '{ printf "web-1  | {\"ts\":%d,\"remote_addr\":\"::ffff:%s\"}\n", 1431857100 + $1, $2 }' "$work/twelve" |
+        in_format 'JSON behind docker compose, mapped addresses' json
+    awk '{ printf "May 17 10:05:09 lb haproxy[17]: %s:33317 [17/May/2015:10:05:%02d.000] in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 \"GET %s HTTP/1.1\"\n", $2, $1, $3 }' "$work/twelve" |
+        in_format 'HAProxy' haproxy
+    awk '{ printf "https 2015-05-17T10:05:%02d.000000Z app/lb/5 %s:2817 10.0.0.1:80 0.1 0.1 0.1 200 200 0 57 \"GET https://shop.example:443%s HTTP/1.1\" \"x\"\n", $1, $2, $3 }' "$work/twelve" |
+        in_format 'Application Load Balancer' alb
+    { printf '#Software: Microsoft Internet Information Services 10.0\n#Fields: date time s-ip cs-method cs-uri-stem c-ip\n'
+        awk '{ printf "2015-05-17 10:05:%02d 10.0.0.1 GET %s %s\n", $1, $3, $2 }' "$work/twelve"; } | in_format 'IIS' w3c
+    { printf '#Version: 1.0\n#Fields: date time c-ip cs-method cs-uri-stem\n'
+        awk '{ printf "2015-05-17\t10:05:%02d\t%s\tGET\t%s\n", $1, $2, $3 }' "$work/twelve"; } | in_format 'CloudFront' w3c
+    awk '{ printf "{\"ClientAddr\":\"%s:4711\",\"ClientHost\":\"%s\",\"RequestPath\":\"%s\",\"StartUTC\":\"2015-05-17T10:05:%02dZ\",\"time\":\"2015-05-17T10:05:59Z\"}\n", $2, $2, $3, $1 }' "$work/twelve" |
+        in_format 'Traefik JSON' json
+    awk '{ printf "{\"ClientIP\":\"%s\",\"ClientRequestURI\":\"%s\",\"EdgeStartTimestamp\":%d000000000}\n", $2, $3, 1431857100 + $1 }' "$work/twelve" |
+        in_format 'Cloudflare JSON' json
+    awk '{ printf "{\"httpRequest\":{\"requestUrl\":\"https://shop.example%s\",\"remoteIp\":\"%s\"},\"timestamp\":\"2015-05-17T10:05:%02dZ\"}\n", $3, $2, $1 }' "$work/twelve" |
+        in_format 'Google Cloud JSON' json
+    # C3: one client is one key, however its address is written, and an IPv6 network is one.
+    combined '' | sed 's/^192.0.2.1 /[::ffff:192.0.2.1]:4711 /; s/^192.0.2.2 /::ffff:c000:202 /' | in_format 'addresses as servers write them' clf
+    combined '' | awk '{ sub(/^192.0.2.1/, "2001:db8:1:2::" NR); print }' | in_format 'addresses of one /64' clf
+    combined '' | awk '{ sub(/^192.0.2.1/, "2001:db8:1:2::" NR); print }' > "$work/log"
+    check 'address/32/128: each address of a /64' 9 "$(value keys --key address/32/128 "$work/log")"
+    check 'address/0/0' 2 "$(value keys --key address/0/0 "$work/log")"
+    refused '--key with a wrong prefix' 2 'address/N/M with the bits of IPv4' --key address/33/64 "$work/log"
+    refused '--field for lines without names' 2 'key=N, the number of the word' --field time=when "$work/log"
+    check 'the second word as the key' '12 1' "$(value requests --field key=4 "$work/log") $(value keys --field key=6 "$work/log")"
     check 'a trace is known, too' trace "$("$replay" --json "$work/twelve.trace" | sed -n 's/.*"format": "\(.*\)",/\1/p')"
-    printf '{"a":1}\n{"time":"x","client":"a"}\n[1]\n' > "$work/log"
+    printf '{"a":1}\n{"time":"x","client":"::1"}\n[1]\n' > "$work/log"
     "$replay" --format json "$work/log" 2>&1 >/dev/null | sed "s,.*/log:,," > "$work/errors"
     check 'JSON lines that are none' '1: no time: none of
 2: the time is not a number
@@ -135,7 +169,7 @@ hostile() {
         head -c 1000000 /dev/zero | tr '\0' z
         printf ' - - %s "GET / HTTP/1.1" 200 1\n' "$t"
     } > "$work/hostile"
-    "$replay" --policy 0/s --html "$work/hostile.html" "$work/hostile" > "$work/report" 2>"$work/errors"
+    "$replay" --field key=1 --policy 0/s --html "$work/hostile.html" "$work/hostile" > "$work/report" 2>"$work/errors"
     check 'hostile: requests' 5 "$(sed -n 's/^requests *//p' "$work/report" | head -n 1)"
     check 'hostile: no control byte and nothing above ASCII' 0 "$(cat "$work/report" "$work/errors" | LC_ALL=C tr -d '\n -~' | wc -c | tr -d ' ')"
     # The page has the scripts that it has for any log, and no more.

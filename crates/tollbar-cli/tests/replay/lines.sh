@@ -43,17 +43,20 @@ log_lines() {
     when '17/May' 'the month is not one of Jan to Dec and a slash'
 
     t='[17/May/2015:10:05:03 +0000]'
-    line "h - - $t" '2015-05-17 10:05:03'
-    line "h - - $t \"GET / HTTP/1.1" '2015-05-17 10:05:03'
-    line "h - - $t GET / 200" '2015-05-17 10:05:03'
-    line "h - [a] name $t \"GET /\"" '2015-05-17 10:05:03'
-    line 'h - - "GET /[17/May/2015:10:05:03 +0000]" 200' 'no time in brackets'
-    line 'h - - [] "GET /[17/May/2015:10:05:03 +0000]" 200' 'the day is not two digits and a slash'
-    line 'h' 'no time in brackets'
-    line "$(printf 'h\001i') - - $t" "a control byte in the client's address"
+    line "192.0.2.1 - - $t" '2015-05-17 10:05:03'
+    line "192.0.2.1 - - $t \"GET / HTTP/1.1" '2015-05-17 10:05:03'
+    line "192.0.2.1 - - $t GET / 200" '2015-05-17 10:05:03'
+    line "192.0.2.1 - [a] name $t \"GET /\"" '2015-05-17 10:05:03'
+    line '192.0.2.1 - - "GET /[17/May/2015:10:05:03 +0000]" 200' 'no time in brackets'
+    line '192.0.2.1 - - [] "GET /[17/May/2015:10:05:03 +0000]" 200' 'the day is not two digits and a slash'
+    line '192.0.2.1' 'no time in brackets'
+    help='(--field key=1 takes the first word as it is, key=2 the second)'
+    line "$(printf 'h\001i') - - $t" "the first word is no address: \"h\x01i\" $help"
+    line "client.example - - $t" "the first word is no address: \"client.example\" $help"
+    line "- - - $t" 'no client: the first word is "-"'
 
     # A fraction of a second counts: half a second after the first, half of the two-second wait is over.
-    { echo 'h - - [17/May/2015:10:05:03.5 +0000]'; echo 'h - - [17/May/2015:10:05:04 +0000]'; } > "$work/line"
+    { echo '::1 - - [17/May/2015:10:05:03.5 +0000]'; echo '::1 - - [17/May/2015:10:05:04 +0000]'; } > "$work/line"
     "$replay" --policy '1/2s' --decisions "$work/decisions" "$work/line" >/dev/null
     check 'fractions of a second' 'A 0 -
 D 0 1500000000' "$(cat "$work/decisions")"
@@ -73,19 +76,21 @@ odd_logs() {
         head -c 3000000 /dev/zero | tr '\0' '['
         printf '\n\\\033[2J - - %s\n' "$t"
         printf '\\w\303\251b - - %s\n' "$t"
+        printf '::ffff:192.0.2.1 - - %s\n' "$t"
         printf '[::1] - - %s' "$t"
     } > "$work/odd"
-    # Five lines are requests, two of them from one client. Three lines are refused.
+    # Five lines are requests, three of them from one client. Four lines are refused.
     check 'odd log: requests' 5 "$(value requests "$work/odd")"
-    check 'odd log: bad lines' 3 "$(value 'bad lines' "$work/odd")"
+    check 'odd log: bad lines' 4 "$(value 'bad lines' "$work/odd")"
     check 'odd log: blank lines' 3 "$(value 'blank lines' "$work/odd")"
-    check 'odd log: keys' 4 "$(value keys "$work/odd")"
+    check 'odd log: keys' 3 "$(value keys "$work/odd")"
     "$replay" "$work/odd" 2>&1 >/dev/null | sed "s,$work/,," > "$work/errors"
-    check 'odd log: bad lines are named' "tollbar: odd:6: a control byte in the client's address
+    check 'odd log: bad lines are named' "tollbar: odd:6: no time in brackets
 tollbar: odd:8: no time in brackets within the first mebibyte
-tollbar: odd:9: a control byte in the client's address" "$(cat "$work/errors" | sed 's/the day is.*/?/')"
+tollbar: odd:9: the first word is no address: \"\\x5c\\x1b[2J\" $help
+tollbar: odd:10: the first word is no address: \"\\x5cw\\xc3\\xa9b\" $help" "$(cat "$work/errors" | sed 's/the day is.*/?/')"
     check 'odd log: keys are printed in plain letters' \
-        '2 192.0.2.1|1 2001:db8::1|1 [::1]|1 \x5cw\xc3\xa9b|' \
+        '3 192.0.2.1|1 ::/64|1 2001:db8::/64|' \
         "$("$replay" --policy 0/s "$work/odd" 2>/dev/null | sed -n '/^most denied/,$p' |
             sed 's/^most denied//' | tr -s ' ' | sed 's/^ //' | tr '\n' '|')"
     check 'standard input' "$(report "$work/odd" | tail -n +2)" "$(report - < "$work/odd" | tail -n +2)"

@@ -1,7 +1,8 @@
 //! Comma-separated values, a record a line; the first line has the columns' names.
 
-use super::fields::{without_port, Named, Role, ROLES};
-use super::{address, Request, Wrong};
+use super::client::{self, Key};
+use super::fields::{Named, Role, ROLES};
+use super::{origin_form, Request, Wrong};
 use crate::civil;
 use csv_core::{ReadFieldResult, Reader};
 use std::borrow::Cow;
@@ -10,6 +11,8 @@ pub struct Csv {
     named: Named,
     /// The column of each role, once the first line has been read.
     columns: Option<[Option<usize>; ROLES]>,
+    /// The name of the key's column.
+    key: String,
 }
 
 /// Whether a log's first line looks like the names of columns: one of them is a usual name of a time.
@@ -21,7 +24,7 @@ pub fn is_header(line: &[u8]) -> bool {
 
 impl Csv {
     pub fn new(named: Named) -> Csv {
-        Csv { named, columns: None }
+        Csv { named, columns: None, key: String::new() }
     }
 
     pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Option<Request<'a>>, Wrong> {
@@ -36,6 +39,11 @@ impl Csv {
                 }
             }
             self.columns = Some(found);
+            fields(line, |n, field| {
+                if found[Role::Key as usize] == Some(n) {
+                    self.key = String::from_utf8_lossy(field.trim_ascii()).into_owned();
+                }
+            });
             return Ok(None);
         };
         let mut values: [Vec<u8>; ROLES] = Default::default();
@@ -54,10 +62,10 @@ impl Csv {
             )));
         }
         let time = civil::any(time.trim_ascii()).map_err(Cow::Borrowed)?;
-        let key = address(without_port(key.trim_ascii())).map_err(Cow::Borrowed)?.to_vec();
-        if key.is_empty() {
-            return Err(Cow::Borrowed("the client's address is empty"));
-        }
+        let key = match self.named.takes_text(&self.key) {
+            true => client::any(Cow::Owned(key.trim_ascii().to_vec()), &self.key)?,
+            false => Key::Address(client::address(key.trim_ascii(), &self.key)?),
+        };
         let cost = match wanted[Role::Cost as usize] {
             None => 1,
             Some(_) => super::trace::number(
@@ -69,7 +77,8 @@ impl Csv {
         };
         let own = Cow::Owned;
         let class = own(class.trim_ascii().to_vec());
-        Ok(Some(Request { time, key: own(key), cost, class, path: own(path), agent: own(agent), method: own(method) }))
+        let path = own(origin_form(&path).to_vec());
+        Ok(Some(Request { time, key, cost, class, path, agent: own(agent), method: own(method) }))
     }
 }
 
@@ -124,10 +133,11 @@ mod tests {
         assert!(csv.parse(b"Path,\"ip\",status,Time,user_agent", false).expect("a header").is_none());
         let line = b"\"/a,\"\"b\"\"\",192.0.2.1:80,200,2015-05-17T10:05:03Z,x";
         let request = csv.parse(line, false).expect("a request").expect("a request");
-        assert_eq!((request.time, &*request.key), (1_431_857_103_000_000_000, &b"192.0.2.1"[..]));
+        assert_eq!(request.time, 1_431_857_103_000_000_000);
+        assert_eq!(request.key, Key::Address([192, 0, 2, 1].into()));
         assert_eq!((&*request.path, &*request.agent, request.cost), (&b"/a,\"b\""[..], &b"x"[..], 1));
         assert!(csv.parse(b"/,192.0.2.1,200", false).expect_err("too short").contains("3 columns, expected 5"));
-        assert!(csv.parse(b"/,,200,1431857103,", false).expect_err("no key").contains("empty"));
+        assert!(csv.parse(b"/,,200,1431857103,", false).expect_err("no key").contains("no client: ip is"));
         assert!(csv.parse(b"/,\"unclosed,200,1431857103,", false).is_err());
     }
 
@@ -141,6 +151,6 @@ mod tests {
         let mut csv = Csv::new(named);
         assert!(csv.parse(b"ip,who,bytes,ts", false).expect("a header").is_none());
         let request = csv.parse(b"a,b,7,1431857103", false).expect("a request").expect("a request");
-        assert_eq!((&*request.key, request.cost), (&b"b"[..], 7));
+        assert_eq!((request.key, request.cost), (Key::Text(Cow::Borrowed(b"b")), 7));
     }
 }

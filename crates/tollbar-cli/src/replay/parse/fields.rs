@@ -17,6 +17,23 @@ pub enum Role {
 /// All of them, for arrays by role.
 pub const ROLES: usize = 7;
 
+impl Role {
+    const ALL: [Role; ROLES] = [Role::Time, Role::Key, Role::Cost, Role::Path, Role::Agent, Role::Method, Role::Class];
+
+    /// The word of the command line.
+    const fn name(self) -> &'static str {
+        match self {
+            Role::Time => "time",
+            Role::Key => "key",
+            Role::Cost => "cost",
+            Role::Path => "path",
+            Role::Agent => "agent",
+            Role::Method => "method",
+            Role::Class => "class",
+        }
+    }
+}
+
 /// Names that servers give, the best of a role first. A name with points is a path into nested objects.
 const USUAL: [(Role, &[&str]); 5] = [
     (
@@ -24,6 +41,8 @@ const USUAL: [(Role, &[&str]); 5] = [
         &[
             "time_iso8601",
             "start_time",
+            "StartUTC",
+            "EdgeStartTimestamp",
             "ts",
             "time",
             "timestamp",
@@ -43,6 +62,10 @@ const USUAL: [(Role, &[&str]); 5] = [
             "remote_addr",
             "remote_ip",
             "downstream_remote_address",
+            "ClientIP",
+            "ClientHost",
+            "ClientAddr",
+            "httpRequest.remoteIp",
             "request.remote_addr",
             "x_forwarded_for",
             "clientip",
@@ -53,9 +76,46 @@ const USUAL: [(Role, &[&str]); 5] = [
             "user",
         ],
     ),
-    (Role::Path, &["request_uri", "request.uri", "uri", "path", "url", "x_envoy_origin_path", "request"]),
-    (Role::Agent, &["http_user_agent", "user_agent", "request.headers.User-Agent", "agent"]),
-    (Role::Method, &["request_method", "request.method", "method", "verb"]),
+    (
+        Role::Path,
+        &[
+            "request_uri",
+            "request.uri",
+            "uri",
+            "path",
+            "url",
+            "x_envoy_origin_path",
+            "ClientRequestURI",
+            "ClientRequestPath",
+            "RequestPath",
+            "httpRequest.requestUrl",
+            "request",
+        ],
+    ),
+    (
+        Role::Agent,
+        &[
+            "http_user_agent",
+            "user_agent",
+            "request.headers.User-Agent",
+            "agent",
+            "ClientRequestUserAgent",
+            "request_User-Agent",
+            "httpRequest.userAgent",
+        ],
+    ),
+    (
+        Role::Method,
+        &[
+            "request_method",
+            "request.method",
+            "method",
+            "verb",
+            "ClientRequestMethod",
+            "RequestMethod",
+            "httpRequest.requestMethod",
+        ],
+    ),
 ];
 
 /// The names that the caller gave in place of the usual ones.
@@ -72,16 +132,7 @@ impl Named {
             format!("--field is {roles}, not '{text}'")
         };
         let (role, name) = text.split_once('=').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
-        let role = match role {
-            "time" => Role::Time,
-            "key" => Role::Key,
-            "cost" => Role::Cost,
-            "path" => Role::Path,
-            "agent" => Role::Agent,
-            "method" => Role::Method,
-            "class" => Role::Class,
-            _ => return Err(wrong()),
-        };
+        let role = Role::ALL.into_iter().find(|of| of.name() == role).ok_or_else(wrong)?;
         self.given.push((role, name.to_owned()));
         Ok(())
     }
@@ -97,6 +148,39 @@ impl Named {
         names
     }
 
+    /// The number, from 1 on, of the word that is the key in lines without names, if `key=NUMBER` is all that the caller gave.
+    pub fn word(&self, format: &str) -> Result<Option<usize>, String> {
+        let wrong =
+            |role: &str| format!("--field for {format} is key=N, the number of the word that is the key, not {role}");
+        match &self.given[..] {
+            [] => Ok(None),
+            [(Role::Key, number)] => match number.parse() {
+                Ok(number @ 1..) => Ok(Some(number)),
+                _ => Err(wrong(&format!("key={number}"))),
+            },
+            [(role, name), ..] => Err(wrong(&format!("{}={name}", role.name()))),
+        }
+    }
+
+    /// Refuses any names, for a format whose lines have fixed places.
+    pub fn none(&self, format: &str) -> Result<(), String> {
+        match self.given.first() {
+            None => Ok(()),
+            Some((role, name)) => Err(format!("--field {}={name}: {format} has no names of fields", role.name())),
+        }
+    }
+
+    /// The name that the caller gave to a role.
+    pub fn of(&self, role: Role) -> Option<&str> {
+        self.given.iter().find(|(given, _)| *given == role).map(|(_, name)| &**name)
+    }
+
+    /// Whether the field of that name may hold a key that is no address: if the caller has named it, or if it does not say what it holds.
+    pub fn takes_text(&self, name: &str) -> bool {
+        let is_text = |text: &str| name.eq_ignore_ascii_case(text);
+        is_text("key") || is_text("user") || self.given.iter().any(|(role, given)| *role == Role::Key && is_text(given))
+    }
+
     /// What a message says is missing.
     pub fn missing(role: Role, names: &[(Role, Cow<'static, str>)]) -> Cow<'static, str> {
         let what = match role {
@@ -106,44 +190,5 @@ impl Named {
         };
         let tried: Vec<&str> = names.iter().filter(|(of, _)| *of == role).map(|(_, name)| &**name).collect();
         Cow::Owned(format!("no {what}: none of {} is there (--field names another)", tried.join(", ")))
-    }
-}
-
-/// An address without its port: `192.0.2.1:5432` and `[2001:db8::1]:5432`, which Caddy and Envoy write.
-pub fn without_port(address: &[u8]) -> &[u8] {
-    if let Some(inside) = address.strip_prefix(b"[") {
-        if let Some(end) = inside.iter().position(|&byte| byte == b']') {
-            return &inside[..end];
-        }
-    }
-    let mut colons = address.iter().enumerate().filter(|(_, &byte)| byte == b':').map(|(at, _)| at);
-    match (colons.next(), colons.next()) {
-        (Some(at), None) if at > 0 && address[at + 1..].iter().all(u8::is_ascii_digit) => &address[..at],
-        _ => address,
-    }
-}
-
-/// The last address of an X-Forwarded-For list: the one that the nearest proxy has added.
-pub fn last_hop(list: &[u8]) -> &[u8] {
-    list.rsplit(|&byte| byte == b',').next().unwrap_or(list).trim_ascii()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_and_hops() {
-        for (given, address) in [
-            ("192.0.2.1:5432", "192.0.2.1"),
-            ("192.0.2.1", "192.0.2.1"),
-            ("[2001:db8::1]:80", "2001:db8::1"),
-            ("2001:db8::1", "2001:db8::1"),
-            ("user:name", "user:name"),
-            (":1", ":1"),
-        ] {
-            assert_eq!(without_port(given.as_bytes()), address.as_bytes());
-        }
-        assert_eq!(last_hop(b"198.51.100.1, 192.0.2.7 "), b"192.0.2.7");
     }
 }

@@ -1,25 +1,28 @@
 //! A JSON object a line: nginx with `escape=json`, Caddy, Envoy and whatever names its fields as they do.
 
-use super::fields::{last_hop, without_port, Named, Role, ROLES};
-use super::{address, method_of, path_of, Request, Wrong};
+use super::client::{self, Key};
+use super::fields::{Named, Role, ROLES};
+use super::{method_of, origin_form, path_of, prefixes, Request, Wrong};
 use crate::civil;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
 pub struct Json {
+    named: Named,
     names: Vec<(Role, Cow<'static, str>)>,
 }
 
 impl Json {
     pub fn new(named: Named) -> Json {
-        Json { names: named.names() }
+        Json { names: named.names(), named }
     }
 
     pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Request<'a>, Wrong> {
         if cut {
             return Err(Cow::Borrowed("longer than a mebibyte"));
         }
+        let line = if line.starts_with(b"{") { line } else { prefixes::behind(line) };
         let found = match std::str::from_utf8(line) {
             Ok(text) => self.find(text)?,
             // nginx copies bytes above 127 as they came.
@@ -47,12 +50,13 @@ impl Json {
         }
         .map_err(Cow::Borrowed)?;
         let (rank, key) = found.take(Role::Key).ok_or_else(|| missing(Role::Key))?;
-        let is_list = self.names[rank].1.contains("forwarded");
-        let key = cut(key.bytes(), |key| without_port(if is_list { last_hop(key) } else { key }));
-        address(&key).map_err(Cow::Borrowed)?;
-        if key.is_empty() {
-            return Err(Cow::Borrowed("the client's address is empty"));
-        }
+        let name = &self.names[rank].1;
+        let key = key.bytes();
+        let key = if name.contains("orwarded") { cut(key, client::last_hop) } else { key };
+        let key = match self.named.takes_text(name) {
+            true => client::any(key, name)?,
+            false => Key::Address(client::address(&key, name)?),
+        };
         let cost = match found.take(Role::Cost) {
             None => 1,
             Some((_, cost)) => {
@@ -69,7 +73,7 @@ impl Json {
             None if is_line => cut(path.clone(), method_of),
             None => Cow::Borrowed(&b""[..]),
         };
-        let path = if is_line { cut(path, path_of) } else { path };
+        let path = if is_line { cut(path, path_of) } else { cut(path, origin_form) };
         let agent = found.take(Role::Agent).map_or(Cow::Borrowed(&b""[..]), |(_, agent)| agent.bytes());
         Ok(Request { time, key, cost, class, path, agent, method })
     }
@@ -262,7 +266,11 @@ mod tests {
         let mut json = Json::new(Named::default());
         let request = json.parse(line.as_bytes(), false).map_err(Cow::into_owned)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok((request.time, text(&request.key), text(&request.path), text(&request.agent)))
+        let key = match request.key {
+            Key::Address(address) => address.to_string(),
+            Key::Text(key) => text(&key),
+        };
+        Ok((request.time, key, text(&request.path), text(&request.agent)))
     }
 
     const AT: u64 = 1_431_857_103_000_000_000;
@@ -277,6 +285,10 @@ mod tests {
             r#"{"ts":1431857103,"request":{"remote_ip":"10.0.0.1","client_ip":"192.0.2.1","uri":"\/a","headers":{"User-Agent":["x"]}}}"#,
             r#"{"start_time":"2015-05-17T10:05:03.000Z","downstream_remote_address":"192.0.2.1:4711","path":"/a","user_agent":"x","x_forwarded_for":null}"#,
             r#"{"start_time":"2015-05-17T10:05:03.000Z","x_forwarded_for":"10.9.9.9, 192.0.2.1","path":"/a","user_agent":"x"}"#,
+            r#"{"ClientAddr":"192.0.2.1:4711","ClientHost":"192.0.2.1","RequestMethod":"GET","RequestPath":"/a","StartUTC":"2015-05-17T10:05:03Z","request_User-Agent":"x","time":"2015-05-17T10:05:09Z"}"#,
+            r#"{"ClientIP":"192.0.2.1","ClientRequestMethod":"GET","ClientRequestURI":"/a","ClientRequestUserAgent":"x","EdgeStartTimestamp":1431857103000000000,"EdgeEndTimestamp":"2015-05-17T10:05:04Z"}"#,
+            r#"{"httpRequest":{"requestMethod":"GET","requestUrl":"https://shop.example:443/a","remoteIp":"192.0.2.1","userAgent":"x"},"timestamp":"2015-05-17T10:05:03.000000Z","receiveTimestamp":"2015-05-17T10:05:09Z"}"#,
+            r#"{"ts":1431857103,"remote_addr":"::ffff:192.0.2.1","uri":"/a","user_agent":"x"}"#,
         ] {
             assert_eq!(read(line), expected, "{line}");
         }
@@ -289,10 +301,13 @@ mod tests {
             (r#"[1]"#, "an object"),
             (r#"{"remote_addr":"a"}"#, "no time"),
             (r#"{"ts":1}"#, "no client's address"),
-            (r#"{"ts":1,"remote_addr":"a\u0007"}"#, "control byte"),
-            (r#"{"ts":1,"remote_addr":""}"#, "empty"),
-            (r#"{"ts":-1,"remote_addr":"a"}"#, "not a number"),
-            (r#"{"ts":"yesterday","remote_addr":"a"}"#, "not a number"),
+            (r#"{"ts":1,"remote_addr":"a\u0007"}"#, r#"remote_addr is no address: "a\x07""#),
+            (r#"{"ts":1,"user":"a\u0007"}"#, "control byte"),
+            (r#"{"ts":1,"remote_addr":""}"#, "no client: remote_addr is"),
+            (r#"{"ts":1,"remote_addr":"-"}"#, "no client: remote_addr is"),
+            (r#"{"ts":1,"remote_addr":"unknown"}"#, r#"remote_addr is no address: "unknown""#),
+            (r#"{"ts":-1,"remote_addr":"::1"}"#, "not a number"),
+            (r#"{"ts":"yesterday","remote_addr":"::1"}"#, "not a number"),
         ] {
             let wrong = read(line).expect_err(line);
             assert!(wrong.contains(part), "{line}: {wrong}");

@@ -1,15 +1,20 @@
 //! A line of a log as a request.
 
+mod alb;
 mod clf;
+mod client;
 mod csv;
 mod envoy;
 mod fields;
 mod json;
+mod prefixes;
 mod trace;
+mod w3c;
 
+pub use client::Key;
 pub use fields::Named;
 
-use crate::civil;
+use crate::{civil, text};
 use std::borrow::Cow;
 
 /// One request.
@@ -17,8 +22,8 @@ use std::borrow::Cow;
 pub struct Request<'a> {
     /// Nanoseconds of Unix time (of a trace: of its own clock).
     pub time: u64,
-    /// The client's address, or a trace's key.
-    pub key: Cow<'a, [u8]>,
+    /// The client, or a trace's key.
+    pub key: Key<'a>,
     /// Permits.
     pub cost: u64,
     /// The name or number of its class in the policy; empty for a request without a class.
@@ -37,16 +42,23 @@ pub type Wrong = Cow<'static, str>;
 /// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// By the first line that is not blank
+    /// By the first line that is of one
     Auto,
-    /// Common and Combined Log Format (Apache, nginx)
+    /// Common and Combined Log Format (Apache, nginx, Traefik), also behind the name of a virtual host
     #[value(alias = "combined")]
     Clf,
-    /// A JSON object a line: nginx (escape=json), Caddy, Envoy and others, by the names of their fields
-    #[value(alias = "nginx", alias = "caddy")]
+    /// A JSON object a line: nginx (escape=json), Caddy, Envoy, Traefik, Cloudflare, Google Cloud and others, by the names of their fields
+    #[value(alias = "nginx", alias = "caddy", alias = "traefik", alias = "cloudflare", alias = "gcp")]
     Json,
     /// Envoy's default line of text
     Envoy,
+    /// HAProxy's lines of HTTP requests
+    Haproxy,
+    /// AWS Application Load Balancer
+    Alb,
+    /// W3C extended log format: IIS, Amazon CloudFront
+    #[value(alias = "iis", alias = "cloudfront")]
+    W3c,
     /// Comma-separated values; the first line has the columns' names
     Csv,
     /// Lines of "time_ns key cost"
@@ -61,36 +73,49 @@ impl Format {
             Format::Clf => "clf",
             Format::Json => "json",
             Format::Envoy => "envoy",
+            Format::Haproxy => "haproxy",
+            Format::Alb => "alb",
+            Format::W3c => "w3c",
             Format::Csv => "csv",
             Format::Trace => "trace",
         }
     }
 
-    /// The format that a log's first line has.
-    pub fn of_line(line: &[u8]) -> Format {
+    /// The format of a line; `None` for a line that is of none, or begins as CLF does with something else than an address.
+    pub fn of_line(line: &[u8], named: &Named) -> Option<Format> {
         let line = line.trim_ascii_start();
-        if line.starts_with(b"{") {
-            return Format::Json;
+        if prefixes::behind(line).starts_with(b"{") {
+            return Some(Format::Json);
         }
         if line.starts_with(b"[")
             && line.len() > 5
             && civil::rfc3339(line[1..].split(|&b| b == b']').next().unwrap_or(b"")).is_ok()
         {
-            return Format::Envoy;
+            return Some(Format::Envoy);
         }
         if trace::parse(line, false).is_ok() {
-            return Format::Trace;
+            return Some(Format::Trace);
         }
         if csv::is_header(line) {
-            return Format::Csv;
+            return Some(Format::Csv);
         }
-        Format::Clf
+        if w3c::is_directive(line) {
+            return Some(Format::W3c);
+        }
+        if alb::parse(line, false).is_ok() {
+            return Some(Format::Alb);
+        }
+        let word = named.word("clf").ok().flatten();
+        if clf::Clf::haproxy(word).parse(line, false).is_ok() {
+            return Some(Format::Haproxy);
+        }
+        clf::Clf::new(false, word).parse(line, false).is_ok().then_some(Format::Clf)
     }
 }
 
 /// Reads lines of one format.
 pub enum Parser {
-    /// Before the first line.
+    /// Before the first line that is of a format.
     Auto(Named, bool),
     /// Common and Combined Log Format.
     Clf(clf::Clf),
@@ -98,6 +123,12 @@ pub enum Parser {
     Json(json::Json),
     /// Envoy's text; whether paths are wanted.
     Envoy,
+    /// HAProxy.
+    Haproxy(clf::Clf),
+    /// Application Load Balancer.
+    Alb,
+    /// W3C extended.
+    W3c(w3c::W3c),
     /// CSV.
     Csv(csv::Csv),
     /// Traces.
@@ -105,23 +136,30 @@ pub enum Parser {
 }
 
 impl Parser {
-    /// A parser. `details`: paths and agents are wanted.
-    pub fn new(format: Format, named: Named, details: bool) -> Parser {
+    /// A parser. `details`: paths and agents are wanted. The error says which `named` fields the format cannot have.
+    pub fn new(format: Format, named: Named, details: bool) -> Result<Parser, String> {
+        let fixed = |parser| named.none(format.name()).map(|()| parser);
         match format {
-            Format::Auto => Parser::Auto(named, details),
-            Format::Clf => Parser::Clf(clf::Clf::new(details)),
-            Format::Json => Parser::Json(json::Json::new(named)),
-            Format::Envoy => Parser::Envoy,
-            Format::Csv => Parser::Csv(csv::Csv::new(named)),
-            Format::Trace => Parser::Trace,
+            Format::Auto => Ok(Parser::Auto(named, details)),
+            Format::Clf => Ok(Parser::Clf(clf::Clf::new(details, named.word("clf")?))),
+            Format::Json => Ok(Parser::Json(json::Json::new(named))),
+            Format::Envoy => fixed(Parser::Envoy),
+            Format::Haproxy => Ok(Parser::Haproxy(clf::Clf::haproxy(named.word("haproxy")?))),
+            Format::Alb => fixed(Parser::Alb),
+            Format::W3c => Ok(Parser::W3c(w3c::W3c::new(named))),
+            Format::Csv => Ok(Parser::Csv(csv::Csv::new(named))),
+            Format::Trace => fixed(Parser::Trace),
         }
     }
 
-    /// Chooses the format by the log's first line that is not blank, unless the caller has named one.
-    pub fn settle(&mut self, line: &[u8]) {
+    /// Chooses the format by a log's first line that is of one, unless the caller has named one.
+    pub fn settle(&mut self, line: &[u8]) -> Result<(), String> {
         if let Parser::Auto(named, details) = self {
-            *self = Parser::new(Format::of_line(line), std::mem::take(named), *details);
+            if let Some(format) = Format::of_line(line, named) {
+                *self = Parser::new(format, std::mem::take(named), *details)?;
+            }
         }
+        Ok(())
     }
 
     /// The format.
@@ -131,6 +169,9 @@ impl Parser {
             Parser::Clf(_) => Format::Clf,
             Parser::Json(_) => Format::Json,
             Parser::Envoy => Format::Envoy,
+            Parser::Haproxy(_) => Format::Haproxy,
+            Parser::Alb => Format::Alb,
+            Parser::W3c(_) => Format::W3c,
             Parser::Csv(_) => Format::Csv,
             Parser::Trace => Format::Trace,
         }
@@ -140,12 +181,18 @@ impl Parser {
     #[inline]
     pub fn request<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Option<Request<'a>>, Wrong> {
         match self {
-            Parser::Clf(clf) => clf.parse(line, cut).map(Some).map_err(Cow::Borrowed),
+            Parser::Clf(clf) | Parser::Haproxy(clf) => clf.parse(line, cut).map(Some),
             Parser::Trace => trace::parse(line, cut).map(Some).map_err(Cow::Borrowed),
             Parser::Json(json) => json.parse(line, cut).map(Some),
-            Parser::Envoy => envoy::parse(line, cut).map(Some).map_err(Cow::Borrowed),
+            Parser::Envoy => envoy::parse(line, cut).map(Some),
+            Parser::Alb => alb::parse(line, cut).map(Some),
+            Parser::W3c(w3c) => w3c.parse(line, cut),
             Parser::Csv(csv) => csv.parse(line, cut),
-            Parser::Auto(..) => Err(Cow::Borrowed("no format")),
+            // What is wrong with the line if it were of the usual format.
+            Parser::Auto(named, _) => {
+                let word = named.word("clf").ok().flatten();
+                clf::Clf::new(false, word).parse(line, cut).map(Some)
+            }
         }
     }
 }
@@ -154,15 +201,6 @@ impl Parser {
 #[inline]
 pub fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|&byte| byte == b' ' || byte == b'\t')
-}
-
-/// Refuses control bytes: an address has none, and what is shown of it could steer a terminal.
-#[inline]
-fn address(key: &[u8]) -> Result<&[u8], &'static str> {
-    match key.iter().any(|&byte| byte < 0x20 || byte == 0x7f) {
-        true => Err("a control byte in the client's address"),
-        false => Ok(key),
-    }
 }
 
 /// `GET /path HTTP/1.1` as its method; empty if the line has one word.
@@ -174,8 +212,45 @@ fn method_of(request: &[u8]) -> &[u8] {
 fn path_of(request: &[u8]) -> &[u8] {
     let mut words = request.split(|&byte| byte == b' ');
     match (words.next(), words.next()) {
-        (Some(_), Some(path)) => path,
-        (Some(only), None) => only,
+        (Some(_), Some(path)) => origin_form(path),
+        (Some(only), None) => origin_form(only),
         _ => b"",
+    }
+}
+
+/// The path and query of `https://host:443/path?query`; another text as it is.
+fn origin_form(target: &[u8]) -> &[u8] {
+    let Some(at) = memchr::memmem::find(target, b"://") else { return target };
+    if !target[..at].iter().all(u8::is_ascii_alphabetic) {
+        return target;
+    }
+    let authority = &target[at + 3..];
+    authority.iter().position(|&byte| byte == b'/' || byte == b'?').map_or(b"/", |path| &authority[path..])
+}
+
+/// The next text in quotes, and what follows it.
+fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let begin = memchr::memchr(b'"', text)? + 1;
+    let end = begin + memchr::memchr(b'"', &text[begin..])?;
+    Some((&text[begin..end], &text[end + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_with_a_scheme_and_a_host_are_their_paths() {
+        for (target, path) in [
+            ("/p", "/p"),
+            ("https://www.example.com:443/p?q", "/p?q"),
+            ("http://www.example.com", "/"),
+            ("http://www.example.com?q", "?q"),
+            ("/go?to=http://a/b", "/go?to=http://a/b"),
+            ("*", "*"),
+            ("", ""),
+        ] {
+            assert_eq!(String::from_utf8_lossy(origin_form(target.as_bytes())), path, "{target}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Lines of `time_ns key cost`.
 
+use super::client::Key;
 use super::Request;
 use std::borrow::Cow;
 
@@ -14,7 +15,7 @@ pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, &'static str> {
     let cost = words.next().ok_or("no cost after the key")?;
     let cost = number(cost, "the cost is not a whole number", "the cost does not fit 64 bits")?;
     match words.next() {
-        None => Ok(Request { time, key: Cow::Borrowed(key), cost, ..Request::default() }),
+        None => Ok(Request { time, key: Key::Text(Cow::Borrowed(key)), cost, ..Request::default() }),
         Some(_) => Err("more than a time, a key and a cost"),
     }
 }
