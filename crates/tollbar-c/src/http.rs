@@ -136,8 +136,11 @@ pub unsafe extern "C" fn tollbar_http_problem(
 /// Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the answer in nanoseconds since
 /// 1970; dates and epochs are counted from it. The call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
 /// newest counts. If a field describes several limits, on one line or on several, the one with the fewest permits left counts, and of RateLimit-Policy
-/// only the policy of that name. Of several lines of Retry-After the longest wait counts. X-RateLimit-Reset has no standard: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as
-/// seconds from now.
+/// only the policy of that name.
+///
+/// Of several values of Retry-After the longest wait counts: seconds, with or without a fraction, or a date in one of the three forms of RFC 9110.
+/// Servers write the reset of each dialect in several ways: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as seconds
+/// since 1970, and a smaller one as seconds from now. A time that is past is 0, and one beyond 64 bits of nanoseconds is the largest of these.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -142,7 +142,7 @@ pub unsafe extern "C" fn tollbar_pacing_acquire_at(
     })
 }
 
-/// Returns TOLLBAR_ALLOWED and writes 0 if the ticket's request may be sent now. Otherwise it returns TOLLBAR_DENIED and writes the nanoseconds to
+/// Returns TOLLBAR_ALLOWED and writes 0 if the ticket's request may be sent now; it counts as sent then. Otherwise it returns TOLLBAR_DENIED and writes the nanoseconds to
 /// sleep before the caller asks again: at least the rest of a pause, and after that at most a second, because the rate may rise meanwhile.
 ///
 /// # Safety

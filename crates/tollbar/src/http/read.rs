@@ -25,15 +25,16 @@ impl Seen {
     /// `RateLimit` are one list, and so are those of `RateLimit-Policy` (RFC 9110, section 5.3). Of the lines of `Retry-After` the one with the longest
     /// wait counts, and of other fields the first line. If an item has a parameter twice, the last one counts (RFC 9651, section 4.2.3.2).
     ///
-    /// It knows `Retry-After` as seconds or as an IMF-fixdate (RFC 9110, section 5.6.7), `X-RateLimit-` and `X-Rate-Limit-` with `Limit`,
-    /// `Remaining` and `Reset`, and all versions of draft-ietf-httpapi-ratelimit-headers. If an answer has several dialects, the newest counts. If a
+    /// It knows `Retry-After` as seconds, with or without a fraction, or as a date in one of the three forms of RFC 9110, section 5.6.7; `X-RateLimit-`
+    /// and `X-Rate-Limit-` with `Limit`, `Remaining` and `Reset`; and all versions of draft-ietf-httpapi-ratelimit-headers. If an answer has several dialects, the newest counts. If a
     /// field describes several limits, the one with the fewest permits left counts. `RateLimit-Policy` describes it only if it names that limit.
     ///
-    /// `utc` is the time of the answer in nanoseconds since 1970: dates and epochs are counted from it. `X-RateLimit-Reset` has no standard: a
-    /// number from 10^12 on is read as milliseconds since 1970, from 10^9 on as seconds since 1970, and a smaller one as seconds from now.
+    /// `utc` is the time of the answer in nanoseconds since 1970: dates and epochs are counted from it. Servers write the reset of each dialect in
+    /// several ways: a number from 10^12 on is read as milliseconds since 1970, from 10^9 on as seconds since 1970, and a smaller one as seconds
+    /// from now, with or without a fraction. A time that is past is 0, and one beyond 64 bits of nanoseconds is the largest of these.
     pub fn read(text: &[u8], utc: u64) -> Seen {
         let field = |name: &'static str| values_of(text, name).next();
-        let newest = service_limit(text);
+        let newest = service_limit(text, utc);
         let limit = field("ratelimit-limit").and_then(first_integer);
         let of = match newest.remaining {
             // The newest dialect has looked for the policy of its limit. The others are of other limits.
@@ -41,15 +42,15 @@ impl Seen {
             None => policy(text, None, limit),
         };
         let older = Seen {
-            remaining: field("ratelimit-remaining").and_then(integer),
-            more_after: field("ratelimit-reset").and_then(delay),
+            remaining: field("ratelimit-remaining").and_then(first_integer),
+            more_after: field("ratelimit-reset").and_then(|text| reset(text, utc)),
             ..of
         };
-        let legacy = |what: [&'static str; 2]| field(what[0]).or_else(|| field(what[1])).and_then(integer);
+        let legacy = |what: [&'static str; 2]| field(what[0]).or_else(|| field(what[1]));
         let legacy = Seen {
-            limit: legacy(["x-ratelimit-limit", "x-rate-limit-limit"]),
-            remaining: legacy(["x-ratelimit-remaining", "x-rate-limit-remaining"]),
-            more_after: legacy(["x-ratelimit-reset", "x-rate-limit-reset"]).and_then(|n| legacy_reset(n, utc)),
+            limit: legacy(["x-ratelimit-limit", "x-rate-limit-limit"]).and_then(integer),
+            remaining: legacy(["x-ratelimit-remaining", "x-rate-limit-remaining"]).and_then(integer),
+            more_after: legacy(["x-ratelimit-reset", "x-rate-limit-reset"]).and_then(|text| reset(text, utc)),
             ..Seen::default()
         };
         let first = |of: fn(&Seen) -> Option<u64>| of(&newest).or(of(&older)).or(of(&legacy));
@@ -58,24 +59,22 @@ impl Seen {
             window: first(|seen| seen.window),
             remaining: first(|seen| seen.remaining),
             more_after: first(|seen| seen.more_after),
-            retry_after: values_of(text, "retry-after")
-                .filter_map(|value| delay(value).or_else(|| wait(date(value)?, utc)))
-                .max(),
+            retry_after: values_of(text, "retry-after").filter_map(|value| retry_after(value, utc)).max(),
         }
     }
 }
 
 /// Reads `RateLimit`. In version 07 its members are `limit`, `remaining` and `reset`. In versions 08 to 11 its items are limits.
-fn service_limit(text: &[u8]) -> Seen {
+fn service_limit(text: &[u8], utc: u64) -> Seen {
     let member = |name: &str| items_of(text, "ratelimit").filter_map(|one| value_in(one, name)).last();
     if let Some(remaining) = member("remaining").and_then(integer) {
-        let more_after = member("reset").and_then(delay);
+        let more_after = member("reset").and_then(|text| reset(text, utc));
         let of = policy(text, None, member("limit").and_then(integer));
         return Seen { remaining: Some(remaining), more_after, ..of };
     }
     let of = |item| {
         let remaining = parameter(item, "r").and_then(integer)?;
-        Some((remaining, parameter(item, "t").and_then(delay), item))
+        Some((remaining, parameter(item, "t").and_then(|text| reset(text, utc)), item))
     };
     // Among limits with equally few permits left, the one with the longest wait counts.
     let order = |one: &(u64, Option<u64>, &[u8])| (one.0, u64::MAX - one.1.unwrap_or(0));
@@ -234,42 +233,94 @@ fn delay(text: &[u8]) -> Option<u64> {
     integer(text)?.checked_mul(SECOND)
 }
 
-fn legacy_reset(number: u64, utc: u64) -> Option<u64> {
-    match number {
-        1_000_000_000_000.. => wait(number.checked_mul(1_000_000)?, utc),
-        1_000_000_000.. => wait(number.checked_mul(SECOND)?, utc),
-        _ => number.checked_mul(SECOND),
-    }
+/// The wait that a field `Retry-After` asks for. Proxies and clients join several of them with commas: the longest counts.
+fn retry_after(text: &[u8], utc: u64) -> Option<u64> {
+    let seconds = |text| decimal(text).map(|(whole, ns)| whole.saturating_mul(SECOND).saturating_add(ns));
+    date(text, utc).map(|at| at.saturating_sub(utc)).or_else(|| split(text, b',').filter_map(seconds).max())
 }
 
-/// Nanoseconds from `utc` until `at`; 0 if that is past.
-fn wait(at: u64, utc: u64) -> Option<u64> {
-    Some(at.saturating_sub(utc))
+/// Nanoseconds until a reset, which is a time since 1970 or a delay, by its size.
+fn reset(text: &[u8], utc: u64) -> Option<u64> {
+    let (whole, ns) = decimal(text)?;
+    let seconds = whole.saturating_mul(SECOND).saturating_add(ns);
+    Some(match whole {
+        1_000_000_000_000.. => whole.saturating_mul(1_000_000).saturating_sub(utc),
+        1_000_000_000.. => seconds.saturating_sub(utc),
+        _ => seconds,
+    })
 }
 
-/// An IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT`, in nanoseconds since 1970. The two obsolete forms of a date are not read.
-fn date(text: &[u8]) -> Option<u64> {
-    const MONTHS: [&[u8; 3]; 12] =
-        [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
-    if text.len() != 29 || text.get(3..5)? != b", " || text.get(25..)? != b" GMT" {
+/// A number with or without a fraction, as its whole and its billionths. A whole beyond 64 bits is the largest of these.
+fn decimal(text: &[u8]) -> Option<(u64, u64)> {
+    let (whole, fraction) = cut(text, |byte| byte == b'.');
+    let fraction = fraction.unwrap_or(b"0");
+    let are_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if !are_digits(whole) || !are_digits(fraction) {
         return None;
     }
-    let number = |from: usize, to: usize| integer(text.get(from..to)?);
-    let (day, year) = (number(5, 7)?, number(12, 16)?);
-    let month = MONTHS.iter().position(|name| text.get(8..11) == Some(name.as_slice()))? as u64 + 1;
-    let (hour, minute, second) = (number(17, 19)?, number(20, 22)?, number(23, 25)?);
+    let digit = |byte: &u8| u64::from(byte - b'0');
+    let whole = whole.iter().fold(0, |sum: u64, byte| sum.saturating_mul(10).saturating_add(digit(byte)));
+    let (ns, _) = fraction.iter().fold((0, SECOND / 10), |(ns, place), byte| (ns + digit(byte) * place, place / 10));
+    Some((whole, ns))
+}
+
+/// A date in nanoseconds since 1970, 0 for a day before, the largest number of 64 bits if it has more: `Sun, 06 Nov 1994 08:49:37 GMT`, or one of the two forms
+/// before it, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`. Two digits of a year are of the year that is at most 50 years
+/// after `utc`.
+fn date(text: &[u8], utc: u64) -> Option<u64> {
+    let mut parts = text.split(|byte| b" ,-".contains(byte)).filter(|part| !part.is_empty()).skip(1);
+    let mut part = || parts.next();
+    let (first, second) = (part()?, part()?);
+    let (day, month, year, time) = match month(first) {
+        // `Nov 6 08:49:37 1994`
+        Some(month) => {
+            let time = part()?;
+            (integer(second)?, month, integer(part()?)?, time)
+        }
+        None => {
+            let (day, month, year) = (integer(first)?, self::month(second)?, part()?);
+            let time = part()?;
+            if part()? != b"GMT" {
+                return None;
+            }
+            let short = year.len() == 2;
+            (day, month, if short { of_century(integer(year)?, utc) } else { integer(year)? }, time)
+        }
+    };
+    let mut numbers = split(time, b':').map(integer);
+    let mut number = || numbers.next().flatten();
+    let (hour, minute, second) = (number()?, number()?, number()?);
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let longest = match month {
         2 => 28 + u64::from(is_leap),
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     };
-    if !(1..=longest).contains(&day) || hour > 23 || minute > 59 || second > 60 || year < 1970 {
+    let is_date = (1..=longest).contains(&day) && (1..=9999).contains(&year);
+    if !is_date || hour > 23 || minute > 59 || second > 60 || parts.next().is_some() || numbers.next().is_some() {
         return None;
     }
     // Days since 1970 in the Gregorian calendar. A year begins in March here, so the leap day is its last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    let days = days.checked_sub(719_468)?;
-    (((days * 24 + hour) * 60 + minute) * 60 + second).checked_mul(SECOND)
+    let days = days.saturating_sub(719_468);
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second).saturating_mul(SECOND))
+}
+
+/// 1 for `Jan` to 12 for `Dec`.
+fn month(name: &[u8]) -> Option<u64> {
+    let names = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    names.chunks_exact(3).position(|month| month == name).map(|at| at as u64 + 1)
+}
+
+/// The last year with these two digits that is at most 50 years after `utc` (RFC 9110, section 5.6.7).
+fn of_century(digits: u64, utc: u64) -> u64 {
+    // To a day in four years, which is enough for a bound of 50.
+    let now = 1970 + utc / (1_461 * 6 * 3_600 * SECOND);
+    let year = now / 100 * 100 + digits;
+    match year > now + 50 {
+        true => year - 100,
+        false if year + 50 <= now => year + 100,
+        false => year,
+    }
 }

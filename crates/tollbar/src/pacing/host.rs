@@ -27,6 +27,8 @@ pub(super) struct Host {
     advertised: u64,
     /// The time of the last call.
     used: u64,
+    /// The time at which what has been sent would have been sent without a burst.
+    evenly: u64,
 }
 
 /// A turn in units of the rate (a millionth of a request per second) times nanoseconds.
@@ -50,6 +52,7 @@ impl Host {
             cut: 0,
             advertised: options.most,
             used: now,
+            evenly: now,
         }
     }
 
@@ -67,10 +70,22 @@ impl Host {
         let missing = u128::from(turn.saturating_sub(self.served)) * u128::from(TURN);
         let missing = missing.saturating_sub(self.part.into());
         if missing == 0 {
-            return paused;
+            return if paused == 0 { self.spaced(options, now) } else { paused };
         }
         let earned_in = missing.div_ceil(u128::from(self.pace(options)).max(1)).min(ASK_AGAIN.into()) as u64;
         paused.saturating_add(earned_in)
+    }
+
+    /// Nanoseconds until another turn may send beside those that have sent; 0: now, and then it counts as sent. Callers that slept while the rate
+    /// rose find several turns served. They send one after the other all the same: a server with a small burst would refuse the second.
+    fn spaced(&mut self, options: &Options, now: u64) -> u64 {
+        let interval = TURN / self.pace(options).max(1);
+        let ahead = interval.saturating_mul(u64::from(options.burst.saturating_sub(1)));
+        let early = self.evenly.saturating_sub(now.saturating_add(ahead));
+        if early == 0 {
+            self.evenly = self.evenly.max(now).saturating_add(interval);
+        }
+        early.min(ASK_AGAIN)
     }
 
     /// A caller gives its turn up before it has sent. The callers behind it move up by one.

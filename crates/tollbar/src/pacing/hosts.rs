@@ -60,7 +60,7 @@ impl Hosts {
         Ticket { host: hash, turn }
     }
 
-    /// Nanoseconds to sleep before the caller asks again. 0: the caller may send now. If the host has paused, the sleep lasts at least as long as the
+    /// Nanoseconds to sleep before the caller asks again. 0: the caller may send now, and the request counts as sent. If the host has paused, the sleep lasts at least as long as the
     /// pause. Otherwise it is at most a second, because the rate may rise meanwhile.
     pub fn wait(&mut self, ticket: Ticket, now: u64) -> u64 {
         let options = self.options;

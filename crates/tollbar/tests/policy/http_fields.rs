@@ -295,6 +295,61 @@ fn e9_other_policies_doubled_parameters_and_waits() {
     assert_eq!(read(date).retry_after, Some(3 * SECOND));
 }
 
+/// C7: waits that are too long for 64 bits, fractions, joined values, all forms of dates, and resets as times.
+#[test]
+fn c7_waits_and_resets_as_servers_write_them() {
+    const NOW: u64 = 784_111_777;
+    let read = |text: &str| Seen::read(text.as_bytes(), NOW * SECOND);
+    let most = u64::MAX - NOW * SECOND;
+    for (value, wait) in [
+        ("18446744073", 18_446_744_073 * SECOND),
+        ("18446744074", u64::MAX),
+        ("99999999999999999999999999", u64::MAX),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", most),
+        ("Mon, 22 Jul 2554 00:00:00 GMT", most),
+        ("0.493", 493_000_000),
+        ("1.0000000019", SECOND + 1),
+        ("2814, 2", 2_814 * SECOND),
+        ("2, soon, 7", 7 * SECOND),
+        ("Sunday, 06-Nov-94 08:49:40 GMT", 3 * SECOND),
+        ("Sun Nov  6 08:49:40 1994", 3 * SECOND),
+        ("Sun Nov 16 08:49:37 1994", 10 * 86_400 * SECOND),
+        // 2044 is 50 years after, and 1945 was 49 years before.
+        ("Sunday, 06-Nov-44 08:49:37 GMT", 18_263 * 86_400 * SECOND),
+        ("Monday, 06-Nov-45 08:49:37 GMT", 0),
+    ] {
+        assert_eq!(read(&format!("Retry-After: {value}\n")).retry_after, Some(wait), "{value}");
+    }
+    // A year of two digits after the turn of the century.
+    let turn = Seen::read(b"Retry-After: Friday, 31-Dec-99 23:59:59 GMT", 946_684_800 * SECOND);
+    assert_eq!(turn.retry_after, Some(0));
+    let turn = Seen::read(b"Retry-After: Saturday, 01-Jan-00 00:00:01 GMT", 946_684_799 * SECOND);
+    assert_eq!(turn.retry_after, Some(2 * SECOND));
+    const LATER: u64 = 1_700_000_000;
+    for (value, after) in [
+        ("1700000020", 20 * SECOND),
+        ("1700000020.5", 20 * SECOND + SECOND / 2),
+        ("1700000020250", 20 * SECOND + SECOND / 4),
+        ("1699999995", 0),
+        ("20", 20 * SECOND),
+        ("0.25", SECOND / 4),
+        ("999999999", 999_999_999 * SECOND),
+    ] {
+        for fields in [
+            format!("RateLimit-Remaining: 0\nRateLimit-Reset: {value}\n"),
+            format!("X-RateLimit-Remaining: 0\nX-RateLimit-Reset: {value}\n"),
+            format!("RateLimit: limit=60, remaining=0, reset={value}\n"),
+            format!("RateLimit: \"a\";r=0;t={value}\n"),
+        ] {
+            let seen = Seen::read(fields.as_bytes(), LATER * SECOND);
+            assert_eq!((seen.remaining, seen.more_after), (Some(0), Some(after)), "{fields}");
+        }
+    }
+    // Docker Hub's.
+    let hub = read("ratelimit-limit: 100;w=21600\nratelimit-remaining: 76;w=21600\n");
+    assert_eq!((hub.limit, hub.remaining), (Some(100), Some(76)));
+}
+
 #[test]
 fn malformed_fields_are_ignored() {
     for text in [
@@ -302,13 +357,20 @@ fn malformed_fields_are_ignored() {
         ":",
         "Retry-After",
         "Retry-After: -1",
-        "Retry-After: 1.5",
-        "Retry-After: 99999999999999999999",
+        "Retry-After: .5",
+        "Retry-After: 1.",
+        "Retry-After: 1.5.2",
+        "Retry-After: 1 s",
         "Retry-After: Sun, 06 Nov 1994 08:49:40 UTC",
         "Retry-After: Sun, 31 Foo 1994 08:49:40 GMT",
         "Retry-After: Wed, 30 Feb 2000 08:49:40 GMT",
         "Retry-After: Thu, 29 Feb 2100 08:49:40 GMT",
         "Retry-After: Thu, 31 Nov 2000 08:49:40 GMT",
+        "Retry-After: Sun, 06 Nov 1994 08:49:40 GMT 7",
+        "Retry-After: Sun, 06 Nov 1994 08:49:40:01 GMT",
+        "Retry-After: Sunday, 06-Nov-94 24:00:00 GMT",
+        "Retry-After: Sun Nov  0 08:49:40 1994",
+        "Retry-After: Sun Nov  6 08:49:40",
         "RateLimit: ;;;",
         "RateLimit: \"a",
         "RateLimit: \"a\\",
