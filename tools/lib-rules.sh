@@ -11,13 +11,13 @@ if [ "$(printf '%s\n' "$least" "$rust_version" | sort -V | head -n 1)" != "$leas
 fi
 mkdir -p "$out"
 # The profile of the C libraries would take minutes for the parsers and gain nothing that a caller notices.
-cargo rustc --quiet --package tollbar-rules-c --profile command --lib --crate-type staticlib --target-dir "$out/cargo-rules"
+cargo rustc --quiet --package tollbar-rules-c --profile command --lib --crate-type staticlib
 names=abi/tollbar-rules.symbols
 { echo '{ global:'; sed 's/$/;/' "$names"; echo 'local: *; };'; } >"$out/tollbar-rules.map"
 # shellcheck disable=SC2046
 "${CC:-cc}" -shared -Wl,--gc-sections,-soname,libtollbar-rules.so."$abi",-O1,--hash-style=gnu,-z,relro,-z,now,--no-undefined \
     -Wl,--version-script,"$out/tollbar-rules.map" $(sed 's/^/-Wl,-u,/' "$names") -o "$out/libtollbar-rules.new" \
-    "$out/cargo-rules/command/libtollbar_rules_c.a" -lgcc_s -lpthread -ldl -lm -lc
+    "${CARGO_TARGET_DIR:-target}/command/libtollbar_rules_c.a" -lgcc_s -lpthread -ldl -lm -lc
 strip "$out/libtollbar-rules.new"
 # A new file in the place of the old one, which a program may have mapped.
 mv "$out/libtollbar-rules.new" "$out/libtollbar-rules.so"

@@ -4,6 +4,8 @@
 #   flood     10^8 keys through a million slots
 #   redis     ten seconds of each fault beside a real Redis
 #   clock     twenty of each step of a real Redis's clock
+#   searches  all rounds of the searches, of which `make test` makes a quarter
+#   nginx     each wrong configuration of the modules under valgrind, of which `make test` tries every eighth
 #   loom      the models with as many preemptions as they name; the longest have one less in `make test`
 #   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree
 #   pingora   the example of a pingora proxy
@@ -14,7 +16,7 @@ set -u
 cd "$(dirname "$0")/.."
 self=$PWD/tools/soak.sh
 logs=build/soak-logs
-steps="storm flood redis clock loom leases pingora rules benches mutants"
+steps="storm flood searches nginx redis clock loom leases pingora rules benches mutants"
 . tools/steps.sh
 begin_steps "$@"
 is_lane || tools/setup.sh soak || exit 1
@@ -22,6 +24,8 @@ is_lane || tools/setup.sh soak || exit 1
 
 step_storm() { TOLLBAR_SOAK=1000 cargo test --release --package tollbar --test table_storm -- --nocapture; }
 step_flood() { TOLLBAR_LONG=1 cargo test --release --package tollbar --test table_flood -- --nocapture; }
+step_searches() { TOLLBAR_SEARCH=all cargo test --package tollbar --no-fail-fast --lib --tests; }
+step_nginx() { make --silent nginx rules build/tollbar && TOLLBAR_SOAK=1 nginx/tests/run.sh; }
 step_redis() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_lease -- --nocapture --test-threads 1; }
 step_clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_clock -- --nocapture --test-threads 1; }
 step_loom() { TOLLBAR_SOAK=1 ONLY=loom tools/test.sh; }

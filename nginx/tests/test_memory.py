@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 
-import pytest
-
 from harness import config, fuzz, memory, places
 from harness.config import CONTENT
 from harness.server import PATIENCE, Nginx, wait_until
@@ -57,12 +55,10 @@ def test_an_odd_stream_of_requests(tmp_path):
 WRONG = [case for case in CASES if case[3] and "zone" in case[1] + case[2]]
 
 
-@pytest.mark.parametrize("chosen", range(4))
-def test_wrong_configurations(tmp_path, chosen):
-    """They are in four parts, since each takes valgrind a second or two."""
+def test_wrong_configurations(tmp_path):
     cases = [(name, config.text(modules=[places.DROPIN], ports=[8080], http=http,
                                 server=f"location / {{ {location} {CONTENT} }}"), 1)
-             for name, http, location, _ in WRONG[chosen::4]]
+             for name, http, location, _ in memory.chosen(WRONG)]
     assert memory.faults_of_configurations(tmp_path, cases) == []
 
 

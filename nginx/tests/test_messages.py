@@ -230,8 +230,8 @@ def rows(module, cases):
 
 
 RULES = [
-    ("more zones than a page has room for", "".join(f"tollbar_zone $arg_k zone=z{n}:344k rate=1r/s;" for n in range(65)),
-     "{{tollbar_status_page prometheus;}}", '"tollbar_status_page prometheus" has room for 64 zones, and there must not be 65'),
+    ("more zones than a page has room for", "".join(f"tollbar_zone $arg_k zone=z{n}:344k rate=1r/s;" for n in range(1025)),
+     "{{tollbar_status_page prometheus;}}", '"tollbar_status_page prometheus" has room for 1024 zones, and there must not be 1025'),
     *[(f"rules with {word}", f"{{{{tollbar_rules {rules.SITE} {word};}}}}", "",
        f'invalid parameter "{word}" in "tollbar_rules" directive, it must be keys=NUMBER, from 1 on') for word in ("keys=0", "keys=x", "size=1m")],
     ("rules with two numbers of keys", f"[[tollbar_rules {rules.SITE};]]", f"{{{{tollbar_rules {rules.SITE} keys=5;}}}}",

@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import time
 
 import pytest
 
-from harness import fuzz, memory, paced
+from harness import fuzz, memory, paced, places
 from harness.client import count, statuses
 from harness.config import CONTENT
 from harness.machines import PAGES, machines, wait_for_circuit, zone_of  # noqa: F401
@@ -126,7 +127,8 @@ def test_dry_run(machines, server):
     nginx = several(machines, server=server)
     assert count(nginx.volley("/?k=a", 60)) == 60
     assert zone_of(nginx)["denied"] > 0 and spent(nginx) > 0
-    assert nginx.said("limiting requests, dry run, by zone") != []
+    reasons = {line.split(", ")[2] for _, line in nginx.said("limiting requests, dry run, ", ', by zone "z"')}
+    assert reasons and reasons <= {"pending", "over the rate", "denied by the store"}
 
 
 def test_costs(machines):
@@ -166,7 +168,12 @@ def test_the_status_page(machines):
     assert ("tollbar_lease_granted_permits_total", "local") not in numbers
     machines.store.kill()
     wait_for_circuit(nginx, "open")
-    assert metrics(nginx.get("/metrics").body.decode())["tollbar_lease_circuit", "z"] == 2
+    written = metrics(nginx.get("/metrics").body.decode())
+    assert written["tollbar_lease_circuit", "z"] == 2
+    # C9: the alerts name metrics that are there, and the store's state among them.
+    alerts = (places.ROOT / "examples" / "metrics" / "alerts.yml").read_text()
+    named = set(re.findall(r"\btollbar_lease_\w+", alerts))
+    assert "tollbar_lease_circuit" in named and named <= {key[0] for key in written}, named
 
 
 def test_a_status_page_of_nothing_but_nodes(machines):

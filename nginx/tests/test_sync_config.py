@@ -114,8 +114,7 @@ def text(http, location):
     return config.text(modules=[MODULE], ports=[8080], http=http, server=f"location / {{ {location} {CONTENT} }}")
 
 
-@pytest.mark.parametrize("chosen", range(4))
-def test_configurations_under_valgrind(tmp_path, chosen):
-    """They are in four parts, since each takes valgrind a second or two."""
-    cases = [(name, text(http, location), 0 if expected is None else 1) for name, http, location, expected in CASES[chosen::4]]
+def test_configurations_under_valgrind(tmp_path):
+    cases = [(name, text(http, location), 0 if expected is None else 1) for name, http, location, expected in
+             memory.chosen(CASES)]
     assert memory.faults_of_configurations(tmp_path, cases) == []

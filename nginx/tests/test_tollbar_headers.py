@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from harness import places
 from harness.config import CONTENT
 from harness.tollbar import Tollbar, launcher, raw_headers
 
@@ -153,8 +154,8 @@ def test_headers_survive_redirects_inside_nginx(launch):
 
 
 def test_headers_are_on_answers_from_elsewhere(launch):
-    nginx = launch(**parts("legacy", "tollbar zone=z nodelay; proxy_pass http://127.0.0.1:@PORT0@/behind/;",
-                           more=f"location /behind/ {{ {CONTENT} }}"))
+    nginx = launch(http=ZONE, server=f"""tollbar_headers legacy; location /behind/ {{ {CONTENT} }}
+        location / {{ tollbar zone=z nodelay; proxy_pass http://127.0.0.1:@PORT0@/behind/; }}""")
     assert raw_headers(nginx, "/?k=a") == [b"HTTP/1.1 200 OK", *LEGACY]
 
 
@@ -214,3 +215,22 @@ def test_a_list_is_described_by_the_policy_that_bound(launch):
     assert raw_headers(nginx, "/?k=a")[1] == b'RateLimit-Policy: "z";q=2;w=3600'
     nginx = launch(**parts("draft", http='tollbar_zone $arg_k zone=z:1m "policy=5/h; 2/day";'))
     assert raw_headers(nginx, "/?k=a")[1] == b'RateLimit-Policy: "z";q=2;w=86400'
+
+
+HIDDEN = "".join(f"proxy_hide_header {name};" for name in (
+    "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Policy", "RateLimit"))
+
+
+@pytest.mark.parametrize("headers, hide, expected", [
+    ("both", HIDDEN, LEGACY + DRAFT),
+    ("off", "", [b"X-RateLimit-Limit: 7", b'RateLimit: "up";r=6']),
+])
+def test_c1_the_fields_of_an_upstream_are_left_out_or_kept(launch, headers, hide, expected):
+    """As the document says."""
+    upstream = f"""location /up {{ tollbar_headers off; add_header X-RateLimit-Limit 7; add_header RateLimit '"up";r=6'; {CONTENT} }}"""
+    nginx = launch(http=ZONE, server=f"""tollbar_headers {headers}; {upstream}
+        location / {{ tollbar zone=z nodelay; {hide} proxy_pass http://127.0.0.1:@PORT0@/up; }}""")
+    first, *found = raw_headers(nginx, "/?k=a")
+    assert first == b"HTTP/1.1 200 OK" and sorted(found) == sorted(expected)
+    text = (places.ROOT / "docs" / "nginx.md").read_text()
+    assert all(directive in text for directive in filter(None, hide.split(";")))

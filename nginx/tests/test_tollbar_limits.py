@@ -82,7 +82,7 @@ def test_a_refusal_by_a_policy_is_logged(launch):
     nginx = launch(**parts("policy=1/h", ""))
     nginx.each("/?k=a", "/?k=a")
     [(level, message)] = nginx.said("limiting requests")
-    assert level == "error" and message.startswith('limiting requests, by zone "z", client: ')
+    assert level == "error" and message.startswith('limiting requests, over the rate, by zone "z", client: ')
 
 
 def ask_keys(nginx, keys):

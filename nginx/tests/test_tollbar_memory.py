@@ -3,8 +3,6 @@
 import os
 import signal
 
-import pytest
-
 from harness import config, fuzz, memory, places, rules
 from harness.config import CONTENT
 from harness.server import PATIENCE, wait_until
@@ -68,11 +66,9 @@ def test_an_odd_stream_of_requests(tmp_path):
 WRONG = [case for case in CASES if case[3] and "zone" in case[1] + case[2]]
 
 
-@pytest.mark.parametrize("chosen", range(4))
-def test_wrong_configurations(tmp_path, chosen):
-    """They are in four parts, since each takes valgrind a second or two."""
+def test_wrong_configurations(tmp_path):
     cases = []
-    for name, http, location, expected in WRONG[chosen::4]:
+    for name, http, location, expected in memory.chosen(WRONG):
         content = "" if "return" in location else CONTENT
         text = config.text(modules=[MODULE], ports=[8080], http=http, server=f"location / {{ {location} {content} }}")
         cases.append((name, text, 0 if "no effect" in expected else 1))

@@ -12,6 +12,7 @@ export TOLLBAR_LIBRARY="$build/libtollbar.so"
 
 "${CC:-cc}" -std=c99 -O1 -Wall -Wextra -Werror -I"$root/include" -o "$work/visit-c" "$addresses/visit.c" "$build/libtollbar.a"
 "${CXX:-c++}" -std=c++17 -O1 -Wall -Wextra -Werror -I"$root/include" -o "$work/visit-cpp" "$addresses/visit.cpp" "$build/libtollbar.a"
+(cd "$root" && . tools/rust.sh && cargo build --quiet --package tollbar --example visit)
 "$root/bindings/python/install.sh"
 here=$root/bindings/go
 # shellcheck source=../../bindings/go/env.sh
@@ -27,6 +28,6 @@ cp "$root/bindings/node/tollbar.js" "$work/node"
 ln -sfn "$modules/node_modules" "$work/node/node_modules"
 javac -Xlint:all -Werror -d "$work/classes" -cp "$jna" "$root/bindings/java/tollbar/Table.java" "$addresses/Visit.java"
 
-exec python3 "$addresses/matrix.py" "c=$work/visit-c" "c++=$work/visit-cpp" "python=$root/build/python/bin/python $addresses/visit.py" \
+exec python3 "$addresses/matrix.py" "rust=${CARGO_TARGET_DIR:-$root/target}/debug/examples/visit" "c=$work/visit-c" "c++=$work/visit-cpp" "python=$root/build/python/bin/python $addresses/visit.py" \
     "go=$work/visit-go" "go-without-cgo=$work/visit-go-alone" "lua=$luajit $addresses/visit.lua" "node=node $addresses/visit.js $work/node/tollbar.js" \
     "php=php -d ffi.enable=1 $addresses/visit.php" "java=java -cp $work/classes:$jna Visit"

@@ -74,13 +74,21 @@ local function times(n, f)
 end
 
 test("of fifty that wait one asks, and they go in the order in which they came", function()
-    local limiter = assert(tollbar.limiter("1/3ms algo fixed-window"))
-    local order = {}
-    local began = tollbar.now()
-    local world = run(times(50, function(i)
-        equal(limiter:wait(), true)
-        order[#order + 1] = i
-    end))
+    local order, began, world
+    -- The queue takes its first caller for dead if that has not run for 20 ms after its time, and the caller loses its
+    -- place. A machine that stops this process for 20 ms so changes the order. The test repeats such a run.
+    for _ = 1, 30 do
+        local limiter = assert(tollbar.limiter("1/3ms algo fixed-window"))
+        order, began = {}, tollbar.now()
+        world = run(times(50, function(i)
+            equal(limiter:wait(), true)
+            order[#order + 1] = i
+        end))
+        equal(#order, 50)
+        if world.stood < 0.015 then
+            break
+        end
+    end
     for i = 1, 50 do
         equal(order[i], i)
     end

@@ -10,15 +10,29 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tollbar::in_flight::{InFlight, Options, Refusal, Ticket};
 use tollbar::table::{TableError, Trust};
+
+/// While the caller has it, no other test of this program forks. A child has its parent's views mapped, those of
+/// other tests, too, so a file that a test has closed would still be in use.
+fn alone() -> MutexGuard<'static, ()> {
+    static FORKS: Mutex<()> = Mutex::new(());
+    FORKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A forked child that runs `f` and ends.
 struct Child(libc::pid_t);
 
 impl Child {
     fn new(f: impl FnOnce() -> i32) -> Child {
+        let _alone = alone();
+        Child::forked(f)
+    }
+
+    /// The child of a test that is [`alone`].
+    fn forked(f: impl FnOnce() -> i32) -> Child {
         // SAFETY: the child only uses memory that it has, and ends without unwinding.
         match unsafe { libc::fork() } {
             0 => {
@@ -243,9 +257,10 @@ fn a_free_permit_takes_no_system_call() {
     assert_eq!(strict(false).wait(), -libc::SIGKILL);
 }
 
-/// Who holds how many, in one word, so that each change tells the sum of one instant: 8 bits for each of 6 participants, and above them a bit
-/// for each that is being killed. A participant adds a permit after it has acquired it and takes it away before it releases it, so the word
-/// never says more than what is held by those that are not being killed.
+/// Who holds how many, in one word, so that each change tells the sum of one instant: 8 bits for each of 6
+/// participants, and above them a bit for each that is being killed. A participant adds a permit after it has
+/// acquired it and takes it away before it releases it, so the word never says more than what is held by those that
+/// are not being killed.
 #[derive(Clone, Copy)]
 struct Ledger(&'static AtomicU64);
 
@@ -276,7 +291,8 @@ impl Ledger {
     }
 }
 
-/// Three processes are killed again and again while they acquire and release; two threads of this one go on all the time.
+/// Three processes are killed again and again while they acquire and release; two threads of this one go on all the
+/// time.
 #[test]
 fn never_more_than_the_limit_among_kills() {
     const LIMIT: u32 = 5;
@@ -377,11 +393,13 @@ fn left_by_another_boot(path: &Path, c_path: &CString) {
 #[test]
 fn a_file_of_another_boot_begins_empty() {
     let (path, c_path) = name();
+    let alone = alone();
     left_by_another_boot(&path, &c_path);
     // The owner's number may be another process's by now.
     assert_eq!(InFlight::open_at(&c_path, Trust::Owner).expect("opened").count(b"k"), 1);
     rename(&path, &[(BOOT, 7), (INODE, 7), (NAMESPACE, 7)]);
     let later = InFlight::open_at(&c_path, Trust::Owner).expect("opened");
+    drop(alone);
     assert_eq!(later.count(b"k"), 0);
     let permit = later.acquire(b"k", 1).expect("a permit");
     // The second process of the boot finds the permit of the first.
@@ -399,6 +417,7 @@ fn e1_a_file_in_use_is_never_emptied() {
         ([(BOOT, 7), (INODE, 7), (BOOT, 7)], TableError::OtherBoot),
     ] {
         let (path, c_path) = name();
+        let _alone = alone();
         let table = InFlight::file_at(&c_path, &Options::new(100)).expect("made");
         let permit = table.acquire(b"k", 1).expect("a permit");
         rename(&path, &words);
@@ -408,7 +427,7 @@ fn e1_a_file_in_use_is_never_emptied() {
         }
         // A forked child of the user is another one, also after the parent has closed its view.
         let done = shared_word();
-        let child = Child::new(|| {
+        let child = Child::forked(|| {
             until(|| done.load(Ordering::SeqCst) == 1);
             0
         });
@@ -428,6 +447,7 @@ fn e1_a_file_in_use_is_never_emptied() {
 fn e1_many_come_first_after_a_boot() {
     let (path, c_path) = name();
     for round in 0..20 {
+        let _alone = alone();
         left_by_another_boot(&path, &c_path);
         rename(&path, &[(BOOT, 7), (INODE, 7), (NAMESPACE, 7)]);
         let c_path = &c_path;
@@ -453,6 +473,7 @@ fn e1_many_come_first_after_a_boot() {
 #[test]
 fn a_file_that_nobody_uses_goes_to_another_pid_namespace() {
     let (path, c_path) = name();
+    let _alone = alone();
     left_by_another_boot(&path, &c_path);
     rename(&path, &[(NAMESPACE, 7)]);
     let next = InFlight::open_at(&c_path, Trust::Owner).expect("opened");
@@ -473,7 +494,7 @@ fn e2_a_child_in_another_pid_namespace_is_refused_at_its_first_call() {
             return 77;
         }
         // The first child of a namespace is its number 1.
-        let inner = Child::new(|| {
+        let inner = Child::forked(|| {
             let refused = Err(Refusal::Namespace);
             let all = [table.acquire(b"k", 1), table.acquire(b"k", 2), table.acquire(b"j", 1)];
             if all != [refused; 3] || table.join() != Err(Refusal::Namespace) {

@@ -35,9 +35,14 @@ def faults(report):
     return found
 
 
+def chosen(cases):
+    """Every eighth of the cases, or all in `make soak ONLY=nginx`: each takes valgrind a second or two."""
+    return cases if "TOLLBAR_SOAK" in os.environ else cases[::8]
+
+
 def faults_of_configurations(home, cases):
-    """The faults of `nginx -t` on each of (name, configuration, the exit code it must have). Each takes a second or two, so there are
-    as many at once as cores: nothing here depends on the time."""
+    """The faults of `nginx -t` on each of (name, configuration, the exit code it must have). There are as many at once as cores: nothing here
+    depends on the time."""
     def faults_of(numbered):
         number, (name, text, code) = numbered
         own, report = home / str(number), home / f"valgrind{number}.xml"

@@ -4,7 +4,7 @@
 # LIBRARY: the most bytes of its stripped shared library (docs/decisions/0003-small-artefacts.md).
 size_limit_of() {
     case $1 in
-    tollbar) echo 364544 ;;
+    tollbar) echo 368640 ;;
     tollbar-redis) echo 200704 ;;
     esac
 }

@@ -64,7 +64,7 @@ func back(t *testing.T, periods *PeriodLimit) {
 		_, err := periods.Take("back")
 		return err == nil
 	})
-	if took := time.Since(start); took > 2*probeInterval+50*time.Millisecond {
+	if took := time.Since(start); took > 2*probeInterval+slow {
 		t.Errorf("Redis decides again after %v", took)
 	}
 }
@@ -121,7 +121,8 @@ func TestContexts(t *testing.T) {
 	tokens, periods := NewTokenLimiter(1, 10, r.store(), "ctx"), NewPeriodLimit(month, 10, r.store(), "ctx:")
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if code, err := periods.TakeCtx(ended, "k"); tokens.AllowCtx(ended) || code != Unknown || !errors.Is(err, context.Canceled) {
+	if code, err := periods.TakeCtx(ended, "k"); tokens.AllowCtx(ended) || code != Unknown ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("%d (%v)", code, err)
 	}
 	r.signal(syscall.SIGSTOP)
@@ -155,13 +156,15 @@ func TestOneProber(t *testing.T) {
 	for range 20 {
 		a.server.lost(errLate)
 	}
-	for start := time.Now(); time.Since(start) < 10*probeInterval; time.Sleep(time.Millisecond) {
+	start := time.Now()
+	for time.Since(start) < 10*probeInterval {
 		if a.Allow() {
 			admitted++
 		}
+		time.Sleep(time.Millisecond)
 	}
-	if admitted < 10 || admitted > 13 {
-		t.Errorf("%d of a burst of 10 pass", admitted)
+	if fill := int(time.Since(start).Seconds()) + 2; admitted < 10 || admitted > 10+fill {
+		t.Errorf("%d of a burst of 10 pass, and %d that came back", admitted, fill)
 	}
 	// The goroutines of the test's own program: one prober, however many calls have failed.
 	stacks := make([]byte, 1<<20)
@@ -259,7 +262,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// go-zero's breaker refuses calls of a Redis whose other commands fail. Then the limit of this process decides, and nothing waits for a prober.
+// go-zero's breaker refuses calls of a Redis whose other commands fail. Then the limit of this process decides, and
+// nothing waits for a prober.
 func TestBreaker(t *testing.T) {
 	r := startRedis(t)
 	store := r.store()

@@ -56,7 +56,8 @@ func (r *realRedis) start() {
 	r.t.Helper()
 	os.Remove(r.path)
 	directory := filepath.Dir(r.path)
-	r.process = exec.Command("redis-server", "--port", "0", "--unixsocket", r.path, "--dir", directory, "--save", "", "--logfile", "log")
+	r.process = exec.Command("redis-server", "--port", "0", "--unixsocket", r.path,
+		"--dir", directory, "--save", "", "--logfile", "log")
 	// Should the test be killed. (The signal comes when the thread ends that has started it; Go keeps those of tests.)
 	r.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
@@ -90,7 +91,8 @@ func until(t *testing.T, holds func() bool) {
 	}
 }
 
-// client is a second process of TestTwoClients: 8 goroutines ask a thousand times each, and it prints what was admitted.
+// client is a second process of TestTwoClients: 8 goroutines ask a thousand times each, and it prints what was
+// admitted.
 func client(socket string) {
 	store := redis.New(socket)
 	tokens, periods := NewTokenLimiter(1, 1000, store, "shared"), NewPeriodLimit(month, 1000, store, "shared:")
@@ -171,20 +173,33 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// A token comes back after its fraction of a second, and a burst below half of the rate works. Neither holds in go-zero.
+// A token comes back after its fraction of a second, and a burst below half of the rate works. Neither holds in
+// go-zero.
 func TestFractions(t *testing.T) {
 	r := startRedis(t)
-	limiter := NewTokenLimiter(5, 1, r.store(), "part")
-	if !limiter.Allow() || limiter.Allow() {
-		t.Error("a burst of 1 is not one request")
-	}
-	if life, _ := strconv.Atoi(r.ask("PTTL", "tollbar:token:{part}")); life < 100 || life > 203 {
-		t.Errorf("the key of a bucket that is full in 200 ms lives %d ms", life)
-	}
-	before := time.Now()
-	until(t, limiter.Allow)
-	if waited := time.Since(before); waited < 50*time.Millisecond || waited > 400*time.Millisecond {
-		t.Errorf("the next token came after %v", waited)
+	limiter := NewTokenLimiter(5, 1, r.store(), "part 0")
+	// The test must tell a late token from a machine that stopped the test. So it tries again after a late one.
+	for attempt := 1; ; attempt++ {
+		start := time.Now()
+		taken, again := limiter.Allow(), limiter.Allow()
+		life, _ := strconv.Atoi(r.ask("PTTL", fmt.Sprintf("tollbar:token:{part %d}", attempt-1)))
+		elapsed := int(time.Since(start).Milliseconds())
+		if life > 203 || !taken || again && elapsed < 190 || life < 190-elapsed {
+			t.Errorf("a burst of 1: %v, %v; the key of a bucket that is full in 200 ms lives %d ms after %d ms",
+				taken, again, life, elapsed)
+		}
+		until(t, limiter.Allow)
+		waited := time.Since(start)
+		if waited < 190*time.Millisecond {
+			t.Errorf("the next token came after %v", waited)
+		}
+		if waited < 600*time.Millisecond {
+			break
+		}
+		if attempt == 20 {
+			t.Fatalf("the next token came after %v, in each of %d attempts", waited, attempt)
+		}
+		limiter = NewTokenLimiter(5, 1, r.store(), fmt.Sprint("part ", attempt))
 	}
 	if limiter.AllowN(time.Now(), 2) || limiter.AllowN(time.Now(), -1) || !limiter.AllowN(time.Now(), 0) {
 		t.Error("more than the burst passes, or less than nothing, or nothing does not")

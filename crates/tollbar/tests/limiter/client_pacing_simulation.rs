@@ -117,8 +117,8 @@ fn near(rate: u64, wanted: u64) -> bool {
     rate.abs_diff(wanted) * 20 <= wanted
 }
 
-/// How many seconds after `from` the rate is settled: from then on, and for `seconds` seconds in all, what the client sends and what the server accepts
-/// in each ten seconds is within 5 % of `wanted`.
+/// How many seconds after `from` the rate is settled: from then on, and for `seconds` seconds in all, what the client
+/// sends and what the server accepts in each ten seconds is within 5 % of `wanted`.
 fn settles(sent: &[Sent], from: u64, seconds: u64, wanted: u64) -> Option<u64> {
     let good = |second: u64| {
         let (all, accepted) = rates(sent, second * SEC, (second + 10) * SEC);
@@ -127,13 +127,15 @@ fn settles(sent: &[Sent], from: u64, seconds: u64, wanted: u64) -> Option<u64> {
     (from..from + seconds).find(|first| (*first..from + seconds).all(good)).map(|first| first - from)
 }
 
-/// The requests of a client against a server that admits 50/s, then 25/s from the second 60 to the second 120, then 50/s again.
+/// The requests of a client against a server that admits 50/s, then 25/s from the second 60 to the second 120, then
+/// 50/s again.
 fn halved(algorithm: Algorithm, fields: Fields) -> Vec<Sent> {
     let policies = [(0, "50/s burst 10"), (60 * SEC, "25/s burst 10"), (120 * SEC, "50/s burst 10")];
     run(&[client(algorithm)], &mut Server::new(&policies, fields), 190 * SEC)
 }
 
-/// The client has a ceiling of 100/s. Its rate settles within 6 s at the beginning, after the server's rate has halved, and after it has come back.
+/// The client has a ceiling of 100/s. Its rate settles within 6 s at the beginning, after the server's rate has
+/// halved, and after it has come back.
 #[test]
 fn a_rate_settles_when_the_server_halves_and_comes_back() {
     for algorithm in [Algorithm::Cubic, AIMD] {
@@ -148,7 +150,8 @@ fn a_rate_settles_when_the_server_halves_and_comes_back() {
     }
 }
 
-/// Without pacing, half of the requests of a 100/s client are refused. With it, in the steady state fewer than one of 50 are.
+/// Without pacing, half of the requests of a 100/s client are refused. With it, in the steady state fewer than one of
+/// 50 are.
 #[test]
 fn few_requests_are_refused() {
     for algorithm in [Algorithm::Cubic, AIMD] {
@@ -162,7 +165,8 @@ fn few_requests_are_refused() {
     }
 }
 
-/// Each refusal asks for a whole second, which is what a server with whole seconds can say, and the client waits that long.
+/// Each refusal asks for a whole second, which is what a server with whole seconds can say, and the client waits that
+/// long.
 #[test]
 fn a_retry_after_of_a_second_is_kept_and_the_mean_stays_near() {
     let mut server = Server::new(&[(0, "50/s")], Fields::new());
@@ -177,8 +181,12 @@ fn a_retry_after_of_a_second_is_kept_and_the_mean_stays_near() {
     }
 }
 
-/// C7: what the pauses cost if the server's burst is smaller than a second of its rate. docs/algorithms.md has these figures. Callers that slept while
-/// the rate rose do not send at one instant: a server with a burst of 1 would refuse them, and accepted 17/s when they did.
+/// C7: the mean rate at which a server with a small burst accepts the requests of a paced client. Each refusal tells
+/// the client to wait for a second. While it waits, the server's bucket fills up, and further permits are lost.
+/// docs/algorithms.md has these figures.
+///
+/// After a wait the client's callers send one after the other, at the limit's rate. If all of them sent at once, a
+/// server with a burst of 1 would refuse all but one, and would accept 17 requests a second in this simulation.
 #[test]
 fn c7_a_retry_after_of_a_second_lowers_the_mean_at_small_bursts() {
     for (policy, mean) in [("50/s burst 10", 4_089), ("50/s burst 1", 3_719)] {

@@ -1,6 +1,6 @@
 //! Shares of tenants that are idle and backlogged by turns, beside the max-min fair shares of the requests that they made. Time is virtual.
 
-use crate::common::{is_quick, Rng, MS, SEC};
+use crate::common::{is_short, Rng, MS, SEC};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ fn begin(simulation: &mut Simulation, phase: u64) {
 
 fn worst_of(burst: u64, arrivals: Arrivals, settling: u64) -> (f64, f64) {
     let mut simulation = thousand(burst);
-    let length = if is_quick() { 30 * SEC } else { 60 * SEC };
+    let length = if is_short() { 30 * SEC } else { 60 * SEC };
     let (mut worst, mut most) = (0.0_f64, 0.0_f64);
     for phase in 0..4 {
         begin(&mut simulation, phase);
@@ -183,8 +183,8 @@ fn a_thousand_tenants_get_max_min_fair_shares() {
 #[test]
 fn tenants_on_one_tick_are_near_their_fair_shares() {
     let (worst, all) = worst_of(SEC, Arrivals::Ticks, 5 * SEC);
-    // `make check` simulates half the time, so the permits of one tick weigh twice as much.
-    let most = if is_quick() { 0.05 } else { 0.025 };
+    // A short run simulates half the time, so the permits of one tick weigh twice as much.
+    let most = if is_short() { 0.05 } else { 0.025 };
     assert!(worst < most, "a tenant is {:.2} % from its fair share", worst * 100.0);
     assert!(all < 0.005, "{:.2} %", all * 100.0);
 }

@@ -26,7 +26,8 @@ fn ask(rate: &dyn AnyLimiter, flights: &InFlight, now: u64) -> (Taken, Ticket) {
     (take_many_at(&limits, now).unwrap(), ticket.get())
 }
 
-/// If the in-flight limit refuses, no rate is charged. If the rate refuses, no permit is in flight. The answer names the limit that refused.
+/// If the in-flight limit refuses, no rate is charged. If the rate refuses, no permit is in flight. The answer names
+/// the limit that refused.
 #[test]
 fn ten_a_second_and_four_at_one_time() {
     let (rate, flights) = (limiter("10/s"), flights());
@@ -80,13 +81,14 @@ impl AnyLimiter for Emptied {
     fn undo(&self, _: Charge, _: &dyn Fn() -> u64) {
         panic!("it has charged nothing");
     }
-    fn count(&self, _: Verdict) {}
+    fn count(&self, _: Verdict, _: Reason) {}
     fn refill(&self) -> u64 {
         1
     }
 }
 
-/// The rate loses its permits after the call has acquired the permit in flight: the call releases the permit and leaves the cell alone.
+/// The rate loses its permits after the call has acquired the permit in flight: the call releases the permit and
+/// leaves the cell alone.
 #[test]
 fn a_rate_that_refuses_its_charge_releases_the_permit() {
     let (rate, flights) = (Emptied(State::new(&"1/s".parse().unwrap()).unwrap()), flights());
@@ -145,8 +147,8 @@ fn a_full_table_charges_nothing() {
     assert_eq!(rate.peek(1).remaining, 1000 - (tickets.len() as u64 - 1));
 }
 
-/// Threads that take a permit in flight and one of a rate: at no time more than four permits are in flight, and the rate is charged exactly once for
-/// each of them.
+/// Threads that take a permit in flight and one of a rate: at no time more than four permits are in flight, and the
+/// rate is charged exactly once for each of them.
 #[test]
 fn threads_never_hold_more_than_the_limit() {
     const THREADS: usize = 8;
