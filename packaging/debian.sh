@@ -2,7 +2,7 @@
 # debian.sh [--built] [SUITE]: the Debian packages, into build/packages/debian/SUITE, for this machine's Debian and its nginx, or for those
 # of SUITE in a clean system (packaging/root.sh). lintian's errors end it.
 #
-#   --built     the libraries are those of `make lib`, and no Rust is needed: for SUITE always
+#   --built     the libraries and the command are those that make has built, and no Rust is needed: for SUITE always
 #   REBUILD=N   a number for the version's end: a package that is built again for a newer nginx takes the place of the older one
 set -eu
 built=
@@ -29,9 +29,9 @@ if [ -z "$built" ]; then
     packaging/source.sh "$tree" vendored
 else
     packaging/source.sh "$tree"
-    make --silent lib
+    make --silent lib rules build/tollbar
     mkdir "$work/built"
-    cp -a build/libtollbar*.a build/libtollbar*.so* "$work/built"
+    cp -a build/libtollbar*.a build/libtollbar*.so* build/tollbar "$work/built"
 fi
 cp -r packaging/debian "$tree/debian"
 when=$(packaging/date.sh)

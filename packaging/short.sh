@@ -15,10 +15,11 @@ small() {
     cargo package --quiet --allow-dirty --no-verify --target-dir build/packages-work/crates --package tollbar || return 1
     bytes=$(cat build/packages-work/crates/package/tollbar-[0-9]*.crate | wc -c)
     echo "$bytes bytes"
-    [ "$bytes" -le 401408 ]
+    [ "$bytes" -le "$crate_limit" ]
 }
 
 . tools/rust.sh
+. packaging/limits.sh
 architecture=$(uname -m)
 check "a tarball for C" packaging/tarball.sh "$architecture"
 check "the tarball, again: the same bytes" same_bytes build/packages/tollbar-*-linux-"$architecture".tar.gz packaging/tarball.sh "$architecture"

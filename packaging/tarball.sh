@@ -20,8 +20,14 @@ binary() {
         make --silent lib B="$build" TARGET="$1-unknown-linux-gnu" CROSS="$1-linux-gnu-"
     fi
     tree=$work/tollbar-$version-linux-$1
-    rm -rf "$tree"
-    tools/install.sh "$tree" "" /lib /include "$build" "$version" 1
+    libraries=$work/libraries-$1
+    rm -rf "$tree" "$libraries"
+    # Without the command and libtollbar-rules, which may have been built, too: they need a newer C library.
+    mkdir "$libraries"
+    for library in libtollbar libtollbar-redis; do
+        ln -s "$PWD/$build/$library.a" "$PWD/$build/$library.so" "$libraries"
+    done
+    tools/install.sh "$tree" "" /lib /include "$libraries" "$version" 1
     # From where the file is to what it describes.
     sed -i -e 's|^prefix=.*|prefix=${pcfiledir}/../..|' -e 's|^libdir=.*|libdir=${prefix}/lib|' \
         -e 's|^includedir=.*|includedir=${prefix}/include|' "$tree"/lib/pkgconfig/*.pc

@@ -29,6 +29,7 @@ for suite in ${*:-bookworm trixie}; do
     measure "$suite: no Rust, no tollbar" packaging/inside.sh "$root" sh -c '! command -v cargo && ! command -v rustc && ! find / -xdev -name "*tollbar*" -not -path "/tests/*" -not -path "/packages/*" | grep . && echo clean'
     measure "$suite: C tarball" installs "$root" c.sh
     measure "$suite: libtollbar-dev" installs "$root" dev.sh "$suite"
+    measure "$suite: the command" installs "$root" command.sh "$suite"
     measure "$suite: nginx modules" installs "$root" nginx.sh "$suite"
     [ -n "$short" ] || measure "$suite: Go module" installs "$root" go.sh
     measure "$suite: Python wheel" installs "$root" python.sh ${short:+plain}

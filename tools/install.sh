@@ -1,7 +1,10 @@
 #!/bin/sh
-# install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: what `make install` and `cmake --install` do.
-# Under DESTDIR (may be empty) go the headers, libtollbar and libtollbar-redis, shared and static, tollbar.pc, tollbar-redis.pc, and
-# the CMake package, which name the others; and the LuaJIT module. If `make rules` has built libtollbar-rules, the library and tollbar-rules.pc go there, too.
+# install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: `make install` and `cmake --install` call it.
+# It installs under DESTDIR, which may be empty:
+#   the C and C++ headers; libtollbar and libtollbar-redis, shared and static, with their files for pkg-config and CMake;
+#   the LuaJIT module;
+#   libtollbar-rules and tollbar-rules.pc, if BUILD has them;
+#   the command, its manual pages and its completions for bash, zsh and fish, if BUILD has the command.
 set -eu
 destdir=$1 prefix=$2 libdir=$3 includedir=$4 build=$5 version=$6 abi=$7
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -33,6 +36,17 @@ if [ -e "$build/libtollbar-rules.so" ]; then
     ln -sf "libtollbar-rules.so.$abi" "$destdir$libdir/libtollbar-rules.so"
 fi
 
+# `make build/tollbar` has made it, or not.
+if [ -x "$build/tollbar" ]; then
+    share=$destdir$prefix/share
+    install -d "$destdir$prefix/bin" "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d"
+    install -m 755 "$build/tollbar" "$destdir$prefix/bin/tollbar"
+    "$build/tollbar" man "$share/man/man1"
+    "$build/tollbar" completions bash >"$share/bash-completion/completions/tollbar"
+    "$build/tollbar" completions zsh >"$share/zsh/site-functions/_tollbar"
+    "$build/tollbar" completions fish >"$share/fish/vendor_completions.d/tollbar.fish"
+fi
+
 # In /usr/local it is where Debian's luajit looks.
 install -d "$destdir$prefix/share/lua/5.1/tollbar"
 install -m 644 "$root/bindings/lua/tollbar.lua" "$destdir$prefix/share/lua/5.1"
@@ -56,7 +70,8 @@ fill_in packaging/tollbar-redis.pc.in "$destdir$libdir/pkgconfig/tollbar-redis.p
 fill_in packaging/cmake/tollbarConfig.cmake.in "$package/tollbarConfig.cmake"
 fill_in packaging/cmake/tollbarConfigVersion.cmake.in "$package/tollbarConfigVersion.cmake"
 
-# The dynamic linker finds a new library by its cache, which ldconfig writes. Under DESTDIR a package's own script does that.
+# The dynamic linker finds a new library by its cache, which ldconfig writes. Under DESTDIR a package's own script
+# does that.
 if [ -z "$destdir" ] && [ "$shared" = ".so.$abi" ] && PATH=$PATH:/sbin:/usr/sbin command -v ldconfig >/dev/null; then
     PATH=$PATH:/sbin:/usr/sbin
     [ "$(id -u)" != 0 ] || ldconfig

@@ -47,10 +47,12 @@ def script_fault(script: str) -> str | None:
 
 
 crates = {path.parent.name: tomllib.loads(path.read_text())["package"] for path in (top / "crates").glob("*/Cargo.toml")}
-published = sorted(name for name, package in crates.items() if package.get("publish", True))
+# The command has no interface that Rust code could use.
+libraries = [name for name in crates if (top / "crates" / name / "src" / "lib.rs").exists()]
+published = sorted(name for name in libraries if crates[name].get("publish", True))
 semver = re.search(r"package: (.*)", (top / ".github" / "workflows" / "test.yml").read_text())
 found = sorted(re.split(r",\s*", semver[1])) if semver else []
-check("semver-checks knows the published crates", None if found == published else f"found {found}; expected: {published}")
+check("semver-checks knows the published libraries", None if found == published else f"found {found}; expected: {published}")
 least = {package["rust-version"] for package in crates.values() if isinstance(package.get("rust-version"), str)}
 workspace = tomllib.loads((top / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
 tried = set(re.findall(r"rust-toolchain@([\d.]+)", (top / ".github" / "workflows" / "test.yml").read_text()))
