@@ -148,6 +148,20 @@ int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
                                         char *error,
                                         size_t error_size);
 
+/* Lets the keys of a rule begin anew: the one of `key_length` bytes at `key`, as `keys` and `exempt` of the file write it, or all of them if `key` is
+ * NULL. Requests go on meanwhile. A reset of all keys reads every slot of the table. Sliding windows and logs get a new table, which processes that were
+ * forked before do not see.
+ *
+ * Returns TOLLBAR_YES, or TOLLBAR_NO if the key keeps its debt, because the table has no other slot for it. TOLLBAR_E_NO_SUCH_POLICY if no rule has the name, TOLLBAR_E_ADDRESS if the rule's key is the
+ * client's address and `key` is none, TOLLBAR_E_OUT_OF_RANGE if a key of the rule has no text, because it comes from several sources or is that of all requests.
+ * TOLLBAR_E_OWNER: all keys of shared rules, which only the process that may reload them can reset. `error` is as for tollbar_rules_open. */
+int32_t tollbar_rules_reset(const tollbar_rules *rules,
+                            const char *rule,
+                            const char *key,
+                            size_t key_length,
+                            char *error,
+                            size_t error_size);
+
 /* Makes this process the one that may reload shared rules, after it was forked from the process that could before. That one must not reload any more.
  * It is for a server that reads its configuration, forks, and goes on in the child. Returns 0 or TOLLBAR_E_NULL. */
 int32_t tollbar_rules_adopt(const tollbar_rules *rules);
@@ -156,8 +170,10 @@ int32_t tollbar_rules_adopt(const tollbar_rules *rules);
  *
  * tollbar_rule_decisions_total{rule,mode,verdict}        requests by rule: allowed by all rules, refused by this one, missing a key, exempt
  * tollbar_shadow_disagreements_total{rule,of,would}      requests that a shadow would refuse or allow, and that were decided otherwise
+ * tollbar_rules_reasons_total{reason}                    refusals by a ban (banned), or for the reserve of other classes (reserve)
  * tollbar_rules_evictions_total                          keys with a debt whose slot a new key took
  * tollbar_rules_generation                               the number of the set of rules in force
+ * tollbar_rules_last_reload_failed                       1 if the last reload failed, so that the former rules are in force, else 0
  *
  * The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a label. Shared rules count the requests of all processes.
  * For `format`, `length` and the errors see tollbar_metrics; `count` is at most TOLLBAR_METRICS_MOST. */

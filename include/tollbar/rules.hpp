@@ -169,6 +169,17 @@ public:
             with_faults([&](char *text, std::size_t size) { return tollbar_rules_reload_if_changed(get(), text, size); }, faults));
     }
 
+    /// Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file write it, or all. Returns whether they do (tollbar_rules_reset).
+    bool reset(const std::string &rule) const { return try_reset(rule).value(); }
+    bool reset(const std::string &rule, std::string_view key) const { return try_reset(rule, key).value(); }
+    result<bool> try_reset(const std::string &rule) const {
+        return detail::yes_or_no(tollbar_rules_reset(get(), rule.c_str(), nullptr, 0, nullptr, 0));
+    }
+    result<bool> try_reset(const std::string &rule, std::string_view key) const {
+        return detail::yes_or_no(
+            tollbar_rules_reset(get(), rule.c_str(), key.empty() ? "" : key.data(), key.size(), nullptr, 0));
+    }
+
     /// What the rules have counted, as text. tollbar_rules_metrics lists the metrics. `name` is their label `limit`.
     std::string metrics(std::string_view name, metrics_format format = metrics_format::prometheus) const {
         return try_metrics(name, format).value();

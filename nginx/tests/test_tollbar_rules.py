@@ -13,7 +13,7 @@ from harness.rules import Ruled
 from harness.server import check, end_all
 from harness.tollbar import MODULE, raw_headers
 
-SHOW = 'add_header X-Decision "$tollbar_rules_status $tollbar_rule" always;'
+SHOW = 'add_header X-Decision "$tollbar_rules_status $tollbar_rule" always; add_header X-Why "$tollbar_rules_reason" always;'
 REALIP = "set_real_ip_from 127.0.0.1; real_ip_header X-Real-IP;"
 
 
@@ -48,7 +48,8 @@ def test_a_refusal_has_the_status_the_body_and_the_headers_of_its_rule(launch):
     assert answer.headers["ratelimit"] == f'"a";r=0;t={after}'
     [_, *head] = raw_headers(nginx, "/", method="HEAD")
     assert any(line.startswith(b"Retry-After: ") for line in head)
-    assert nginx.said('limiting requests, by rule "a"')
+    assert answer.headers["x-why"] == "over the rate"
+    assert nginx.said('limiting requests, over the rate, by rule "a"')
 
 
 def test_an_admission_has_headers_and_a_policy_of_its_key(launch):
@@ -181,7 +182,7 @@ def test_levels(launch):
     # Two directives with one file have one set of rules.
     assert decisions(nginx.each("/", "/same", "/off", "/dry", "/internal")) == [
         (200, "PASSED a"), (429, "REJECTED a"), (200, ""), (200, "REJECTED_DRY_RUN a"), (429, "REJECTED a")]
-    assert nginx.said('limiting requests, dry run, by rule "a"')
+    assert nginx.said('limiting requests, dry run, over the rate, by rule "a"')
 
 
 def test_a_request_of_many_headers(launch):

@@ -42,6 +42,17 @@ def test_keys_of_a_rule_whose_name_stays_keep_their_states(launch, parts):
     assert statuses(nginx.each("/", "/")) == [200, 429]
 
 
+def test_a9_a_rule_with_another_word_begins_anew(launch):
+    nginx = launch("[group.a]\nlimit = '2/h'\n", workers=3)
+    assert statuses(nginx.each(*["/"] * 3)) == [200, 200, 429]
+    # A raised rate alone gives a key that has none left its next permit in 72 seconds.
+    nginx.rules("[group.a]\nlimit = '50/h'\n")
+    assert nginx.reload() and nginx.get("/").status == 429
+    nginx.rules("[group.a]\nlimit = '50/h'\nreset = 'incident 12'\n")
+    assert nginx.reload()
+    assert statuses(nginx.volley("/", 51)).count(200) == 50
+
+
 def test_a_sliding_log_keeps_its_state_too(launch):
     nginx = launch("[group.a]\nlimit = '3/h algo sliding-log'\n")
     assert statuses(nginx.each("/", "/")) == [200] * 2

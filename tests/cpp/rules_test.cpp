@@ -92,6 +92,23 @@ TEST(a_reload_keeps_states_and_a_bad_file_changes_nothing) {
     CHECK(limits.try_reload(&faults) && faults.empty());
 }
 
+// A9
+TEST(keys_begin_anew) {
+    const file at("[group.a]\nlimit = '2/h'\n[group.b]\npath = '/b'\nkey = ['address', 'header X']\nmissing = 'allow'\nlimit = '1/h'\n");
+    const rules limits(at.path);
+    const auto use_up = [&] {
+        int passed = 0;
+        while (limits.check(request))
+            passed++;
+        return passed;
+    };
+    CHECK(use_up() == 2 && use_up() == 0);
+    CHECK(limits.reset("a") && use_up() == 2);
+    CHECK(limits.reset("a", "192.0.2.1") && use_up() == 2);
+    CHECK(limits.try_reset("a", "ann").error() == errc::address && limits.try_reset("a", "").error() == errc::address);
+    CHECK(limits.try_reset("b", "192.0.2.1").error() == errc::out_of_range && limits.try_reset("c").error() == errc::no_such_policy);
+}
+
 TEST(a_forked_process_takes_over) {
     const file at("[group.a]\nlimit = '2/h'\n");
     const rules limits(at.path, {1000, true});

@@ -52,6 +52,10 @@ static int faults(const char *path) {
     answer.struct_size = (uint32_t)sizeof answer;
     failed += expect("a check", tollbar_rules_check(rules, &field, 1, &answer), TOLLBAR_DENIED);
     failed += expect("the generation", (int)answer.generation, 2);
+    failed += expect("a reset without a rule", tollbar_rules_reset(rules, NULL, NULL, 0, NULL, 0), TOLLBAR_E_NULL);
+    failed += expect("a reset of no rule", tollbar_rules_reset(rules, "none", NULL, 0, error, sizeof error), TOLLBAR_E_NO_SUCH_POLICY);
+    failed += expect("it says so", strcmp(error, "no rule \"none\"; expected the name of a rule in force"), 0);
+    failed += expect("a key without an address", tollbar_rules_reset(rules, answer.rule, NULL, 7, NULL, 0), TOLLBAR_YES);
     failed += expect("the clock", tollbar_rules_now(rules) > 0, 1);
     tollbar_rules_close(rules);
     tollbar_rules_close(NULL);

@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local rules = assert(require("tollbar.rules").open(arg[1]))
 local names = { ":method", ":path", ":address", "X-Api-Key", ":account" }
+local refusing = {}
 local verdicts = { allowed = 0, denied = 1, never = 2 }
 ffi.cdef "unsigned long long strtoull(const char *, char **, int);"
 
@@ -18,6 +19,9 @@ for line in io.lines() do
     end
     local answer = assert(rules:check(request, now))
     local remaining = tostring(answer.remaining):gsub("ULL$", "")
+    if answer.verdict == "denied" and answer.status >= 400 then
+        refusing[answer.rule] = true
+    end
     io.write(verdicts[answer.verdict], " ", answer.status, " ", answer.rule or "-", " ", remaining, "\n")
 end
 
@@ -27,9 +31,17 @@ if arg[2] then
     file:close()
 end
 
+-- A9: keys that begin anew.
+for rule in pairs(refusing) do
+    assert(rules:reset(rule) == true, rule)
+end
+local none, message, code = rules:reset("none", "a key")
+assert(none == nil and message:find('no rule "none"; expected ', 1, true) == 1 and code < 0)
+assert(not pcall(rules.reset, rules, 7))
+
 -- Faults and reloads.
 assert(rules:now_ns() > 0 and rules:reload() == true and rules:reload_if_changed() == false)
-local none, message, code = require("tollbar.rules").open "/nowhere.toml"
+none, message, code = require("tollbar.rules").open "/nowhere.toml"
 assert(none == nil and message:find("/nowhere.toml: ", 1, true) == 1 and code < 0)
 assert(not pcall(rules.check, rules, { 1 }))
 rules:close()

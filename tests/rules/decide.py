@@ -3,7 +3,7 @@ metrics in the end."""
 
 import sys
 
-from tollbar.rules import Rules
+from tollbar.rules import Rules, RulesError
 
 NAMES = (":method", ":path", ":address", "X-Api-Key", ":account")
 rules = Rules(sys.argv[1])
@@ -17,3 +17,11 @@ sys.stdout.writelines(out)
 if len(sys.argv) > 2:
     with open(sys.argv[2], "w", encoding="utf-8") as file:
         file.write(rules.metrics("site"))
+# A9: keys that begin anew.
+for rule in {line.split()[2] for line in out if line.startswith("1 4")}:
+    assert rules.reset(rule), rule
+try:
+    rules.reset("none", "a key")
+    raise SystemExit("a rule that is not there was reset")
+except RulesError as error:
+    assert str(error).startswith('no rule "none"; expected '), error

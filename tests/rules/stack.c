@@ -91,6 +91,7 @@ RULES(tollbar_rules_check, OF_REQUEST, &answer)
 RULES(tollbar_rules_check_at, OF_REQUEST, tollbar_rules_now(rules), &answer)
 RULES(tollbar_rules_reload, , buffer, sizeof buffer)
 RULES(tollbar_rules_reload_if_changed, , buffer, sizeof buffer)
+RULES(tollbar_rules_reset, , "login", NULL, 0, buffer, sizeof buffer)
 CASE(tollbar_rules_adopt) {
     tollbar_rules_options options = TOLLBAR_RULES_OPTIONS_INIT;
     tollbar_rules *rules = NULL;

@@ -53,6 +53,24 @@ func reloadIfChanged(rules uintptr) (bool, error) {
 	return code == C.TOLLBAR_YES, fileError(code, text)
 }
 
+func reset(rules uintptr, rule string, key *string) (bool, error) {
+	text := make([]byte, errorBytes)
+	name := C.CString(rule)
+	defer C.free(unsafe.Pointer(name))
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	var of *C.char
+	var length C.size_t
+	if key != nil {
+		// Not nil, which means all keys. An empty key is refused.
+		if of, length = bytesOf(&pins, *key); of == nil {
+			of = name
+		}
+	}
+	code := C.tollbar_rules_reset(pointer(rules), name, of, length, (*C.char)(unsafe.Pointer(&text[0])), errorBytes)
+	return code == C.TOLLBAR_YES, fileError(code, text)
+}
+
 func check(rules uintptr, request []Field, now *uint64) (Answer, error) {
 	fields := make([]C.tollbar_rules_field, len(request)+1)
 	var pins runtime.Pinner

@@ -1,7 +1,7 @@
 //go:build cgo
 
-// Package rules decides on requests by a file of rules in TOML or YAML (docs/rules.md). It is a separate package, so that a program
-// without rules does not link libtollbar-rules.
+// Package rules decides on requests by a file of rules in TOML or YAML (docs/rules.md). It is a separate package, so
+// that a program without rules does not link libtollbar-rules.
 //
 //	limits, err := rules.Open("site.toml", rules.Options{})
 //	...
@@ -21,15 +21,18 @@ import (
 
 // Options say how rules are opened.
 type Options struct {
-	// Keys is the number of keys that can have a debt at one time: a key counts once for each of its limits. 0 means 100,000.
+	// Keys is the number of keys that can have a debt at one time: a key counts once for each of its limits. 0 means
+	// 100,000.
 	Keys uint64
-	// Shared: the states are in memory that this process shares with the processes that it forks later. Then only this process can reload.
+	// Shared: the states are in memory that this process shares with the processes that it forks later. Then only this
+	// process can reload.
 	Shared bool
 }
 
-// Field is a field of a request. The names ":method", ":path" and ":address" are the request's method, its target as the client sent it, and
-// the address of the connection's other end. Any other name that begins with a colon is a word of the server, for `key = "field NAME"`. All
-// other fields are headers; upper and lower case are equal in their names.
+// Field is a field of a request. The names ":method", ":path" and ":address" are the request's method, its target as
+// the client sent it, and the address of the connection's other end. Any other name that begins with a colon is a
+// word of the server, for `key = "field NAME"`. All other fields are headers; upper and lower case are equal in their
+// names.
 type Field struct {
 	Name, Value string
 }
@@ -74,8 +77,8 @@ type Rules struct {
 	guard  guard.Guard
 }
 
-// Open reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is TOML. The error is a
-// [*FileError] with the places of all faults. End the rules with Close.
+// Open reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other
+// is TOML. The error is a [*FileError] with the places of all faults. End the rules with Close.
 func Open(path string, options Options) (*Rules, error) {
 	handle, err := open(path, options)
 	if err != nil {
@@ -95,8 +98,8 @@ func (r *Rules) Close() error {
 	return nil
 }
 
-// Check takes the request's cost of all limits of all rules that it matches, or of none. With an error nothing has been charged, and the
-// caller says whether the request passes.
+// Check takes the request's cost of all limits of all rules that it matches, or of none. With an error nothing has
+// been charged, and the caller says whether the request passes.
 func (r *Rules) Check(request []Field) (Answer, error) {
 	return r.check(request, nil)
 }
@@ -115,13 +118,14 @@ func (r *Rules) Now() (now uint64, err error) {
 	return now, err
 }
 
-// Reload reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their states. With an error the
-// old rules stay in force.
+// Reload reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their
+// states. With an error the old rules stay in force.
 func (r *Rules) Reload() error {
 	return r.with(reload)
 }
 
-// ReloadIfChanged is Reload if the file has changed since it was last read. It returns whether it has, and an error once for each change.
+// ReloadIfChanged is Reload if the file has changed since it was last read. It returns whether it has, and an error
+// once for each change.
 func (r *Rules) ReloadIfChanged() (changed bool, err error) {
 	err = r.with(func(rules uintptr) error {
 		changed, err = reloadIfChanged(rules)
@@ -130,8 +134,26 @@ func (r *Rules) ReloadIfChanged() (changed bool, err error) {
 	return changed, err
 }
 
-// AppendMetrics appends what the rules have counted, as text: decisions by rule, and shadows' disagreements. name is the value of the label "limit"
-// of their series. No key is a label.
+// Reset lets all keys of a rule begin anew. With an error it has reset none.
+func (r *Rules) Reset(rule string) error {
+	return r.with(func(rules uintptr) error {
+		_, err := reset(rules, rule, nil)
+		return err
+	})
+}
+
+// ResetKey lets one key of a rule begin anew. The text names the key as keys and exempt of the rules file do. The
+// result is false if the table has no other slot for the key: then the key keeps its debt.
+func (r *Rules) ResetKey(rule, key string) (done bool, err error) {
+	err = r.with(func(rules uintptr) error {
+		done, err = reset(rules, rule, &key)
+		return err
+	})
+	return done, err
+}
+
+// AppendMetrics appends what the rules have counted, as text: decisions by rule, and shadows' disagreements. name is
+// the value of the label "limit" of their series. No key is a label.
 func (r *Rules) AppendMetrics(to []byte, format tollbar.MetricsFormat, name string) (text []byte, err error) {
 	err = r.with(func(rules uintptr) error {
 		text, err = appendMetrics(rules, to, format, name)
@@ -140,8 +162,8 @@ func (r *Rules) AppendMetrics(to []byte, format tollbar.MetricsFormat, name stri
 	return text, err
 }
 
-// RequestFields returns the fields of a request that a server has got: the method, the target, the address of the connection's other end and
-// the headers.
+// RequestFields returns the fields of a request that a server has got: the method, the target, the address of the
+// connection's other end and the headers.
 func RequestFields(request *http.Request) []Field {
 	address, _, err := net.SplitHostPort(request.RemoteAddr)
 	if err != nil {
@@ -160,8 +182,8 @@ func RequestFields(request *http.Request) []Field {
 	return fields
 }
 
-// Handler checks each request before next. A refused request gets the rule's status and body, and Retry-After in seconds, rounded up. If the
-// check fails, the request gets status 500.
+// Handler checks each request before next. A refused request gets the rule's status and body, and Retry-After in
+// seconds, rounded up. If the check fails, the request gets status 500.
 func (r *Rules) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		answer, err := r.Check(RequestFields(request))

@@ -64,6 +64,38 @@ func TestRequestsByAFile(t *testing.T) {
 	}
 }
 
+// A9
+func TestKeysBeginAnew(t *testing.T) {
+	r := mustOpen(t, write(t, twoAnHour))
+	request := []rules.Field{{Name: ":path", Value: "/"}, {Name: ":address", Value: "192.0.2.1"}}
+	useUp := func() (passed int) {
+		for {
+			if answer, err := r.Check(request); err != nil || answer.Verdict != tollbar.Allowed {
+				return passed
+			}
+			passed++
+		}
+	}
+	if passed := useUp(); passed != 2 {
+		t.Error(passed)
+	}
+	if err := r.Reset("a"); err != nil || useUp() != 2 {
+		t.Error(err)
+	}
+	if done, err := r.ResetKey("a", "192.0.2.1"); !done || err != nil || useUp() != 2 {
+		t.Error(done, err)
+	}
+	// An empty key is not all keys.
+	for _, key := range []string{"", "ann"} {
+		if done, err := r.ResetKey("a", key); done || !errors.Is(err, tollbar.ErrAddress) || useUp() != 0 {
+			t.Error(done, err)
+		}
+	}
+	if err := r.Reset("none"); !errors.Is(err, tollbar.ErrNoSuchPolicy) || !strings.Contains(err.Error(), "no rule \"none\"") {
+		t.Error(err)
+	}
+}
+
 func TestAFileWithFaultsLeavesTheRules(t *testing.T) {
 	path := write(t, twoAnHour)
 	r := mustOpen(t, path)

@@ -56,6 +56,12 @@ int32_t tollbar_rules_reload(const tollbar_rules *rules,
 int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
                                         char *error,
                                         size_t error_size);
+int32_t tollbar_rules_reset(const tollbar_rules *rules,
+                            const char *rule,
+                            const char *key,
+                            size_t key_length,
+                            char *error,
+                            size_t error_size);
 int32_t tollbar_rules_adopt(const tollbar_rules *rules);
 int32_t tollbar_rules_metrics(const tollbar_rules_source *sources,
                               size_t count,

@@ -108,6 +108,19 @@ function Rules:reload_if_changed()
     return code == 1
 end
 
+--- Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file write it, or all. Returns whether they do,
+-- or nil and a message.
+function Rules:reset(rule, key)
+    if type(rule) ~= "string" or (key ~= nil and type(key) ~= "string") then
+        error("reset: a rule and a key are strings", 2)
+    end
+    local code = lib.tollbar_rules_reset(handle(self), rule, key, key and #key or 0, error_text, ERROR_BYTES)
+    if code < 0 then
+        return failure(code)
+    end
+    return code == 1
+end
+
 --- What the rules have counted, as text for Prometheus: decisions by rule, and shadows' disagreements. `name` is the label "limit" of their series.
 -- With `openmetrics` it is OpenMetrics 1.0. Returns the text, or nil, a message and a code.
 function Rules:metrics(name, openmetrics)

@@ -6,8 +6,10 @@ use std::collections::BinaryHeap;
 use std::fmt::Write as _;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
+use tollbar::clock;
 use tollbar::metrics::{Format, Source};
 use tollbar::policy::Keep;
+use tollbar::prefix::Prefix;
 use tollbar::table::{Entry, Health, PolicyId, Table};
 use tollbar::units::NEVER;
 use tollbar::Policy;
@@ -20,7 +22,8 @@ pub enum TableCommand {
         /// The table's file
         file: String,
     },
-    /// Counts and sizes as text for Prometheus, such as for the textfile collector of node_exporter. The label `limit` is the file's name
+    /// Counts and sizes as text for Prometheus, such as for the textfile collector of node_exporter. The label
+    /// `limit` is the file's name
     Metrics {
         /// The tables' files
         #[arg(required = true)]
@@ -29,7 +32,8 @@ pub enum TableCommand {
         #[arg(long)]
         openmetrics: bool,
     },
-    /// A line for each key: its policy's number, its hash, permits left, nanoseconds until it is as good as fresh (- for never)
+    /// A line for each key: its policy's number, its hash, permits left, nanoseconds until it is as good as fresh (-
+    /// for never)
     Dump {
         /// The table's file
         file: String,
@@ -60,6 +64,23 @@ pub enum TableCommand {
         /// What keys keep
         #[arg(long, value_enum, default_value_t)]
         keep: Kept,
+    },
+    /// Lets keys begin anew, also while servers use the table
+    Reset {
+        /// The table's file
+        file: String,
+        /// The key as text, or as an address
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        key: Option<String>,
+        /// The key is an address: these bits of an IPv4 and of an IPv6 address, such as 32/64
+        #[arg(long, value_name = "N/M", num_args = 0..=1, require_equals = true, default_missing_value = "32/64", conflicts_with = "all")]
+        address: Option<String>,
+        /// All keys of the policy but those with a policy of their own
+        #[arg(long)]
+        all: bool,
+        /// The number of the key's policy, as `tollbar table stat` prints it
+        #[arg(long, default_value_t = 0)]
+        number: u32,
     },
     /// Copies all debts into a new file of another size, also while servers use the table
     Copy {
@@ -104,6 +125,9 @@ pub fn run(command: TableCommand) -> Result<()> {
         TableCommand::Dump { file, owing } => dump(&open(&file)?, owing),
         TableCommand::Top { file, count, watch } => top(&open(&file)?, count, watch),
         TableCommand::SetPolicy { file, policy, number, keep } => set_policy(&file, &policy, number, keep),
+        TableCommand::Reset { file, key, address, number, .. } => {
+            reset(&file, key.as_deref(), address.as_deref(), number)
+        }
         TableCommand::Copy { file, to, keys } => copy(&file, &to, keys),
         TableCommand::Repair { file, unused } => repair(&file, unused),
     }
@@ -171,7 +195,13 @@ fn stat(table: &Table) -> String {
     line("refused full", grouped(stats.refused));
     line("inherited", grouped(stats.inherited));
     line("untracked", grouped(stats.untracked));
-    line("clock", format!("{} steps back", grouped(stats.backward_steps)));
+    let name = match table.options().clock {
+        clock::Source::Tsc => "tsc",
+        clock::Source::Monotonic => "monotonic",
+        clock::Source::Coarse => "coarse",
+        clock::Source::Wall => "wall, from 1970 on",
+    };
+    line("clock", format!("{name}; {} steps back", grouped(stats.backward_steps)));
     line("slots are", sound(&health));
     for (id, policy) in policies(table) {
         let counts = table.counts(id).unwrap_or_default();
@@ -231,7 +261,8 @@ fn top(table: &Table, count: usize, watch: bool) -> Result<()> {
 
 fn top_once(table: &Table, count: usize) -> String {
     let now = table.now();
-    // The heap holds the `count` keys that owe longest so far. The one of them that owes for the shortest time is on top, and is removed first.
+    // The heap holds the `count` keys that owe longest so far. The one of them that owes for the shortest time is on
+    // top, and is removed first.
     let mut heap: BinaryHeap<(std::cmp::Reverse<u64>, u64, u32, u64)> = BinaryHeap::new();
     let mut owing = 0u64;
     let row =
@@ -261,11 +292,7 @@ fn top_once(table: &Table, count: usize) -> String {
 fn set_policy(file: &str, text: &str, number: u32, keep: Kept) -> Result<()> {
     let policy = crate::policy::parse(text)?;
     let table = open(file)?;
-    let id = PolicyId::new(number);
-    let former = table.policy(id).map_err(|_| {
-        let last = table.policies().saturating_sub(1);
-        Problem::usage(format!("{file}: --number {number}: the table has no such policy, expected 0 to {last}"))
-    })?;
+    let (id, former) = numbered(&table, file, number)?;
     let keep = match keep {
         Kept::Count => Keep::Count,
         Kept::Time => Keep::Time,
@@ -273,6 +300,58 @@ fn set_policy(file: &str, text: &str, number: u32, keep: Kept) -> Result<()> {
     };
     table.set_policy_keeping(id, &policy, keep).and_then(|()| table.sync()).map_err(|error| wrong(file, error))?;
     crate::print(format!("policy {number}: {policy}, before {former}\n").as_bytes())
+}
+
+fn numbered(table: &Table, file: &str, number: u32) -> Result<(PolicyId, Policy)> {
+    let id = PolicyId::new(number);
+    let policy = table.policy(id).map_err(|_| {
+        let last = table.policies().saturating_sub(1);
+        Problem::usage(format!("{file}: --number {number}: the table has no such policy, expected 0 to {last}"))
+    })?;
+    Ok((id, policy))
+}
+
+/// Without a key all keys of the policy.
+fn reset(file: &str, key: Option<&str>, address: Option<&str>, number: u32) -> Result<()> {
+    let table = open(file)?;
+    let (id, policy) = numbered(&table, file, number)?;
+    let Some(key) = key else {
+        let done = table.set_policy_keeping(id, &policy, Keep::Reset).and_then(|()| table.sync());
+        done.map_err(|error| wrong(file, error))?;
+        return crate::print(format!("policy {number}: all keys begin anew\n").as_bytes());
+    };
+    let bytes = match address {
+        Some(bits) => {
+            let prefix = prefix_of(key, bits)?;
+            prefix.as_bytes().to_vec()
+        }
+        None => key.as_bytes().to_vec(),
+    };
+    let hash = table.hash(id, &bytes).map_err(|error| wrong(file, error))?;
+    let now = table.now();
+    if !table.entries(now).any(|entry| entry.policy == id && entry.hash == hash && entry.reset_after(now) > 0) {
+        return Err(Problem::io(format!(
+            "{file}: {key} owes nothing under policy {number} (an address needs --address)"
+        )));
+    }
+    let anew = table.reset(id, &bytes).and_then(|anew| table.sync().map(|()| anew));
+    match anew.map_err(|error| wrong(file, error))? {
+        true => crate::print(format!("policy {number}: {key} begins anew\n").as_bytes()),
+        false => Err(Problem::io(format!("{file}: {key} keeps its debt: the table has no other slot for it"))),
+    }
+}
+
+fn prefix_of(key: &str, bits: &str) -> Result<Prefix> {
+    let (v4, v6) =
+        bits.split_once('/').and_then(|(v4, v6)| Some((v4.parse().ok()?, v6.parse().ok()?))).ok_or_else(|| {
+            Problem::usage(format!(
+                "--address={bits}: expected the bits of an IPv4 and of an IPv6 address, such as 32/64"
+            ))
+        })?;
+    let address =
+        tollbar::address::parse(key.as_bytes()).ok_or_else(|| Problem::usage(format!("{key}: expected an address")))?;
+    Prefix::of(address, v4, v6)
+        .ok_or_else(|| Problem::usage(format!("--address={bits}: expected at most 32 and 128 bits")))
 }
 
 fn copy(file: &str, to: &str, keys: u64) -> Result<()> {

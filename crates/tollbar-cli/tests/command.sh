@@ -73,8 +73,7 @@ check 'replay: rules or policies' 2 $?
 # --- tables ----------------------------------------------------------------------------------------
 
 # Three keys that owe from now on, under a limit that the first has used up.
-# Tables count from 20,160 days after 1970.
-now=$(($(date +%s) - 20160 * 86400))
+now=$(date +%s)
 for key in a a a b b c; do echo "${now}000000000 $key 1"; done >"$work/trace"
 "$tollbar" replay --format trace --keys 100 --table "$work/table" --policy '3/h' "$work/trace" >/dev/null || failed=$((failed + 1))
 out=$("$tollbar" table stat "$work/table")
@@ -100,6 +99,24 @@ check 'set-policy: no such number' '2|--number 1: the table has no such policy, 
 check 'set-policy: no policy' '2|3/h' "$?|$("$tollbar" table stat "$work/larger" | grep -o '3/h')"
 "$tollbar" table set-policy "$work/none" 5/h 2>/dev/null
 check 'set-policy: no table, and none is made' '1|' "$?|$(ls "$work/none" 2>/dev/null)"
+for key in a a a b; do echo "${now}000000000 $key 1"; done >"$work/trace"
+"$tollbar" replay --format trace --keys 100 --table "$work/reset" --policy '3/h' "$work/trace" >/dev/null || failed=$((failed + 1))
+check 'A9: a key begins anew' 'policy 0: a begins anew|2 ' "$("$tollbar" table reset "$work/reset" a)|$(owing "$work/reset")"
+"$tollbar" table reset "$work/reset" c 2>"$work/errors"
+check 'A9: no such key' '1|c owes nothing under policy 0' "$?|$(grep -o 'c owes nothing under policy 0' "$work/errors")"
+check 'A9: all keys begin anew' 'policy 0: all keys begin anew|' "$("$tollbar" table reset --all "$work/reset")|$(owing "$work/reset")"
+"$tollbar" table reset "$work/reset" 2>/dev/null
+check 'A9: which keys must be said' 2 $?
+for at in 192.0.2.1 192.0.2.1 2001:db8::1 2001:db8::2; do
+    printf '%s - - [%s] "GET / HTTP/1.1" 200 1 "-" "-"\n' "$at" "$(date '+%d/%b/%Y:%H:%M:%S %z')"
+done >"$work/log"
+"$tollbar" replay --keys 100 --table "$work/addresses" --policy '3/h' "$work/log" >/dev/null || failed=$((failed + 1))
+check 'A9: an address begins anew, and no other' 'policy 0: 2001:db8::9 begins anew|1' \
+    "$("$tollbar" table reset "$work/addresses" --address 2001:db8::9)|$(owing "$work/addresses" | wc -w)"
+"$tollbar" table reset "$work/addresses" --address ann 2>"$work/errors"
+check 'A9: no address' '2|ann: expected an address' "$?|$(grep -o 'ann: expected an address' "$work/errors")"
+"$tollbar" table reset "$work/addresses" --address=33/64 192.0.2.1 2>"$work/errors"
+check 'A9: no prefix' '2|expected at most 32 and 128 bits' "$?|$(grep -o 'expected at most 32 and 128 bits' "$work/errors")"
 has 'metrics: decisions' 'tollbar_decisions_total{limit="table",policy="0",verdict="allowed"} ' "$("$tollbar" table metrics "$work/table")"
 has 'metrics: OpenMetrics' '# EOF' "$("$tollbar" table metrics --openmetrics "$work/table")"
 has 'metrics: names' 'expected: files of different names' "$("$tollbar" table metrics "$work/table" "$work/table" 2>&1)"
@@ -107,7 +124,7 @@ has 'copy: another size' 'keys for       20,000' "$("$tollbar" table stat "$work
 # The keys that are refused most, of bytes that a terminal would obey. Counts are halved at each multiple of 2^36 ns of the table's time: the second of
 # the requests, and the twenty after it, are in one such time.
 while
-    now=$(($(date +%s) - 20160 * 86400))
+    now=$(date +%s)
     [ $((now * 1000000000 % 68719476736)) -gt 48000000000 ]
 do
     sleep 1

@@ -1,6 +1,6 @@
 //! Rules in a file.
 
-use ::tollbar_rules::{metrics, Answer, Field, LoadError, Options, Rules};
+use ::tollbar_rules::{metrics, Answer, Field, LoadError, Options, ResetError, Rules};
 use core::ffi::{c_char, CStr};
 use core::mem::size_of;
 use std::ffi::OsStr;
@@ -227,6 +227,59 @@ pub unsafe extern "C" fn tollbar_rules_reload_if_changed(
     })
 }
 
+/// Lets the keys of a rule begin anew: the one of `key_length` bytes at `key`, as `keys` and `exempt` of the file write it, or all of them if `key` is
+/// NULL. Requests go on meanwhile. A reset of all keys reads every slot of the table. Sliding windows and logs get a new table, which processes that were
+/// forked before do not see.
+///
+/// Returns TOLLBAR_YES, or TOLLBAR_NO if the key keeps its debt, because the table has no other slot for it. TOLLBAR_E_NO_SUCH_POLICY if no rule has the name, TOLLBAR_E_ADDRESS if the rule's key is the
+/// client's address and `key` is none, TOLLBAR_E_OUT_OF_RANGE if a key of the rule has no text, because it comes from several sources or is that of all requests.
+/// TOLLBAR_E_OWNER: all keys of shared rules, which only the process that may reload them can reset. `error` is as for tollbar_rules_open.
+///
+/// # Safety
+/// Pointers are NULL or as said, `rule` ends with NUL.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_rules_reset(
+    rules: *const tollbar_rules,
+    rule: *const c_char,
+    key: *const c_char,
+    key_length: usize,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let rules = unsafe { &reference(rules)?.rules };
+        if rule.is_null() {
+            return Err(TOLLBAR_E_NULL);
+        }
+        // SAFETY: not NULL, so a string that ends with NUL by the caller's promise.
+        let rule = unsafe { CStr::from_ptr(rule) }.to_string_lossy();
+        let key = match key.is_null() {
+            true => None,
+            false => {
+                // SAFETY: by the caller's promise.
+                let text = unsafe { bytes(key, key_length) }?;
+                Some(core::str::from_utf8(text).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?)
+            }
+        };
+        match rules.reset(&rule, key) {
+            Ok(true) => Ok(TOLLBAR_YES),
+            Ok(false) => Ok(TOLLBAR_NO),
+            Err(why) => {
+                // SAFETY: by the caller's promise.
+                unsafe { print(&why, error, error_size) };
+                Err(match why {
+                    ResetError::NoSuchRule(_) => TOLLBAR_E_NO_SUCH_POLICY,
+                    ResetError::NotAnAddress(_) => TOLLBAR_E_ADDRESS,
+                    ResetError::NoText => TOLLBAR_E_OUT_OF_RANGE,
+                    ResetError::OtherProcess(_) => TOLLBAR_E_OWNER,
+                    ResetError::Table(error) => table_code(error),
+                })
+            }
+        }
+    })
+}
+
 /// Makes this process the one that may reload shared rules, after it was forked from the process that could before. That one must not reload any more.
 /// It is for a server that reads its configuration, forks, and goes on in the child. Returns 0 or TOLLBAR_E_NULL.
 ///
@@ -257,8 +310,10 @@ pub struct tollbar_rules_source {
 ///
 ///     tollbar_rule_decisions_total{rule,mode,verdict}        requests by rule: allowed by all rules, refused by this one, missing a key, exempt
 ///     tollbar_shadow_disagreements_total{rule,of,would}      requests that a shadow would refuse or allow, and that were decided otherwise
+///     tollbar_rules_reasons_total{reason}                    refusals by a ban (banned), or for the reserve of other classes (reserve)
 ///     tollbar_rules_evictions_total                          keys with a debt whose slot a new key took
 ///     tollbar_rules_generation                               the number of the set of rules in force
+///     tollbar_rules_last_reload_failed                       1 if the last reload failed, so that the former rules are in force, else 0
 ///
 /// The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a label. Shared rules count the requests of all processes.
 /// For `format`, `length` and the errors see tollbar_metrics; `count` is at most TOLLBAR_METRICS_MOST.
@@ -392,6 +447,21 @@ fn of(answer: &Answer) -> tollbar_rules_answer {
 /// # Safety
 /// `buffer` is null or has `size` writable bytes.
 unsafe fn report(why: &LoadError, buffer: *mut c_char, size: usize) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { print(why, buffer, size) };
+    match why {
+        LoadError::Read(..) | LoadError::NoFile => TOLLBAR_E_OPEN,
+        LoadError::Problems(..) => TOLLBAR_E_SYNTAX,
+        LoadError::Table(_, error) => table_code(*error),
+        LoadError::OtherProcess(_) => TOLLBAR_E_OWNER,
+    }
+}
+
+/// Writes a text, cut at the buffer's end.
+///
+/// # Safety
+/// `buffer` is null or has `size` writable bytes.
+unsafe fn print(why: &dyn std::fmt::Display, buffer: *mut c_char, size: usize) {
     if let (false, Some(most)) = (buffer.is_null(), size.checked_sub(1)) {
         let text = why.to_string();
         let mut length = text.len().min(most);
@@ -403,11 +473,5 @@ unsafe fn report(why: &LoadError, buffer: *mut c_char, size: usize) -> i32 {
             core::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), length);
             buffer.add(length).write(0);
         }
-    }
-    match why {
-        LoadError::Read(..) | LoadError::NoFile => TOLLBAR_E_OPEN,
-        LoadError::Problems(..) => TOLLBAR_E_SYNTAX,
-        LoadError::Table(_, error) => table_code(*error),
-        LoadError::OtherProcess(_) => TOLLBAR_E_OWNER,
     }
 }

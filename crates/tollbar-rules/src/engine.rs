@@ -10,10 +10,10 @@ use crate::store::{Reloaded, Store};
 use arc_swap::{ArcSwap, Guard};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollbar::internal::generation;
-use tollbar::table::{Missing as TableMissing, Options as TableOptions, Table};
+use tollbar::table::{Missing as TableMissing, Options as TableOptions, Stats, Table};
 use tollbar::take_many::ManyError;
 use tollbar::{Decision, Policy, Reason, Verdict};
 
@@ -22,7 +22,8 @@ use tollbar::{Decision, Policy, Reason, Verdict};
 pub struct Options {
     /// How many keys can have a debt at one time. A key counts once for each of its limits.
     pub keys: u64,
-    /// The states are in memory that this process shares with the processes that it forks later. Then only this process can reload.
+    /// The states are in memory that this process shares with the processes that it forks later. Then only this
+    /// process can reload.
     pub shared: bool,
     /// The seed of the tables' hash. `None` is a random seed.
     pub seed: Option<u64>,
@@ -65,6 +66,8 @@ pub struct Rules {
     store: Mutex<Store>,
     path: Option<PathBuf>,
     stamp: Mutex<Option<Stamp>>,
+    /// Whether the last reload of this process failed.
+    reload_failed: AtomicBool,
     /// With a shared table: the process that may reload, as [`this_process`].
     owner: Option<AtomicU64>,
 }
@@ -77,7 +80,8 @@ pub struct Answer {
 }
 
 impl Rules {
-    /// Reads the rules file and puts its rules in force. A name that ends in `.yaml`, `.yml` or `.json` is YAML, any other is TOML.
+    /// Reads the rules file and puts its rules in force. A name that ends in `.yaml`, `.yml` or `.json` is YAML, any
+    /// other is TOML.
     ///
     /// # Errors
     /// [`LoadError`]: the file cannot be read, has problems, or no table can be made for it.
@@ -102,7 +106,8 @@ impl Rules {
         let mut table = TableOptions::new(options.keys);
         table.missing = TableMissing::Report;
         table.seed = options.seed;
-        // C5: room for twice as many, so that a reload can bring new ones. A file has at most half of what a table can have.
+        // C5: room for twice as many, so that a reload can bring new ones. A file has at most half of what a table
+        // can have.
         table.overrides = (2 * file.policies_of_keys()).max(OVERRIDES_LEAST) as _;
         let wrong = |error| LoadError::table(name, error);
         let mut store = Store::open(&table, options.shared).map_err(wrong)?;
@@ -113,6 +118,7 @@ impl Rules {
             store: Mutex::new(store),
             path: None,
             stamp: Mutex::new(None),
+            reload_failed: AtomicBool::new(false),
             owner: options.shared.then(|| AtomicU64::new(this_process())),
         })
     }
@@ -133,8 +139,9 @@ impl Rules {
         self.decide(request, Some(Time::of_tables(now)))
     }
 
-    /// [`Rules::check`] at the caller's Unix time in nanoseconds, which may be before [`TIME_ZERO`](tollbar::clock::TIME_ZERO): for the replay of a log. Each
-    /// limit decides as it would at that time by [`Rules::check`]. Rules that are checked by this call must be checked by this call only, because their
+    /// [`Rules::check`] at the caller's Unix time in nanoseconds, which may be before
+    /// [`TIME_ZERO`](tollbar::clock::TIME_ZERO): for the replay of a log. Each limit decides as it would at that time
+    /// by [`Rules::check`]. Rules that are checked by this call must be checked by this call only, because their
     /// tables count from another zero.
     ///
     /// # Errors
@@ -191,8 +198,8 @@ impl Rules {
         let refusing = taken.and_then(|taken| taken.refusing());
         for &rule in matching.rules() {
             let shadows = set.shadows_of(rule);
-            // A shadow decides on the requests that all other rules than its own admit: those that would reach its limit in that rule's place.
-            // Without shadows nothing is asked.
+            // A shadow decides on the requests that all other rules than its own admit: those that would reach its
+            // limit in that rule's place. Without shadows nothing is asked.
             let reaches = !shadows.is_empty()
                 && (refusing.is_none()
                     || refusing == Some(rule) && charge.admits_without(rule, &parts, keys).unwrap_or(false));
@@ -202,7 +209,8 @@ impl Rules {
                 if let Part::Limited(key) = part {
                     let mut alone = Parts::default();
                     alone.push(shadow, key, set.class(shadow, &seen, keys));
-                    // A shadow's decision does not change the answer. The table counts it. An error is left out, because the shadow refuses nothing.
+                    // A shadow's decision does not change the answer. The table counts it. An error is left out,
+                    // because the shadow refuses nothing.
                     if let Ok(Some(by_shadow)) = charge.take(&alone, keys) {
                         set.compare(refusing, rule, shadow, by_shadow.decision.is_allowed());
                     }
@@ -216,25 +224,37 @@ impl Rules {
         })
     }
 
-    /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name stays keep their states: under another policy they
-    /// keep the permits that they have left. Only a sliding window or log with another policy begins anew.
+    /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name stays keep their
+    /// states: under another policy they keep the permits that they have left. Only a sliding window or log with
+    /// another policy begins anew.
     ///
-    /// Each request is matched either by the old set or by the new one. The table gets a changed policy a moment before the new set is in force, so
-    /// a request that the old set matches may be decided under the new policy.
+    /// Each request is matched either by the old set or by the new one. The table gets a changed policy a moment
+    /// before the new set is in force, so a request that the old set matches may be decided under the new policy.
     ///
     /// # Errors
     /// [`LoadError`]. The rules in force stay as they were.
     pub fn reload(&self) -> Result<Reloaded, LoadError> {
         let Some(path) = &self.path else { return Err(LoadError::NoFile) };
-        let mut store = self.lock_store()?;
-        let (text, stamp) = crate::load::text(path)?;
-        // The stamp is stored before the text is parsed, so `reload_if_changed` reads a file with problems only once.
-        *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
-        self.change(&mut store, &text, Format::of(path), path)
+        let mut store = self.lock_store().map_err(LoadError::OtherProcess)?;
+        let reloaded = crate::load::text(path).and_then(|(text, stamp)| {
+            // The stamp is stored before the text is parsed, so `reload_if_changed` reads a file with problems only
+            // once.
+            *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+            self.change(&mut store, &text, Format::of(path), path)
+        });
+        // Relaxed, because nothing else is read by it.
+        self.reload_failed.store(reloaded.is_err(), Ordering::Relaxed);
+        reloaded
     }
 
-    /// [`Rules::reload`] if the file has changed since it was last read: another file in its place, as after a change of a symbolic link,
-    /// another length, or another time.
+    /// Whether the last [`Rules::reload`] of this process failed, so that other rules are in force than those of the
+    /// file.
+    pub fn has_failed_to_reload(&self) -> bool {
+        self.reload_failed.load(Ordering::Relaxed)
+    }
+
+    /// [`Rules::reload`] if the file has changed since it was last read: another file in its place, as after a change
+    /// of a symbolic link, another length, or another time.
     ///
     /// # Errors
     /// As [`Rules::reload`], once for each change.
@@ -252,12 +272,13 @@ impl Rules {
     /// # Errors
     /// As [`Rules::reload`].
     pub fn replace(&self, text: &str, format: Format) -> Result<Reloaded, LoadError> {
-        let mut store = self.lock_store()?;
+        let mut store = self.lock_store().map_err(LoadError::OtherProcess)?;
         self.change(&mut store, text, format, Path::new("rules"))
     }
 
-    /// Makes this process the one that may reload shared rules. It is for a server that reads its configuration, forks, and goes on in the child:
-    /// the process that could reload before must not do so any more, nor end the rules.
+    /// Makes this process the one that may reload shared rules. It is for a server that reads its configuration,
+    /// forks, and goes on in the child: the process that could reload before must not do so any more, nor end the
+    /// rules.
     pub fn adopt(&self) {
         if let Some(owner) = &self.owner {
             // Relaxed, because only this process reads the number: a forked process has a copy of its own.
@@ -265,10 +286,23 @@ impl Rules {
         }
     }
 
-    fn lock_store(&self) -> Result<MutexGuard<'_, Store>, LoadError> {
+    /// Puts a set in force. The caller has locked the store, so that no other reload comes between.
+    pub(crate) fn put_in_force(&self, set: Set) {
+        self.set.store(Arc::new(set));
+    }
+
+    /// The table that the rules share.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Locks the store. If the rules are shared, only the process that opened them may; the error is that process's
+    /// number.
+    pub(crate) fn lock_store(&self) -> Result<MutexGuard<'_, Store>, u32> {
         match self.owner.as_ref().map(|owner| owner.load(Ordering::Relaxed)) {
-            Some(owner) if owner != this_process() => Err(LoadError::OtherProcess(owner as u32)),
-            // If a thread panicked in a reload, the mutex is poisoned and the old set is in force, so the lock can be used.
+            Some(owner) if owner != this_process() => Err(owner as u32),
+            // If a thread panicked in a reload, the mutex is poisoned and the old set is in force, so the lock can be
+            // used.
             _ => Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
@@ -291,18 +325,34 @@ impl Rules {
         }
         let old = self.set.load_full();
         let (set, reloaded) = store.change(file, Some(&old)).map_err(|error| LoadError::table(name, error))?;
-        self.set.store(Arc::new(set));
+        self.put_in_force(set);
         Ok(reloaded)
     }
 
     /// How many keys the tables of the rules in force have forgotten, because they had no slot for another one.
     pub fn evicted(&self) -> u64 {
-        let set = self.set.load();
-        let own = set.homes.iter().flatten().filter_map(|home| Some(home.own_table()?.stats().evicted));
-        self.table.stats().evicted + own.sum::<u64>()
+        self.sum(|stats| stats.evicted)
     }
 
-    /// The decisions of each rule since it was added. A limit whose keys have begun anew ([`Reloaded::anew`]) counts from then on.
+    /// How many requests the rules in force have refused because their key is banned.
+    pub fn banned(&self) -> u64 {
+        self.sum(|stats| stats.reasons.banned)
+    }
+
+    /// How many requests the rules in force have refused for the permits that they leave to other classes.
+    pub fn reserved(&self) -> u64 {
+        self.sum(|stats| stats.reasons.reserve)
+    }
+
+    /// The sum of a statistic over the tables of the rules in force.
+    fn sum(&self, of: impl Fn(&Stats) -> u64) -> u64 {
+        let set = self.set.load();
+        let own = set.homes.iter().flatten().filter_map(|home| Some(of(&home.own_table()?.stats())));
+        of(&self.table.stats()) + own.sum::<u64>()
+    }
+
+    /// The decisions of each rule since it was added. A limit whose keys have begun anew ([`Reloaded::anew`]) counts
+    /// from then on.
     pub fn counts(&self) -> Vec<RuleCounts> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let set = self.set.load();
@@ -365,12 +415,14 @@ impl Answer {
         &self.decided.decision
     }
 
-    /// The name of the binding rule: the one that refuses or, in an admission, the one with the fewest permits left. `None` if no rule matches.
+    /// The name of the binding rule: the one that refuses or, in an admission, the one with the fewest permits left.
+    /// `None` if no rule matches.
     pub fn rule(&self) -> Option<&str> {
         Some(&self.set.rules().get(self.decided.rule?)?.name)
     }
 
-    /// The policy of the binding limit: that of the key, if the rule has one for it. `None` if no limit took part in the decision.
+    /// The policy of the binding limit: that of the key, if the rule has one for it. `None` if no limit took part in
+    /// the decision.
     pub fn policy(&self) -> Option<&Policy> {
         self.decided.policy.as_ref()
     }
@@ -403,7 +455,8 @@ impl Answer {
     }
 }
 
-/// This process: its number in the lower half, and in the upper half what tells it from a child that has the same number in another PID namespace.
+/// This process: its number in the lower half, and in the upper half what tells it from a child that has the same
+/// number in another PID namespace.
 fn this_process() -> u64 {
     u64::from(generation()) << 32 | u64::from(std::process::id())
 }

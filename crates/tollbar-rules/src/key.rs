@@ -138,6 +138,11 @@ impl Key {
         let _ = self.sources().any(|source| source.write(request, out) == Written::Key);
     }
 
+    /// Whether the key is the client's address.
+    pub(crate) fn is_address(&self) -> bool {
+        matches!(self.only(), Some(Source::Address(..)))
+    }
+
     /// Whether the key is a segment of the path.
     pub(crate) fn is_of_path(&self) -> bool {
         matches!(self.only(), Some(Source::Path(..)))

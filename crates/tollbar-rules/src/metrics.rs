@@ -4,16 +4,20 @@ use crate::rule::Role;
 use crate::Rules;
 use tollbar::metrics::{Exposition, Format};
 
-/// Writes the metrics of rules and returns the length of the text in bytes. If that is more than `out.len()`, the end is missing.
+/// Writes the metrics of rules and returns the length of the text in bytes. If that is more than `out.len()`, the end
+/// is missing.
 ///
-/// A source is a name, which is the label `limit` of its series, and rules. The names must be different. No key is ever a label.
+/// A source is a name, which is the label `limit` of its series, and rules. The names must be different. No key is
+/// ever a label.
 ///
 /// | metric | labels beside `limit` | counts |
 /// |---|---|---|
 /// | `tollbar_rule_decisions_total` | `rule`, `mode` (`enforced`, `shadow`), `verdict` (`allowed`, `refused`, `missing`, `exempt`) | requests, as [`RuleCounts`](crate::RuleCounts) |
 /// | `tollbar_shadow_disagreements_total` | `rule`, `of`, `would` (`refuse`, `allow`) | requests that a shadow would have decided otherwise |
+/// | `tollbar_rules_reasons_total` | `reason` (`banned`, `reserve`) | refusals by a ban, or for the reserve of other classes |
 /// | `tollbar_rules_evictions_total` | | keys with a debt whose slot a new key took |
 /// | `tollbar_rules_generation` | | the number of the set of rules in force |
+/// | `tollbar_rules_last_reload_failed` | | 1 if the last reload failed, so that the former rules are in force, else 0 |
 ///
 /// ```
 /// use tollbar::metrics::Format;
@@ -60,6 +64,12 @@ pub fn metrics(sources: &[(&str, &Rules)], format: Format, out: &mut [u8]) -> us
             }
         }
     }
+    text.counter("tollbar_rules_reasons", "Refusals by a ban, or for the reserve of other classes.");
+    for (limit, rules, ..) in &all {
+        for (reason, value) in [("banned", rules.banned()), ("reserve", rules.reserved())] {
+            text.sample("tollbar_rules_reasons_total", &[("limit", limit), ("reason", reason)], value);
+        }
+    }
     text.counter("tollbar_rules_evictions", "Keys with a debt whose slot a new key took.");
     for (limit, rules, ..) in &all {
         text.sample("tollbar_rules_evictions_total", &[("limit", limit)], rules.evicted());
@@ -67,6 +77,13 @@ pub fn metrics(sources: &[(&str, &Rules)], format: Format, out: &mut [u8]) -> us
     text.gauge("tollbar_rules_generation", "The number of the set of rules in force.");
     for (limit, _, set, _) in &all {
         text.sample("tollbar_rules_generation", &[("limit", limit)], set.generation());
+    }
+    text.gauge(
+        "tollbar_rules_last_reload_failed",
+        "1 if the last reload failed, so that the former rules are in force.",
+    );
+    for (limit, rules, ..) in &all {
+        text.sample("tollbar_rules_last_reload_failed", &[("limit", limit)], u64::from(rules.has_failed_to_reload()));
     }
     text.end()
 }

@@ -47,6 +47,8 @@ pub struct Rule {
     pub exempt_networks: Vec<Network>,
     /// Policies of keys of their own: for each key one for each limit. In the order of the keys' bytes.
     pub keys: Vec<(Vec<u8>, Vec<Policy>)>,
+    /// A word of the operator. A reload that finds another one lets all keys of the rule begin anew.
+    pub reset: String,
     /// The answer to a refused request.
     pub refusal: Refusal,
     /// The numbers of the groups that do not take part where this route does.

@@ -1,6 +1,7 @@
 //! The tables with the states of all keys, and their change from one set of rules to the next.
 
 use crate::read::{is_alone, is_calendar};
+use crate::reset::begin_anew;
 use crate::rule::RuleFile;
 use crate::set::{Home, Set};
 use crate::tally::{Ledger, Tally};
@@ -23,8 +24,8 @@ pub struct Store {
     options: Options,
     shared: bool,
     limits: HashMap<Name, (Home, Policy)>,
-    /// The policies of removed rules, each with the generations whose sets used it. A new limit may get such a policy when no request uses a set of
-    /// these generations.
+    /// The policies of removed rules, each with the generations whose sets used it. A new limit may get such a policy
+    /// when no request uses a set of these generations.
     free: VecDeque<(RangeInclusive<u64>, PolicyId)>,
     /// The first generation that uses a policy.
     since: HashMap<u32, u64>,
@@ -33,7 +34,10 @@ pub struct Store {
     overrides: HashMap<Name, Vec<(Vec<u8>, Policy)>>,
     ledger: Ledger,
     tallies: HashMap<String, Arc<Tally>>,
-    /// The counts of a policy at the time at which its rule got it. [`Rules::counts`](crate::Rules::counts) subtracts them.
+    /// The words `reset` of the rules.
+    resets: HashMap<String, String>,
+    /// The counts of a policy at the time at which its rule got it. [`Rules::counts`](crate::Rules::counts) subtracts
+    /// them.
     pub(crate) counted: HashMap<u32, Counts>,
 }
 
@@ -46,7 +50,8 @@ pub struct Reloaded {
     pub removed: Vec<String>,
     /// Rules with other policies, whose keys keep the permits that they have left.
     pub changed: Vec<String>,
-    /// Rules whose keys begin anew: sliding windows and logs with another policy, and limits that become a calendar or were one.
+    /// Rules whose keys begin anew: those with another word `reset`, sliding windows and logs with another policy,
+    /// and limits that become a calendar or were one.
     pub anew: Vec<String>,
 }
 
@@ -71,6 +76,7 @@ impl Store {
             overrides: HashMap::new(),
             ledger: Ledger::open(shared)?,
             tallies: HashMap::new(),
+            resets: HashMap::new(),
             counted: HashMap::new(),
         })
     }
@@ -84,7 +90,8 @@ impl Store {
         self.options.overrides as usize
     }
 
-    /// Makes the set of the file's rules. `old` is the set in force. After an error every table has its former policies and overrides.
+    /// Makes the set of the file's rules. `old` is the set in force. After an error every table has its former
+    /// policies and overrides.
     pub fn change(&mut self, file: RuleFile, old: Option<&Arc<Set>>) -> Result<(Set, Reloaded), TableError> {
         let generation = old.map_or(0, |old| old.generation());
         self.former.retain(|(_, set)| set.strong_count() > 0);
@@ -108,6 +115,7 @@ impl Store {
                 self.former.extend(old.map(|old| (generation, Arc::downgrade(old))));
                 self.since.extend(added.into_iter().map(|id| (id.number(), generation + 1)));
                 (self.limits, self.overrides) = (limits, overrides);
+                self.resets = file.rules.iter().map(|rule| (rule.name.clone(), rule.reset.clone())).collect();
                 let tallies = self.tally(&file);
                 Ok((Set::new(file, homes, tallies, generation + 1), reloaded))
             }
@@ -136,8 +144,8 @@ impl Store {
         tallies
     }
 
-    /// Undoes a step of a reload. That needs no more room than the step freed or used, so it fails only if the memory is damaged. Then all calls fail,
-    /// and this one ignores the error.
+    /// Undoes a step of a reload. That needs no more room than the step freed or used, so it fails only if the memory
+    /// is damaged. Then all calls fail, and this one ignores the error.
     fn take_back(&self, step: Undo) {
         let _ = match step {
             Undo::Policy(home, policy) => {
@@ -166,12 +174,17 @@ impl Store {
         let mut overrides = HashMap::new();
         let mut reloaded = Reloaded::default();
         let mut changes = Vec::new();
+        let mut resets = Vec::new();
         for rule in &file.rules {
-            let (mut is_changed, mut is_anew) = (false, false);
+            let is_reset = self.resets.get(&rule.name).is_some_and(|former| *former != rule.reset);
+            let (mut is_changed, mut is_anew) = (false, is_reset);
             for (n, limit) in rule.limits.iter().enumerate() {
                 let name = (rule.name.clone(), n);
                 let policy = limit.policy;
                 let home = match self.limits.get(&name).cloned() {
+                    // A table of a sliding window or log cannot change its policy, so the keys begin anew in a new
+                    // table.
+                    Some((Home::Own(_), _)) if is_reset => self.add(&policy, added)?,
                     Some((home, old)) if old == policy => home,
                     Some((home, old)) if can_change(&home, &policy) => {
                         is_changed = true;
@@ -189,6 +202,9 @@ impl Store {
                 }
                 limits.insert(name, (home, policy));
             }
+            if is_reset {
+                resets.push(rule);
+            }
             match self.tallies.contains_key(&rule.name) {
                 false => reloaded.added.push(rule.name.clone()),
                 true if is_anew => reloaded.anew.push(rule.name.clone()),
@@ -205,7 +221,37 @@ impl Store {
             undo.push(Undo::Policy(home, old));
         }
         self.change_overrides(&limits, &overrides, undo)?;
+        // The last step, because nothing takes it back.
+        for rule in resets {
+            for n in 0..rule.limits.len() {
+                if let Some((home, _)) =
+                    limits.get(&(rule.name.clone(), n)).filter(|(home, _)| !matches!(home, Home::Own(_)))
+                {
+                    begin_anew(rule, n, home, &self.table)?;
+                }
+            }
+        }
         Ok((limits, overrides, reloaded))
+    }
+
+    /// Lets all keys of a rule begin anew. Returns the set to put in force, which has new tables for the rule's
+    /// sliding windows and logs.
+    pub fn begin_anew(&mut self, old: &Arc<Set>, number: usize) -> Result<Set, TableError> {
+        let mut homes = old.homes.clone();
+        let Some((rule, own)) = old.rules().get(number).zip(homes.get_mut(number)) else {
+            return Err(TableError::NoSuchPolicy);
+        };
+        for (n, home) in own.iter_mut().enumerate() {
+            match (&home, rule.limits.get(n)) {
+                (Home::Own(_), Some(limit)) => {
+                    *home = self.add(&limit.policy, &mut Vec::new())?;
+                    self.limits.insert((rule.name.clone(), n), (home.clone(), limit.policy));
+                }
+                _ => begin_anew(rule, n, home, &self.table)?,
+            }
+        }
+        self.former.push((old.generation(), Arc::downgrade(old)));
+        Ok(Set::new(old.file.clone(), homes, old.tallies.clone(), old.generation() + 1))
     }
 
     /// A policy that no request uses, for a new limit.
@@ -217,8 +263,8 @@ impl Store {
             let options = Options { clock: Source::Wall, ..self.options };
             return Ok(Home::Calendar(Arc::new(make(&options, self.shared, policy)?)));
         }
-        // Other processes that share the table may still use an old set. So in shared memory a policy of a removed rule is used again only if the table
-        // has no new policy.
+        // Other processes that share the table may still use an old set. So in shared memory a policy of a removed
+        // rule is used again only if the table has no new policy.
         let is_unused = |of: &RangeInclusive<u64>| !self.former.iter().any(|(generation, _)| of.contains(generation));
         let reusable = || self.free.iter().position(|(of, _)| is_unused(of));
         let reused = if self.shared { None } else { reusable() };
@@ -280,8 +326,8 @@ impl Store {
                     table.set_override(id, key, policy, Keep::Count)?;
                     undo.push(Undo::Override(home.clone(), key.clone(), before));
                     if old.is_none() {
-                        // The key may have a debt from a removed rule that used this policy. An override that equals a former one would keep
-                        // that debt.
+                        // The key may have a debt from a removed rule that used this policy. An override that equals
+                        // a former one would keep that debt.
                         table.reset(id, key)?;
                     }
                 }

@@ -1,12 +1,13 @@
-//! What rules count beside the states of keys: requests without a key, exempt requests, and shadows that decide otherwise than their rules.
+//! What rules count beside the states of keys: requests without a key, exempt requests, and shadows that decide
+//! otherwise than their rules.
 //!
-//! The counters are those of two tables without keys, in which each rule has a policy's number. So the counters are in shared memory if the rules are,
-//! and a table counts without a lock.
+//! The counters are those of two tables without keys, in which each rule has a policy's number. So the counters are
+//! in shared memory if the rules are, and a table counts without a lock.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tollbar::table::{Options, PolicyId, Table, TableError};
-use tollbar::{Counts, Policy, Verdict};
+use tollbar::{Counts, Policy, Reason, Verdict};
 
 /// The numbers of each table: more than a file has rules, so that a rule gets a number that no recent rule had.
 const NUMBERS: u32 = 128;
@@ -56,7 +57,8 @@ impl Ledger {
         tally
     }
 
-    /// Gives the number of a removed rule back. A request under an old set may still count by it, but many rules come before it is used again.
+    /// Gives the number of a removed rule back. A request under an old set may still count by it, but many rules come
+    /// before it is used again.
     pub fn give_back(&mut self, tally: &Tally) {
         self.free.push_back(tally.number.number());
     }
@@ -90,7 +92,7 @@ impl Tally {
 
     fn add(&self, table: &Table, verdict: Verdict) {
         // Fails only for a damaged table, and a statistic is no reason to refuse a request.
-        let _ = table.count_decided(self.number, verdict);
+        let _ = table.count_decided(self.number, verdict, Reason::of(verdict));
     }
 
     fn now(&self) -> [Counts; 2] {

@@ -103,6 +103,7 @@ def _library() -> ctypes.CDLL:
         "tollbar_rules_now": (ctypes.c_uint64, [pointer]),
         "tollbar_rules_reload": (ctypes.c_int32, [pointer, ctypes.c_char_p, size]),
         "tollbar_rules_reload_if_changed": (ctypes.c_int32, [pointer, ctypes.c_char_p, size]),
+        "tollbar_rules_reset": (ctypes.c_int32, [pointer, ctypes.c_char_p, ctypes.c_char_p, size, ctypes.c_char_p, size]),
         "tollbar_rules_metrics": (
             ctypes.c_int32,
             [ctypes.POINTER(_Source), size, ctypes.c_uint32, ctypes.c_char_p, size, ctypes.POINTER(size)],
@@ -167,6 +168,15 @@ class Rules:
         """reload(), if the file has changed since it was last read. Returns whether it has."""
         error = ctypes.create_string_buffer(_ERROR_BYTES)
         code = _library().tollbar_rules_reload_if_changed(self._open(), error, _ERROR_BYTES)
+        self._raise(code, error)
+        return bool(code)
+
+    def reset(self, rule: str, key: str | None = None) -> bool:
+        """Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file write it, or all. Returns whether
+        they do: one key keeps its debt if the table has no other slot for it. Raises RulesError for a rule that is not in force, and for a key that is none."""
+        error = ctypes.create_string_buffer(_ERROR_BYTES)
+        text = None if key is None else key.encode()
+        code = _library().tollbar_rules_reset(self._open(), rule.encode(), text, len(text or b""), error, _ERROR_BYTES)
         self._raise(code, error)
         return bool(code)
 

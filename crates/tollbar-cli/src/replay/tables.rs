@@ -3,6 +3,7 @@
 use super::engine::{unknown_class, Ask, Engine};
 use crate::problem::{Problem, Result};
 use std::io;
+use tollbar::clock::Source;
 use tollbar::policy::{PolicyError, Words};
 use tollbar::table::{Missing, OnFull, Options, PolicyId, Table, TableError, POLICIES_MOST};
 use tollbar::{Decision, Policy};
@@ -90,9 +91,14 @@ fn options(room: &Room, keys: u64, policies: usize) -> Options {
     options.missing = Missing::Report;
     // Few keys in a large table touch few small pages, but every huge page.
     options.huge_pages = false;
-    // With a fixed seed the same keys collide, and are refused, in each replay of a log. A file's seed is random, because other programs may
-    // write to the file, too, and must not know the seed.
+    // With a fixed seed the same keys collide, and are refused, in each replay of a log. A file's seed is random,
+    // because other programs may write to the file, too, and must not know the seed.
     options.seed = if room.file.is_none() { Some(0) } else { None };
+    // A log's times are Unix times. So a server with another clock, which would refuse all keys for decades, cannot
+    // open the file.
+    if room.file.is_some() {
+        options.clock = Source::Wall;
+    }
     options
 }
 

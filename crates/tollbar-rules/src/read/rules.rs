@@ -29,7 +29,7 @@ pub struct Draft {
     own_key: bool,
 }
 
-const COMMON: [&str; 12] = [
+const COMMON: [&str; 13] = [
     "path",
     "method",
     "key",
@@ -40,6 +40,7 @@ const COMMON: [&str; 12] = [
     "exempt",
     "exempt-networks",
     "keys",
+    "reset",
     "status",
     "body",
 ];
@@ -92,6 +93,7 @@ impl Draft {
                 .map(|node| networks(node, &fields.name("exempt-networks"), false, problems))
                 .unwrap_or_default(),
             keys: Vec::new(),
+            reset: fields.text("reset", problems).map(|(_, text)| text.text.clone()).unwrap_or_default(),
             refusal,
             replaces: Vec::new(),
         };
@@ -153,6 +155,7 @@ impl Draft {
             exempt: HashSet::new(),
             exempt_networks: Vec::new(),
             keys: Vec::new(),
+            reset: String::new(),
             refusal: Refusal { status: 429, body: String::new() },
             replaces: Vec::new(),
         };

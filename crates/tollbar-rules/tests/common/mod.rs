@@ -29,6 +29,20 @@ pub fn admitted(rules: &Rules, n: usize, now: u64, request: &[(&str, &str)]) -> 
     (0..n).filter(|_| check(rules, now, request).is_allowed()).count()
 }
 
+/// A generator of pseudo-random numbers, which are the same in every run.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+
+    pub fn of<'a>(&mut self, texts: &[&'a str]) -> &'a str {
+        texts[self.below(texts.len() as u64) as usize]
+    }
+}
+
 /// The process of a test that was forked from it.
 pub struct Child(libc::pid_t);
 

@@ -4,16 +4,6 @@ use crate::common::*;
 use std::collections::HashSet;
 use tollbar_rules::{import, Format};
 
-/// A small generator of random numbers, so that a run is the same each time.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
 /// A variable of nginx, and a request's field that gives its value. A request may lack all but the first two.
 const VARIABLES: [(&str, &str); 7] = [
     ("$binary_remote_addr", ":address"),

@@ -7,3 +7,4 @@ mod import_envoy;
 mod import_gateways;
 mod import_hostile;
 mod import_no_limit_vanishes;
+mod import_requests;

@@ -29,7 +29,8 @@ fn a_request_leaves_the_reserve_of_its_class() {
     assert!(shadow.would_refuse > 0, "{shadow:?}");
 }
 
-/// No class, an empty one, one that is misspelt, one in other letters, and the number of a class, which a policy takes elsewhere.
+/// No class, an empty one, one that is misspelt, one in other letters, and the number of a class, which a policy
+/// takes elsewhere.
 #[test]
 fn without_a_known_class_the_greatest_reserve_counts() {
     let rules = rules(CLASSED);
@@ -54,8 +55,8 @@ fn a_reload_may_change_the_classes() {
     assert_eq!([of("bulk"), of("low"), of("high")], [3, 1, 4]);
 }
 
-/// After a reload the shared table has the new rules' classes. A process that was forked before still decides by the old rules, whose class names
-/// the table no longer has.
+/// After a reload the shared table has the new rules' classes. A process that was forked before still decides by the
+/// old rules, whose class names the table no longer has.
 #[test]
 fn old_rules_decide_after_a_reload_that_changes_the_classes() {
     let options = Options { keys: 1000, shared: true, ..Options::default() };
@@ -129,4 +130,28 @@ fn explain_says_the_class_and_lint_who_chooses_it() {
     let found: Vec<String> = lint(&file).iter().map(ToString::to_string).collect();
     let note = "5:9: note: a: a client can name the class with the least reserve (field plan | header x-class); \"field NAME\"";
     assert!(found.iter().any(|one| one.starts_with(note)), "{found:#?}");
+}
+
+/// The metrics count each refusal for a class's reserve, and each refusal by a ban, once.
+#[test]
+fn c11_metrics_by_reason() {
+    let text =
+        "version = 1\n[group.plan]\nkey = 'header k'\nclass = 'header class'\nlimit = '10/h reserve low 8 high 0'\n\
+                [group.login]\nlimit = '3/h ban 1d after 3'\nkey = 'address'\n";
+    let rules = rules(text);
+    let get = |k, class, address| {
+        admitted(&rules, 10, 0, &[(":path", "/"), ("k", k), ("class", class), (":address", address)])
+    };
+    // The reserve refuses eight, and leaves the login's permits alone.
+    assert_eq!(get("a", "low", "9.9.9.1"), 2);
+    assert_eq!((rules.reserved(), rules.banned()), (8, 0));
+    // Three pass, two exceed the rate, the next one begins the ban, and four more are banned.
+    assert_eq!(get("b", "high", "9.9.9.2"), 3);
+    assert_eq!((rules.reserved(), rules.banned()), (8, 5));
+    let mut out = vec![0; 8192];
+    let length = tollbar_rules::metrics(&[("site", &rules)], tollbar::metrics::Format::Prometheus, &mut out);
+    let text = String::from_utf8(out[..length].to_vec()).expect("UTF-8");
+    for line in ["{limit=\"site\",reason=\"banned\"} 5\n", "{limit=\"site\",reason=\"reserve\"} 8\n"] {
+        assert!(text.contains(&format!("tollbar_rules_reasons_total{line}")), "{text}");
+    }
 }

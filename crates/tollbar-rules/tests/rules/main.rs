@@ -8,6 +8,7 @@ mod decisions;
 mod faults;
 mod lint;
 mod reload;
+mod reset;
 mod shadows;
 mod sizes;
 mod worst;

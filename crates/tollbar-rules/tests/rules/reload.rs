@@ -3,11 +3,12 @@
 use crate::common::*;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tollbar_rules::{Format, LoadError, Options, Rules};
 
-/// Two files in turn. Each marks its refusals, and `extra` and `tail` are in one of them only. Both give `changing` one rate and one burst in other
-/// words: a key whose debt a reload makes shorter takes another slot, and once all of its slots are taken it loses permits (docs/table.md).
+/// Two files in turn. Each marks its refusals, and `extra` and `tail` are in one of them only. Both give `changing`
+/// one rate and one burst in other words: a key whose debt a reload makes shorter takes another slot, and once all of
+/// its slots are taken it loses permits (docs/table.md).
 fn variant(odd: bool) -> String {
     let (mark, limit, other, extra) = if odd {
         ("odd", "1000/h", "4000/h", "[group.extra]\npath = '/x'\nlimit = '3/h'\nbody = 'odd'\nstatus = 431\n[group.extra.keys]\n'9.9.9.9' = '7/h'\n")
@@ -98,6 +99,53 @@ fn reloads_under_load_are_never_torn_and_lose_no_state() {
     assert_eq!(changing.into_inner(), 1000);
 }
 
+/// A1: a reload that raises or lowers a rate and its burst beside two threads of requests, in a table that has all
+/// the keys for which it was made. The clock stands still, so each key gets the 40 permits that it had left: no more,
+/// and no request is refused before.
+#[test]
+fn a1_a_reload_under_load_refuses_nobody_who_has_permits_left() {
+    const KEYS: usize = 2_000;
+    const LEFT: usize = 40;
+    let file = |raised: bool| {
+        let limit = if raised { "200/h burst 200" } else { "100/h burst 100" };
+        format!("version = 1\n[group.a]\nkey = 'address'\nlimit = '{limit}'\n")
+    };
+    let options = Options { keys: KEYS as u64, ..Options::default() };
+    let rules = Rules::from_text(&file(false), Format::Toml, &options).expect("rules");
+    let addresses: Vec<String> = (0..KEYS).map(|n| format!("10.0.{}.{}", n / 250, n % 250)).collect();
+    for address in &addresses {
+        assert_eq!(admitted(&rules, 100 - LEFT, 0, &get("/", address)), 100 - LEFT);
+    }
+    let got: Vec<AtomicUsize> = (0..KEYS).map(|_| AtomicUsize::new(0)).collect();
+    let (stop, reloads) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let threads = [0, 1].map(|thread| {
+            let (rules, addresses, got) = (&rules, &addresses, &got);
+            scope.spawn(move || {
+                // The threads take the same keys in opposite orders.
+                for n in 0..(LEFT + 2) * KEYS / 2 {
+                    let key = if thread == 0 { n % KEYS } else { KEYS - 1 - n % KEYS };
+                    let before = got[key].load(Ordering::SeqCst);
+                    let allowed = check(rules, 0, &get("/", &addresses[key])).is_allowed();
+                    got[key].fetch_add(usize::from(allowed), Ordering::SeqCst);
+                    // The other thread may have got the last permit, and not have counted it yet.
+                    assert!(allowed || before + 1 >= LEFT, "{} was refused after {before}", addresses[key]);
+                }
+            })
+        });
+        let _stop = StopOnDrop(&stop);
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            let n = reloads.fetch_add(1, Ordering::Relaxed);
+            rules.replace(&file(n % 2 == 0), Format::Toml).expect("good rules");
+        }
+    });
+    assert!(reloads.into_inner() > 2, "hardly a reload");
+    for (got, address) in got.into_iter().zip(&addresses) {
+        let rest = admitted(&rules, LEFT + 1, 0, &get("/", address));
+        assert_eq!(got.into_inner() + rest, LEFT, "{address}");
+    }
+}
+
 #[test]
 fn a_reload_reports_and_keeps_its_changes() {
     let rules = rules("version = 1\n[group.a]\nlimit = '5/h'\n[group.b]\nlimit = '9/h algo sliding-log'\n[group.c]\npath='/c'\nlimit = '1/h'");
@@ -114,14 +162,16 @@ fn a_reload_reports_and_keeps_its_changes() {
     assert_eq!(admitted(&rules, 9, 0, &get("/", "1.1.1.1")), 2);
 }
 
-/// A rule that goes and comes back begins anew, and a policy of the table that serves another rule has none of its debts.
+/// A rule that goes and comes back begins anew, and a policy of the table that serves another rule has none of its
+/// debts.
 #[test]
 fn the_policy_of_a_removed_rule_serves_a_new_one_afresh() {
     let of = |name: &str| format!("version = 1\n[group.{name}]\nlimit = '2/h'\n[group.{name}.keys]\n'2.2.2.2' = '3/h'");
     let rules = rules(&of("r0"));
     let begin = (rules.now() - BEGIN) / SECOND;
     for n in 1..400 {
-        // Several rules within the time of a debt. A key has twelve slots, and debts of rules that are gone hold some of them.
+        // Several rules within the time of a debt. A key has twelve slots, and debts of rules that are gone hold some
+        // of them.
         let now = begin + n / 6 * 10_000;
         assert_eq!(admitted(&rules, 9, now, &get("/", "1.1.1.1")), 2, "{n}");
         if n < 7 {
@@ -179,11 +229,20 @@ fn a_file_is_read_again_when_it_changes_and_a_bad_one_once() {
     let error = rules.reload_if_changed().expect_err("a bad file").to_string();
     assert!(error.starts_with(&format!("{}:3:", path.display())), "{error}");
     assert!(rules.reload_if_changed().expect("the same bad file").is_none());
+    // C9: the metrics say so until a reload succeeds.
+    let failed = || {
+        let mut out = vec![0; 1 << 16];
+        let length = tollbar_rules::metrics(&[("site", &rules)], tollbar::metrics::Format::Prometheus, &mut out);
+        let text = String::from_utf8(out[..length].to_vec()).expect("a text");
+        text.contains("tollbar_rules_last_reload_failed{limit=\"site\"} 1\n")
+    };
+    assert!(failed() && rules.has_failed_to_reload());
     assert_eq!(admitted(&rules, 9, 0, &get("/", "1.1.1.1")), 2);
     fs::remove_file(&path).expect("a link");
     assert!(matches!(rules.reload_if_changed(), Err(LoadError::Read(..))));
     link("four", &of("5/h"));
     assert!(rules.reload_if_changed().expect("good rules").is_some());
+    assert!(!failed());
     // The key had none left of two, and has none left of five now.
     assert_eq!(admitted(&rules, 9, 0, &get("/", "1.1.1.1")), 0);
     assert_eq!(admitted(&rules, 9, 0, &get("/", "1.1.1.2")), 5);

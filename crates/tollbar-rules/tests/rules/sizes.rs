@@ -106,17 +106,24 @@ const FORMS: [Form; 8] = [
 #[test]
 fn c6_reading_takes_time_in_proportion_to_the_length() {
     for (name, format, text) in FORMS {
-        let best = |n: usize| {
-            let text = text(n);
-            let once = || {
-                let begun = Instant::now();
-                let _ = read(&text, format);
-                begun.elapsed()
-            };
-            (0..3).map(|_| once()).min().unwrap_or(Duration::MAX)
+        let (few, many) = (text(10_000), text(80_000));
+        let once = |text: &str| {
+            let begun = Instant::now();
+            let _ = read(text, format);
+            begun.elapsed()
         };
-        let (few, many) = (best(10_000), best(80_000));
-        let times = many.as_secs_f64() / few.as_secs_f64();
-        assert!(times < 24.0, "{name}: {few:?}, and for eight times as many {many:?}");
+        // The best of up to twenty turns each, because other programs take the processor now and then.
+        let (mut least, mut most) = (Duration::MAX, Duration::MAX);
+        let mut times = f64::MAX;
+        for _ in 0..20 {
+            least = least.min(once(&few));
+            most = most.min(once(&many));
+            times = most.as_secs_f64() / least.as_secs_f64();
+            if times < 16.0 {
+                break;
+            }
+        }
+        let (few, many) = (least, most);
+        assert!(times < 24.0, "{name}: {few:?}, and for eight times as many {many:?}, {times} times as long");
     }
 }

@@ -72,7 +72,7 @@ fn plain_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     for &byte in text {
         match byte {
             b'0'..=b'9' => {
-                // A number with a zero before it is octal to some readers and decimal to others: it is no address.
+                // Some programs read 010 as the octal number 8, others as 10. So a text with a leading zero is no address.
                 if digits > 0 && octet == 0 {
                     return None;
                 }
