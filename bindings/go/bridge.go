@@ -1,7 +1,7 @@
 package tollbar
 
-// All calls into C are in the bridge files. No C function calls back into Go or keeps a pointer. The cgo directives say both, so the memory
-// behind the pointers may stay on the goroutine's stack.
+// All calls into C are in the bridge files. No C function calls back into Go or keeps a pointer. The cgo directives
+// say both, so the memory behind the pointers may stay on the goroutine's stack.
 
 /*
 #include <stdlib.h>
@@ -69,8 +69,8 @@ func Version() string {
 	return C.GoString(C.tollbar_version_string())
 }
 
-// Now reads a clock. [ClockWall] counts nanoseconds since 1970, the others since the machine's start, alike in every process. Limiters and
-// tables count from another zero: [Limiter.Now], [Table.Now].
+// Now reads a clock. [ClockWall] counts nanoseconds since 1970, the others since the machine's start, alike in every
+// process. Limiters and tables count from another zero: [Limiter.Now], [Table.Now].
 func Now(clock Clock) (uint64, error) {
 	var now C.uint64_t
 	if code := C.tollbar_clock_now(C.uint32_t(clock), &now); code != 0 {
@@ -246,8 +246,8 @@ func printPolicy(p *Policy) (string, error) {
 // handle is a limiter in C.
 type handle = uintptr
 
-// freed frees the C memory when the limiter is unreachable, so no call can be under way then, and calls need no count of their own. Counting
-// would double the cost of a decision.
+// freed frees the C memory when the limiter is unreachable, so no call can be under way then, and calls need no count
+// of their own. Counting would double the cost of a decision.
 func (l *Limiter) freed() { runtime.AddCleanup(l, freeLimiter, l.handle) }
 
 func newLimiter(policy string, options LimiterOptions) (handle, Policy, error) {
@@ -276,6 +276,9 @@ func emptyCall(l *Limiter) int32 {
 }
 
 func (l *Limiter) allow(n uint64) bool {
+	if now, ok := bubbleTime(); ok {
+		return l.allowAt(now, n)
+	}
 	code := C.go_limiter_allow(C.uintptr_t(l.handle), C.uint64_t(n))
 	runtime.KeepAlive(l)
 	return code == 0
@@ -288,6 +291,9 @@ func (l *Limiter) allowAt(now, n uint64) bool {
 }
 
 func (l *Limiter) check(n uint64) (Decision, error) {
+	if now, ok := bubbleTime(); ok {
+		return l.checkAt(now, n)
+	}
 	d := newDecision()
 	code := C.go_limiter_check(C.uintptr_t(l.handle), C.uint64_t(n), &d)
 	runtime.KeepAlive(l)
@@ -303,12 +309,19 @@ func (l *Limiter) checkAt(now, n uint64) (Decision, error) {
 
 // takeNow takes permits that are there. It counts no decision if they are not.
 func (l *Limiter) takeNow(n uint64) bool {
+	if now, ok := bubbleTime(); ok {
+		decision, err := l.peekAt(now, n)
+		return err == nil && decision.Verdict == Allowed && l.allowAt(now, n)
+	}
 	code := C.go_limiter_take_now(C.uintptr_t(l.handle), C.uint64_t(n))
 	runtime.KeepAlive(l)
 	return code == 0
 }
 
 func (l *Limiter) peek(n uint64) (Decision, error) {
+	if now, ok := bubbleTime(); ok {
+		return l.peekAt(now, n)
+	}
 	d := newDecision()
 	code := C.go_limiter_peek(C.uintptr_t(l.handle), C.uint64_t(n), &d)
 	runtime.KeepAlive(l)
@@ -330,6 +343,7 @@ func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) 
 	first := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(costs)))
 	results := (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(verdicts)))
 	var code C.int32_t
+	at, now = timeOf(at, now)
 	if at {
 		code = C.go_limiter_many_at(C.uintptr_t(l.handle), C.uint64_t(now), first, C.size_t(len(verdicts)), results)
 	} else {
@@ -340,6 +354,9 @@ func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) 
 }
 
 func (l *Limiter) charge(n uint64) (uint64, Code) {
+	if now, ok := bubbleTime(); ok {
+		return l.chargeAt(now, n)
+	}
 	var rest C.uint64_t
 	code := C.go_limiter_charge(C.uintptr_t(l.handle), C.uint64_t(n), &rest)
 	runtime.KeepAlive(l)
@@ -354,6 +371,9 @@ func (l *Limiter) chargeAt(now, n uint64) (uint64, Code) {
 }
 
 func (l *Limiter) takeUpTo(most uint64) (uint64, Code) {
+	if now, ok := bubbleTime(); ok {
+		return l.takeUpToAt(now, most)
+	}
 	var taken C.uint64_t
 	code := C.go_limiter_take(C.uintptr_t(l.handle), C.uint64_t(most), &taken)
 	runtime.KeepAlive(l)
@@ -378,10 +398,14 @@ func reservation(code C.int32_t, booked *C.tollbar_reservation) (Reservation, Co
 	if code != 0 {
 		return Reservation{}, Code(code)
 	}
-	return Reservation{Departs: uint64(booked.departs_ns), Wait: duration(uint64(booked.wait_ns)), Cost: uint64(booked.cost)}, 0
+	return Reservation{Departs: uint64(booked.departs_ns), Wait: duration(uint64(booked.wait_ns)),
+		Cost: uint64(booked.cost)}, 0
 }
 
 func (l *Limiter) reserve(n uint64, patience time.Duration) (Reservation, Code) {
+	if now, ok := bubbleTime(); ok {
+		return l.reserveAt(now, n, patience)
+	}
 	var booked C.tollbar_reservation
 	code := C.go_limiter_reserve(C.uintptr_t(l.handle), C.uint64_t(n), nanoseconds(patience), &booked)
 	runtime.KeepAlive(l)
@@ -402,6 +426,9 @@ func (l *Limiter) setPolicy(policy string, keep Keep) (Policy, error) {
 }
 
 func (l *Limiter) cancel(r Reservation) (uint64, Code) {
+	if now, ok := bubbleTime(); ok {
+		return l.cancelAt(now, r)
+	}
 	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
 	var back C.uint64_t
 	code := C.go_limiter_cancel(C.uintptr_t(l.handle), &booked, &back)
@@ -419,12 +446,16 @@ func (l *Limiter) cancelAt(now uint64, r Reservation) (uint64, Code) {
 
 func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (Reservation, Code) {
 	var booked C.tollbar_reservation
-	code := C.go_limiter_reserve_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), nanoseconds(patience), &booked)
+	code := C.go_limiter_reserve_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n),
+		nanoseconds(patience), &booked)
 	runtime.KeepAlive(l)
 	return reservation(code, &booked)
 }
 
 func (l *Limiter) now() (uint64, Code) {
+	if now, ok := bubbleTime(); ok {
+		return now, 0
+	}
 	var now C.uint64_t
 	code := C.go_limiter_now(C.uintptr_t(l.handle), &now)
 	runtime.KeepAlive(l)
@@ -452,7 +483,8 @@ func (l *Limiter) state() (LimiterState, Code) {
 
 func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int, code Code) {
 	var out C.tollbar_prefix
-	c := C.tollbar_prefix_from_address(unsafe.Pointer(unsafe.SliceData(address)), C.size_t(len(address)), C.uint32_t(ipv4Bits),
+	c := C.tollbar_prefix_from_address(unsafe.Pointer(unsafe.SliceData(address)), C.size_t(len(address)),
+		C.uint32_t(ipv4Bits),
 		C.uint32_t(ipv6Bits), &out)
 	if c == 0 {
 		key, length = *(*[20]byte)(unsafe.Pointer(&out.bytes)), int(out.length)

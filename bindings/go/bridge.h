@@ -520,7 +520,7 @@ static inline int32_t go_metrics(const go_metrics_source *from, const uint8_t *t
     tollbar_metrics_source sources[TOLLBAR_METRICS_MOST];
     for (size_t i = 0; i < count && i < TOLLBAR_METRICS_MOST; i++) {
         sources[i].name = (const char *)text, sources[i].name_length = from[i].name;
-        sources[i].limiter = GO_LIMITER(from[i].limiter), sources[i].table = GO_TABLE(from[i].table);
+        sources[i].limiter = GO_LIMITER(from[i].limiter), sources[i].table = GO_TABLE(from[i].table), sources[i].flags = 0;
         text += from[i].name;
     }
     return tollbar_metrics(sources, count, format, (char *)buffer, capacity, length);

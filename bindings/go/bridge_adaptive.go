@@ -22,7 +22,8 @@ import (
 )
 
 // This compiles only if Go and C have one size of a limit.
-const _ = uint(unsafe.Sizeof(adaptiveWords{})-unsafe.Sizeof(C.tollbar_adaptive{})) + uint(unsafe.Sizeof(C.tollbar_adaptive{})-unsafe.Sizeof(adaptiveWords{}))
+const _ = uint(unsafe.Sizeof(adaptiveWords{})-unsafe.Sizeof(C.tollbar_adaptive{})) +
+	uint(unsafe.Sizeof(C.tollbar_adaptive{})-unsafe.Sizeof(adaptiveWords{}))
 
 func (w *adaptiveWords) raw() *C.tollbar_adaptive { return (*C.tollbar_adaptive)(unsafe.Pointer(w)) }
 
@@ -65,8 +66,10 @@ func adaptiveAcquireKey(w *adaptiveWords, table uintptr, key string) (uint64, Co
 	return uint64(ticket), Code(code)
 }
 
-func adaptiveReleaseKey(w *adaptiveWords, table uintptr, key string, ticket uint64, outcome Outcome, latency time.Duration) Code {
-	return Code(C.go_adaptive_release_key(w.raw(), C.uintptr_t(table), text(key), C.size_t(len(key)), C.uint64_t(ticket),
+func adaptiveReleaseKey(w *adaptiveWords, table uintptr, key string, ticket uint64, outcome Outcome,
+	latency time.Duration) Code {
+	return Code(C.go_adaptive_release_key(w.raw(), C.uintptr_t(table), text(key), C.size_t(len(key)),
+		C.uint64_t(ticket),
 		C.uint32_t(outcome), C.uint64_t(latency)))
 }
 

@@ -18,6 +18,7 @@ import (
 )
 
 func (l *Limiter) checkClass(at bool, now uint64, class string, n uint64) (Decision, error) {
+	at, now = timeOf(at, now)
 	out := newDecision()
 	code := C.go_limiter_check_class(C.uintptr_t(l.handle), hasTime(at), C.uint64_t(now), C.uint64_t(n), text(class),
 		C.size_t(len(class)), &out)
@@ -25,9 +26,12 @@ func (l *Limiter) checkClass(at bool, now uint64, class string, n uint64) (Decis
 	return decided(code, &out)
 }
 
-func tableCheckClass(table uintptr, policy uint32, key string, at bool, now uint64, class string, n uint64, d *Decision) Code {
+func tableCheckClass(table uintptr, policy uint32, key string, at bool, now uint64, class string, n uint64,
+	d *Decision) Code {
+	at, now = timeOf(at, now)
 	out := newDecision()
-	code := C.go_table_check_class(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), hasTime(at), C.uint64_t(now),
+	code := C.go_table_check_class(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		hasTime(at), C.uint64_t(now),
 		C.uint64_t(n), text(class), C.size_t(len(class)), &out)
 	*d, _ = decided(code, &out)
 	return Code(code)
@@ -63,5 +67,6 @@ func classesOf(spec *C.tollbar_policy_spec) (classes [ClassesMost]Class) {
 // These compile only if Go and C have as many classes and names of one size.
 const (
 	_ = uint(ClassesMost-C.TOLLBAR_CLASSES_MOST) + uint(C.TOLLBAR_CLASSES_MOST-ClassesMost)
-	_ = uint(unsafe.Sizeof(className{})-C.TOLLBAR_CLASS_NAME_SIZE) + uint(C.TOLLBAR_CLASS_NAME_SIZE-unsafe.Sizeof(className{}))
+	_ = uint(unsafe.Sizeof(className{})-C.TOLLBAR_CLASS_NAME_SIZE) +
+		uint(C.TOLLBAR_CLASS_NAME_SIZE-unsafe.Sizeof(className{}))
 )

@@ -32,7 +32,8 @@ func hierarchyAdd(handle uintptr, parent uint32, class *Child) (uint32, Code) {
 	defer C.free(unsafe.Pointer(guaranteed))
 	defer C.free(unsafe.Pointer(ceiling))
 	var number C.uint32_t
-	code := C.go_hierarchy_add(C.uintptr_t(handle), C.uint32_t(parent), name, guaranteed, ceiling, C.uint32_t(max(class.Keys, 1)), &number)
+	code := C.go_hierarchy_add(C.uintptr_t(handle), C.uint32_t(parent), name, guaranteed, ceiling,
+		C.uint32_t(max(class.Keys, 1)), &number)
 	return uint32(number), Code(code)
 }
 
@@ -43,7 +44,8 @@ func hierarchyTake(handle, table uintptr, leaf uint32, key string, n uint64, at 
 	}
 	var share C.tollbar_share
 	share.struct_size = C.uint32_t(unsafe.Sizeof(share))
-	code := Code(C.go_hierarchy_take(C.uintptr_t(handle), C.uintptr_t(table), C.uint32_t(leaf), text(key), C.size_t(len(key)), C.uint64_t(n),
+	code := Code(C.go_hierarchy_take(C.uintptr_t(handle), C.uintptr_t(table), C.uint32_t(leaf), text(key),
+		C.size_t(len(key)), C.uint64_t(n),
 		hasTime, C.uint64_t(now), &share))
 	if code < 0 {
 		return Share{}, code

@@ -24,7 +24,8 @@ import (
 
 // The Go constants have C's values.
 var _ = [1]struct{}{}[FieldRetryAfter-C.TOLLBAR_HTTP_RETRY_AFTER|FieldsLegacy-C.TOLLBAR_HTTP_LEGACY|
-	FieldsLegacyEpoch-C.TOLLBAR_HTTP_LEGACY_EPOCH|FieldsDraft06-C.TOLLBAR_HTTP_DRAFT_06|FieldsDraft07-C.TOLLBAR_HTTP_DRAFT_07|
+	FieldsLegacyEpoch-C.TOLLBAR_HTTP_LEGACY_EPOCH|
+	FieldsDraft06-C.TOLLBAR_HTTP_DRAFT_06|FieldsDraft07-C.TOLLBAR_HTTP_DRAFT_07|
 	FieldsDraft11-C.TOLLBAR_HTTP_DRAFT_11]
 
 func rawDecision(d *Decision) C.tollbar_decision {
@@ -37,7 +38,8 @@ func rawDecision(d *Decision) C.tollbar_decision {
 
 func tableMore(table uintptr, policy uint32, key string, n uint64, d *Decision, more *uint64) Code {
 	raw := rawDecision(d)
-	return Code(C.go_table_more(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), &raw,
+	return Code(C.go_table_more(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(n), &raw,
 		(*C.uint64_t)(more)))
 }
 
@@ -58,14 +60,16 @@ func appendHTTP(to []byte, what uint32, number uint64, limits []HTTPLimit) ([]by
 	for i := range limits {
 		one := &limits[i]
 		names = append(append(names, one.Name...), one.Partition...)
-		raw[i].policy, raw[i].decision, raw[i].more = one.Policy.spec(), rawDecision(&one.Decision), nanoseconds(one.MoreAfter)
+		raw[i].policy, raw[i].decision, raw[i].more = one.Policy.spec(), rawDecision(&one.Decision),
+			nanoseconds(one.MoreAfter)
 		raw[i].name, raw[i].partition = C.size_t(len(one.Name)), C.size_t(len(one.Partition))
 		capacity += 100 + 4*len(one.Name) + 3*len(one.Partition)
 	}
 	names = append(names, 0)
 	to = slices.Grow(to, capacity)
 	var length C.size_t
-	code := C.go_http_write(&raw[0], (*C.uint8_t)(unsafe.SliceData(names)), C.size_t(len(limits)), C.uint32_t(what), C.uint64_t(number),
+	code := C.go_http_write(&raw[0], (*C.uint8_t)(unsafe.SliceData(names)), C.size_t(len(limits)),
+		C.uint32_t(what), C.uint64_t(number),
 		(*C.uint8_t)(unsafe.SliceData(to[len(to):cap(to)])), C.size_t(cap(to)-len(to)), &length)
 	if code != 0 {
 		return to, Code(code)
@@ -76,7 +80,8 @@ func appendHTTP(to []byte, what uint32, number uint64, limits []HTTPLimit) ([]by
 func readHTTP(lines []byte, utc uint64) HTTPSeen {
 	out := C.tollbar_http_seen{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_http_seen{}))}
 	seen := HTTPSeen{Window: Forever, MoreAfter: Forever, RetryAfter: Forever}
-	if C.go_http_read(text(unsafe.String(unsafe.SliceData(lines), len(lines))), C.size_t(len(lines)), C.uint64_t(utc), &out) != C.TOLLBAR_YES {
+	if C.go_http_read(text(unsafe.String(unsafe.SliceData(lines), len(lines))), C.size_t(len(lines)),
+		C.uint64_t(utc), &out) != C.TOLLBAR_YES {
 		return seen
 	}
 	if out.limit != math.MaxUint64 {

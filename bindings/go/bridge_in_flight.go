@@ -1,6 +1,7 @@
 package tollbar
 
-// The calls into C that have to do with permits in flight. Callers hold the table's guard, so that Close cannot take it away.
+// The calls into C that have to do with permits in flight. Callers hold the table's guard, so that Close cannot take
+// it away.
 
 /*
 #include <stdlib.h>

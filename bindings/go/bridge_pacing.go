@@ -70,7 +70,8 @@ func pacingWait(handle uintptr, ticket PacingTicket, now uint64) time.Duration {
 }
 
 func pacingRespond(handle uintptr, ticket PacingTicket, status int, lines string, utc, now uint64) {
-	C.go_pacing_respond(C.uintptr_t(handle), ticket.raw(), C.uint32_t(status), text(lines), C.size_t(len(lines)), C.uint64_t(utc), C.uint64_t(now))
+	C.go_pacing_respond(C.uintptr_t(handle), ticket.raw(), C.uint32_t(status), text(lines),
+		C.size_t(len(lines)), C.uint64_t(utc), C.uint64_t(now))
 }
 
 func pacingLeave(handle uintptr, ticket PacingTicket, now uint64) {
@@ -83,6 +84,7 @@ func pacingRead(handle uintptr, host string, now uint64) (PacingState, bool) {
 		return PacingState{}, false
 	}
 	return PacingState{
-		Rate: float64(s.rate) / 1e6, Measured: float64(s.measured) / 1e6, Waiting: uint64(s.waiting), Paused: duration(uint64(s.paused_ns)),
+		Rate: float64(s.rate) / 1e6, Measured: float64(s.measured) / 1e6, Waiting: uint64(s.waiting),
+		Paused: duration(uint64(s.paused_ns)),
 	}, true
 }

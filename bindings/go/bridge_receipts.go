@@ -21,7 +21,8 @@ import "C"
 import "unsafe"
 
 // A Receipt has the bytes of the C struct. That struct has a larger alignment, so the bytes are copied.
-const _ = uint(len(Receipt{})-int(unsafe.Sizeof(C.tollbar_receipt{}))) + uint(int(unsafe.Sizeof(C.tollbar_receipt{}))-len(Receipt{}))
+const _ = uint(len(Receipt{})-int(unsafe.Sizeof(C.tollbar_receipt{}))) +
+	uint(int(unsafe.Sizeof(C.tollbar_receipt{}))-len(Receipt{}))
 
 func receiptOf(raw *C.tollbar_receipt) Receipt { return *(*Receipt)(unsafe.Pointer(raw)) }
 
@@ -31,9 +32,13 @@ func (r *Receipt) raw() (raw C.tollbar_receipt) {
 }
 
 func tableTake(table uintptr, policy uint32, key string, estimate uint64, d *Decision) (Receipt, Code) {
+	if now, ok := bubbleTime(); ok {
+		return tableTakeAt(table, policy, key, now, estimate, d)
+	}
 	out := newDecision()
 	var receipt C.tollbar_receipt
-	code := C.go_table_take_estimate(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(estimate),
+	code := C.go_table_take_estimate(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(estimate),
 		&receipt, &out)
 	*d, _ = decided(code, &out)
 	return receiptOf(&receipt), Code(code)
@@ -42,7 +47,8 @@ func tableTake(table uintptr, policy uint32, key string, estimate uint64, d *Dec
 func tableTakeAt(table uintptr, policy uint32, key string, now, estimate uint64, d *Decision) (Receipt, Code) {
 	out := newDecision()
 	var receipt C.tollbar_receipt
-	code := C.go_table_take_estimate_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now),
+	code := C.go_table_take_estimate_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(now),
 		C.uint64_t(estimate), &receipt, &out)
 	*d, _ = decided(code, &out)
 	return receiptOf(&receipt), Code(code)
@@ -57,6 +63,9 @@ func settled(out *C.tollbar_settled) Settled {
 }
 
 func tableSettle(table uintptr, receipt Receipt, cost uint64) (Settled, Code) {
+	if now, ok := bubbleTime(); ok {
+		return tableSettleAt(table, receipt, now, cost)
+	}
 	raw, out := receipt.raw(), newSettled()
 	code := C.go_table_settle(C.uintptr_t(table), &raw, C.uint64_t(cost), &out)
 	return settled(&out), Code(code)

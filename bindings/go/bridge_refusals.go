@@ -34,7 +34,8 @@ func tableTopRefused(table uintptr, most int) ([]Refused, Code) {
 	top := make([]Refused, 0, int(count))
 	for _, one := range found[:int(count)] {
 		key := C.GoBytes(unsafe.Pointer(&one.key[0]), C.int(one.length))
-		top = append(top, Refused{Policy: uint32(one.policy), Count: uint64(one.count), Key: string(key), Cut: one.is_cut == C.TOLLBAR_YES})
+		top = append(top, Refused{Policy: uint32(one.policy), Count: uint64(one.count), Key: string(key),
+			Cut: one.is_cut == C.TOLLBAR_YES})
 	}
 	return top, code
 }

@@ -77,7 +77,8 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 		file = C.CString(path)
 		defer C.free(unsafe.Pointer(file))
 		if options.Capacity == 0 && len(policies) == 0 {
-			o = C.tollbar_table_options{struct_size: o.struct_size, flags: o.flags & C.TOLLBAR_TABLE_TRUST_ANYONE, hot_keys: o.hot_keys}
+			o = C.tollbar_table_options{struct_size: o.struct_size,
+				flags: o.flags & C.TOLLBAR_TABLE_TRUST_ANYONE, hot_keys: o.hot_keys}
 		}
 	}
 	var table C.uintptr_t
@@ -91,8 +92,15 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 func freeTable(table uintptr) { C.go_table_free(C.uintptr_t(table)) }
 
 func tableCheck(table uintptr, policy uint32, key string, n uint64, d *Decision) Code {
+	if now, ok := bubbleTime(); ok {
+		if d == nil {
+			d = new(Decision)
+		}
+		return tableCheckAt(table, policy, key, now, n, d)
+	}
 	if d == nil {
-		return Code(C.go_table_check(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), nil))
+		return Code(C.go_table_check(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+			C.uint64_t(n), nil))
 	}
 	out := newDecision()
 	code := C.go_table_check(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), &out)
@@ -109,6 +117,9 @@ func tableCheckAt(table uintptr, policy uint32, key string, now, n uint64, d *De
 }
 
 func tablePeek(table uintptr, policy uint32, key string, n uint64, d *Decision) Code {
+	if now, ok := bubbleTime(); ok {
+		return tablePeekAt(table, policy, key, now, n, d)
+	}
 	out := newDecision()
 	code := C.go_table_peek(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), &out)
 	*d, _ = decided(code, &out)
@@ -117,26 +128,44 @@ func tablePeek(table uintptr, policy uint32, key string, n uint64, d *Decision) 
 
 func tablePeekAt(table uintptr, policy uint32, key string, now, n uint64, d *Decision) Code {
 	out := newDecision()
-	code := C.go_table_peek_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now), C.uint64_t(n), &out)
+	code := C.go_table_peek_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(now), C.uint64_t(n), &out)
 	*d, _ = decided(code, &out)
 	return Code(code)
 }
 
 func tableCharge(table uintptr, policy uint32, key string, n uint64) (uint64, Code) {
+	if now, ok := bubbleTime(); ok {
+		return tableChargeAt(table, policy, key, now, n)
+	}
 	var rest C.uint64_t
-	code := C.go_table_charge(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), &rest)
+	code := C.go_table_charge(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(n), &rest)
 	return uint64(rest), Code(code)
 }
 
 func tableChargeAt(table uintptr, policy uint32, key string, now, n uint64) (uint64, Code) {
 	var rest C.uint64_t
-	code := C.go_table_charge_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now), C.uint64_t(n), &rest)
+	code := C.go_table_charge_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(now), C.uint64_t(n), &rest)
 	return uint64(rest), Code(code)
 }
 
 func tableTakeUpTo(table uintptr, policy uint32, key string, most uint64) (uint64, Code) {
+	if now, ok := bubbleTime(); ok {
+		var d Decision
+		if code := tablePeekAt(table, policy, key, now, 0, &d); code < 0 {
+			return 0, code
+		}
+		n := min(d.Remaining, most)
+		if code := tableCheckAt(table, policy, key, now, n, &d); code < 0 || d.Verdict != Allowed {
+			return 0, min(code, 0)
+		}
+		return n, 0
+	}
 	var taken C.uint64_t
-	code := C.go_table_take(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(most), &taken)
+	code := C.go_table_take(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(most), &taken)
 	if code != 0 {
 		taken = 0
 	}
@@ -145,10 +174,21 @@ func tableTakeUpTo(table uintptr, policy uint32, key string, most uint64) (uint6
 
 // tableTakeNow takes permits that are there. It counts no decision if they are not.
 func tableTakeNow(table tableHandle, policy uint32, key string, n uint64) Code {
-	return Code(C.go_table_take_now(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n)))
+	if now, ok := bubbleTime(); ok {
+		var d Decision
+		if code := tablePeekAt(table, policy, key, now, n, &d); code != 0 {
+			return code
+		}
+		return tableCheckAt(table, policy, key, now, n, &d)
+	}
+	return Code(C.go_table_take_now(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(n)))
 }
 
 func tableReserve(table uintptr, policy uint32, key string, n uint64, patience time.Duration) (Reservation, Code) {
+	if now, ok := bubbleTime(); ok {
+		return tableReserveAt(table, policy, key, now, n, patience)
+	}
 	var booked C.tollbar_reservation
 	code := C.go_table_reserve(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n),
 		nanoseconds(patience), &booked)
@@ -156,15 +196,20 @@ func tableReserve(table uintptr, policy uint32, key string, n uint64, patience t
 }
 
 func tableCancel(table uintptr, policy uint32, key string, r Reservation) (uint64, Code) {
+	if now, ok := bubbleTime(); ok {
+		return tableCancelAt(table, policy, key, now, r)
+	}
 	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
 	var back C.uint64_t
 	code := C.go_table_cancel(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), &booked, &back)
 	return uint64(back), Code(code)
 }
 
-func tableReserveAt(table uintptr, policy uint32, key string, now, n uint64, patience time.Duration) (Reservation, Code) {
+func tableReserveAt(table uintptr, policy uint32, key string, now, n uint64,
+	patience time.Duration) (Reservation, Code) {
 	var booked C.tollbar_reservation
-	code := C.go_table_reserve_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now), C.uint64_t(n),
+	code := C.go_table_reserve_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(now), C.uint64_t(n),
 		nanoseconds(patience), &booked)
 	return reservation(code, &booked)
 }
@@ -172,7 +217,8 @@ func tableReserveAt(table uintptr, policy uint32, key string, now, n uint64, pat
 func tableCancelAt(table uintptr, policy uint32, key string, now uint64, r Reservation) (uint64, Code) {
 	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
 	var back C.uint64_t
-	code := C.go_table_cancel_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now), &booked, &back)
+	code := C.go_table_cancel_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(now), &booked, &back)
 	return uint64(back), Code(code)
 }
 
@@ -183,11 +229,15 @@ func tableHash(table uintptr, policy uint32, key string) (uint64, Code) {
 }
 
 func tableReset(table uintptr, policy uint32, key string) Code {
+	if now, ok := bubbleTime(); ok {
+		return tableResetAt(table, policy, key, now)
+	}
 	return Code(C.go_table_reset(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
 }
 
 func tableResetAt(table uintptr, policy uint32, key string, now uint64) Code {
-	return Code(C.go_table_reset_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now)))
+	return Code(C.go_table_reset_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
+		C.uint64_t(now)))
 }
 
 func tableExempt(table uintptr, policy uint32, key string) Code {
@@ -199,22 +249,22 @@ func tableUnexempt(table uintptr, policy uint32, key string) Code {
 }
 
 // This compiles only if Go and C have one layout of a batch's requests.
-const _ = uint(unsafe.Sizeof(batchItem{})-unsafe.Sizeof(C.go_item{})) + uint(unsafe.Sizeof(C.go_item{})-unsafe.Sizeof(batchItem{}))
+const _ = uint(unsafe.Sizeof(batchItem{})-unsafe.Sizeof(C.go_item{})) +
+	uint(unsafe.Sizeof(C.go_item{})-unsafe.Sizeof(batchItem{}))
 
 func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
 	if len(b.items) == 0 {
 		return 0
 	}
-	var hasTime C.int
-	if at {
-		hasTime = 1
-	}
-	return Code(C.go_table_many(C.uintptr_t(table), hasTime, C.uint64_t(now), text(unsafe.String(unsafe.SliceData(b.keys), len(b.keys))),
+	at, now = timeOf(at, now)
+	return Code(C.go_table_many(C.uintptr_t(table), hasTime(at), C.uint64_t(now),
+		text(unsafe.String(unsafe.SliceData(b.keys), len(b.keys))),
 		(*C.go_item)(unsafe.Pointer(unsafe.SliceData(b.items))), C.size_t(len(b.items)),
 		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(b.verdicts)))))
 }
 
-// manyInC decides rounds times on one batch of at most 128 requests, in one call. A benchmark compares [Table.CheckMany] with it.
+// manyInC decides rounds times on one batch of at most 128 requests, in one call. A benchmark compares
+// [Table.CheckMany] with it.
 func manyInC(t *Table, b *Batch, rounds int) Code {
 	b.verdicts = make([]Verdict, len(b.items))
 	defer runtime.KeepAlive(t)
@@ -224,9 +274,11 @@ func manyInC(t *Table, b *Batch, rounds int) Code {
 }
 
 // This compiles only if Go and C have one layout of a call's limits.
-const _ = uint(unsafe.Sizeof(limitItem{})-unsafe.Sizeof(C.go_limit{})) + uint(unsafe.Sizeof(C.go_limit{})-unsafe.Sizeof(limitItem{}))
+const _ = uint(unsafe.Sizeof(limitItem{})-unsafe.Sizeof(C.go_limit{})) +
+	uint(unsafe.Sizeof(C.go_limit{})-unsafe.Sizeof(limitItem{}))
 
-// limitItem is a limit, which C reads as go_limit. Its key ends at offset end of the call's bytes and begins where the one before ended.
+// limitItem is a limit, which C reads as go_limit. Its key ends at offset end of the call's bytes and begins where
+// the one before ended.
 type limitItem struct {
 	limiter, table uintptr
 	end, cost      uint64
@@ -260,7 +312,8 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 	for i := range limits {
 		limit := &limits[i]
 		keys = append(keys, limit.key...)
-		items[i] = limitItem{end: uint64(len(keys)), cost: limit.cost, policy: limit.policy, most: limit.other.most, class: nameOf(limit.class)}
+		items[i] = limitItem{end: uint64(len(keys)), cost: limit.cost, policy: limit.policy,
+			most: limit.other.most, class: nameOf(limit.class)}
 		switch {
 		case limit.table != nil:
 			items[i].table = limit.table.handle
@@ -270,10 +323,7 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 			items[i].inFlight = limit.other.inFlight.handle
 		}
 	}
-	var hasTime C.int
-	if at {
-		hasTime = 1
-	}
+	at, now = timeOf(at, now)
 	taken := C.tollbar_taken{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_taken{}))}
 	var decisions [LimitsMost]C.tollbar_decision
 	var first *C.tollbar_decision
@@ -281,8 +331,9 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 		decisions[0] = newDecision()
 		first = &decisions[0]
 	}
-	code := C.go_take_many(text(unsafe.String(unsafe.SliceData(keys), len(keys))), (*C.go_limit)(unsafe.Pointer(unsafe.SliceData(items))),
-		C.size_t(len(items)), hasTime, C.uint64_t(now), first, &taken)
+	code := C.go_take_many(text(unsafe.String(unsafe.SliceData(keys), len(keys))),
+		(*C.go_limit)(unsafe.Pointer(unsafe.SliceData(items))),
+		C.size_t(len(items)), hasTime(at), C.uint64_t(now), first, &taken)
 	if code < 0 {
 		return noneTaken, Code(code)
 	}
@@ -297,12 +348,16 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 		}
 	}
 	return Taken{
-		Verdict: Verdict(code), Reason: Reason(taken.reason), Bound: int(taken.bound), Remaining: uint64(taken.remaining),
+		Verdict: Verdict(code), Reason: Reason(taken.reason), Bound: int(taken.bound),
+		Remaining:  uint64(taken.remaining),
 		RetryAfter: duration(uint64(taken.retry_after_ns)), ResetAfter: duration(uint64(taken.reset_after_ns)),
 	}, nil
 }
 
 func tableNow(table uintptr) (uint64, Code) {
+	if now, ok := bubbleTime(); ok {
+		return now, 0
+	}
 	var now C.uint64_t
 	code := C.go_table_now(C.uintptr_t(table), &now)
 	return uint64(now), Code(code)
@@ -364,7 +419,8 @@ func tableSetOverride(table uintptr, number uint32, key, policy string, keep Kee
 	if err != nil {
 		return err
 	}
-	code := C.go_table_set_override(C.uintptr_t(table), C.uint32_t(number), text(key), C.size_t(len(key)), &spec, C.uint32_t(keep))
+	code := C.go_table_set_override(C.uintptr_t(table), C.uint32_t(number), text(key), C.size_t(len(key)),
+		&spec, C.uint32_t(keep))
 	if code != 0 {
 		return refused(policy, Code(code))
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // MetricsMost is the largest number of sources of [AppendMetrics].
-const MetricsMost = 64
+const MetricsMost = 1024
 
 // MetricsFormat is a format of [AppendMetrics].
 type MetricsFormat uint32

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,16 +18,18 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/shared"
 )
 
-// Tables in Go (internal/shared), which a build without cgo uses, beside the C library: on the same requests, and in the same file.
+// Tables in Go (internal/shared), which a build without cgo uses, beside the C library: on the same requests, and in
+// the same file.
 
-// A million random requests for keys of twins, in tables that are full and in one with room, while policies change, and keys are exempt or have policies
-// of their own: each decision is C's, and so is each byte of all slots.
+// A million random requests for keys of twins, in tables that are full and in one with room, while policies change,
+// and keys are exempt or have policies of their own: each decision is C's, and so is each byte of all slots.
 func TestGoTablesAreCsToTheByte(t *testing.T) {
 	operations := 1_000_000
 	if testing.Short() {
 		operations = 100_000
 	}
-	for i, onFull := range []tollbar.OnFull{tollbar.OnFullEvictNearest, tollbar.OnFullInherit, tollbar.OnFullAllow, tollbar.OnFullDeny} {
+	choices := []tollbar.OnFull{tollbar.OnFullEvictNearest, tollbar.OnFullInherit, tollbar.OnFullAllow, tollbar.OnFullDeny}
+	for i, onFull := range choices {
 		for _, names := range []int{40, 12_000} {
 			// One of them begins at time 0, at which words are small.
 			now := []uint64{1e17, 0}[i%2]
@@ -60,7 +63,8 @@ func TestGoTablesAreCsToTheByte(t *testing.T) {
 				w.same(t, "the end")
 				many := uint64(operations / 1000)
 				if w.back < many || w.bookings < many || w.whole < many/50 || w.began < many {
-					t.Errorf("%d permits came back, %d bookings, %d of them whole, %d keys began again", w.back, w.bookings, w.whole, w.began)
+					t.Errorf("%d permits came back, %d bookings, %d of them whole, %d keys began again",
+						w.back, w.bookings, w.whole, w.began)
 				}
 				for number := range twinPolicies {
 					c, _ := w.c.Under(uint32(number)).Counts()
@@ -73,13 +77,69 @@ func TestGoTablesAreCsToTheByte(t *testing.T) {
 				if err != nil {
 					t.Errorf("%+v (%v)", health, err)
 				}
-				t.Logf("%+v; %d permits came back, %d bookings, %d of them whole, %d keys began again", health, w.back, w.bookings, w.whole, w.began)
+				t.Logf("%+v; %d permits came back, %d bookings, %d of them whole, %d keys began again",
+					health, w.back, w.bookings, w.whole, w.began)
 			})
 		}
 	}
 }
 
 // Keys of all lengths hash as in C: both tables have the same slots.
+// Go and C count the same numbers of refusals by a ban, of requests without a key and of requests for an exempt key,
+// whichever call decides.
+func TestGoCountsReasonsAsC(t *testing.T) {
+	w := newTwins(t, tollbar.TableOptions{Capacity: 100}, "5/s burst 4 ban 2s after 2")
+	for _, table := range []*tollbar.Table{w.c, w.admin} {
+		if err := table.Under(0).Exempt("exempt"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	random := rand.New(rand.NewPCG(41, 42))
+	now, refused := uint64(1e17), 0
+	for i := range 2000 {
+		now += random.Uint64N(40_000_000)
+		key := []string{"ann", "bob", "exempt", ""}[random.IntN(4)]
+		place, decided, found, _ := w.g.Find(0, key)
+		c, err := w.c.Under(0).CheckAt(key, now, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch way := random.IntN(3); {
+		case !found:
+			w.g.CountDecided(0, decided)
+		case way == 0:
+			place.Take(now, 1)
+		case way == 1:
+			place.TakeFull(now, 1)
+		default:
+			core.TakeAll([]core.Part{{Limit: place, Now: now, Cost: 1, Clock: func() uint64 { return now }}})
+		}
+		if c.Reason == tollbar.ReasonBanned {
+			refused++
+		}
+		w.same(t, fmt.Sprint("request ", i))
+	}
+	if refused < 100 || strings.Count(reasons(t, w.admin), " 0\n") != 2 {
+		t.Errorf("%d refusals of bans; %s", refused, reasons(t, w.admin))
+	}
+	// The key is banned. TakeUpTo and Reserve return no reason, and count the ban all the same.
+	for place, _, _, _ := w.g.Find(0, "ann"); ; {
+		if d, _ := place.TakeFull(now, 1); d.Reason == uint32(tollbar.ReasonBanned) {
+			place.TakeUpTo(now, 1)
+			place.Reserve(now, 1, now)
+			break
+		}
+	}
+	for {
+		if d, _ := w.c.Under(0).CheckAt("ann", now, 1); d.Reason == tollbar.ReasonBanned {
+			w.c.Under(0).ReserveAt("ann", now, 1, 0)
+			w.c.Under(0).ReserveAt("ann", now, 1, 0)
+			break
+		}
+	}
+	w.same(t, "the end")
+}
+
 func TestGoHashesKeysAsC(t *testing.T) {
 	w := newTwins(t, tollbar.TableOptions{Capacity: 3000}, "10/s", "5/s")
 	random := rand.New(rand.NewPCG(3, 4))
@@ -118,8 +178,8 @@ func one(t *testing.T, options tollbar.TableOptions, texts ...string) (*tollbar.
 	return c, g, path
 }
 
-// hammer takes permits of all keys in C and in Go at the same time, with a clock that stands still, and returns the number of permits of each key. It
-// calls meanwhile again and again until the end, 50 times at least.
+// hammer takes permits of all keys in C and in Go at the same time, with a clock that stands still, and returns the
+// number of permits of each key. It calls meanwhile again and again until the end, 50 times at least.
 func hammer(t *testing.T, c *tollbar.Table, g *shared.Table, keys, requests int, meanwhile func(n int)) []uint64 {
 	t.Helper()
 	const now = uint64(1e17)
@@ -187,7 +247,8 @@ func hammer(t *testing.T, c *tollbar.Table, g *shared.Table, keys, requests int,
 
 // C and Go take permits of the same keys in one table at the same time: each key gets exactly its burst.
 func TestCAndGoShareKeysExactly(t *testing.T) {
-	for _, policy := range []string{"100/day burst 50", "50/day algo fixed-window", "50/day algo weighted-window", "50/forever"} {
+	policies := []string{"100/day burst 50", "50/day algo fixed-window", "50/day algo weighted-window", "50/forever"}
+	for _, policy := range policies {
 		c, g, _ := one(t, tollbar.TableOptions{Capacity: 1000}, policy)
 		const keys = 40
 		for key, permits := range hammer(t, c, g, keys, 30_000, nil) {
@@ -206,12 +267,13 @@ func TestCAndGoShareKeysExactly(t *testing.T) {
 	}
 }
 
-// While C changes a table's policy, to one under which keys move to other slots among them, no key gets more than the bursts of both policies together,
-// and none is in two slots.
+// While C changes a table's policy, to one under which keys move to other slots among them, no key gets more than the
+// bursts of both policies together, and none is in two slots.
 func TestCChangesPoliciesWhileGoDecides(t *testing.T) {
 	changes, moves, admitted := 0, uint64(0), uint64(0)
 	for _, policies := range [][2]string{
-		{"500/day", "300/s"}, {"500/s", "300/day algo fixed-window"}, {"500/h ban 1h after 90", "300/s ban 1s after 90"}, {"500/day", "0/s"},
+		{"500/day", "300/s"}, {"500/s", "300/day algo fixed-window"},
+		{"500/h ban 1h after 90", "300/s ban 1s after 90"}, {"500/day", "0/s"},
 		{"500/day algo interval", "300/min algo weighted-window"}, {"500/forever", "300/min"},
 	} {
 		c, g, _ := one(t, tollbar.TableOptions{Capacity: 1000}, policies[0])
@@ -245,7 +307,8 @@ func TestCChangesPoliciesWhileGoDecides(t *testing.T) {
 	t.Logf("%d changes, %d keys left their slots, %d permits", changes, moves, admitted)
 }
 
-// While a thread of any process takes permits of a policy's keys in advance, no charge comes back to them, in Go as in C.
+// While a thread of any process takes permits of a policy's keys in advance, no charge comes back to them, in Go as
+// in C.
 func TestNothingComesBackBesideCredit(t *testing.T) {
 	_, g, path := one(t, tollbar.TableOptions{Capacity: 1000}, "100000/day", "100000/day")
 	runtime.LockOSThread()
@@ -266,7 +329,8 @@ func TestNothingComesBackBesideCredit(t *testing.T) {
 		if verdict, code := place.Take(now, 5); code != 0 || verdict != core.Allowed {
 			t.Fatal(verdict, code)
 		}
-		if back, code := place.Return(core.Charge{At: now, Cost: 5}, func() uint64 { return now }); code != 0 || back != want {
+		back, code := place.Return(core.Charge{At: now, Cost: 5}, func() uint64 { return now })
+		if code != 0 || back != want {
 			t.Errorf("policy %d: %d permits came back, not %d (%v)", number, back, want, code)
 		}
 	}
@@ -312,7 +376,10 @@ func TestAFileWithChangedPolicies(t *testing.T) {
 
 // A table with a policy that Go cannot step, or with one that C adds later.
 func TestPoliciesOfCThatGoCannotStep(t *testing.T) {
-	for _, text := range []string{"10/s; 100/h", "6/s algo sliding-window", "10/s algo sliding-log", "100/min curve ln", "100/s reserve low 20", "100/s burst 20 algo warm-up warm 2s"} {
+	for _, text := range []string{
+		"10/s; 100/h", "6/s algo sliding-window", "10/s algo sliding-log", "100/min curve ln", "100/s reserve low 20",
+		"100/s burst 20 algo warm-up warm 2s",
+	} {
 		path := filepath.Join(t.TempDir(), "table")
 		c, err := tollbar.OpenTable(path, tollbar.TableOptions{Capacity: 1000}, text)
 		if err != nil {
@@ -354,12 +421,14 @@ func TestPoliciesOfCThatGoCannotStep(t *testing.T) {
 	}
 }
 
-// Keys come from each policy to each other one with the words that C gives them, whatever the change keeps, in debt, in the middle of windows, banned, and
-// after permits came back.
+// Keys come from each policy to each other one with the words that C gives them, whatever the change keeps, in debt,
+// in the middle of windows, banned, and after permits came back.
 func TestGoConvertsAsC(t *testing.T) {
 	policies := append([]string{
-		"5/s algo fixed-window anchor first", "12/s algo fixed-window", "2/s algo weighted-window", "30/s algo weighted-window", "3/s algo interval", "8/s algo interval anchor first",
-		"40/forever", "3/forever", "0/s", "9/s burst 2 borrow init 1", "5/s burst 4 ban 20s after 3", "1/h burst 7", "50/s burst 2 algo pacer",
+		"5/s algo fixed-window anchor first", "12/s algo fixed-window", "2/s algo weighted-window",
+		"30/s algo weighted-window", "3/s algo interval", "8/s algo interval anchor first",
+		"40/forever", "3/forever", "0/s", "9/s burst 2 borrow init 1", "5/s burst 4 ban 20s after 3", "1/h burst 7",
+		"50/s burst 2 algo pacer",
 	}, twinPolicies...)
 	w := newTwins(t, tollbar.TableOptions{Capacity: 20_000}, "1/s")
 	random := rand.New(rand.NewPCG(51, 52))

@@ -2,7 +2,8 @@
 
 package tollbar
 
-// Without cgo tables are in Go, in the memory that processes share (internal/shared). This file has what bridge_table.go has with cgo.
+// Without cgo tables are in Go, in the memory that processes share (internal/shared). This file has what
+// bridge_table.go has with cgo.
 
 import (
 	"fmt"
@@ -20,7 +21,8 @@ type tableHandle = *shared.Table
 // overridesDefault is the number of keys that may have a policy of their own, if the options do not say it.
 const overridesDefault = 1024
 
-// openTable makes a table in memory or opens one in a file. It returns ErrNeedsLibrary for options and policies that only the C library has.
+// openTable makes a table in memory or opens one in a file. It returns ErrNeedsLibrary for options and policies that
+// only the C library has.
 func openTable(path string, options *TableOptions, policies []string) (tableHandle, error) {
 	if options.HotKeys != 0 {
 		return nil, fmt.Errorf("tollbar: a table with hot keys: %w", ErrNeedsLibrary)
@@ -40,8 +42,9 @@ func openTable(path string, options *TableOptions, policies []string) (tableHand
 		return nil, &TableError{Path: path, Code: ErrOutOfRange}
 	}
 	of := shared.Options{
-		Capacity: options.Capacity, OnFull: uint32(options.OnFull), Missing: uint32(options.MissingKey), Clock: uint32(options.Clock),
-		Seed: options.Seed, Overrides: options.Overrides, HugePages: !options.SmallPages,
+		Capacity: options.Capacity, OnFull: uint32(options.OnFull), Missing: uint32(options.MissingKey),
+		Clock: uint32(options.Clock),
+		Seed:  options.Seed, Overrides: options.Overrides, HugePages: !options.SmallPages,
 	}
 	if of.Overrides == 0 {
 		of.Overrides = overridesDefault
@@ -79,7 +82,7 @@ func decidedOf(table tableHandle, policy uint32, answer core.Answer, code core.C
 	if code < 0 {
 		return Code(code)
 	}
-	table.CountDecided(policy, answer.Verdict)
+	table.CountDecided(policy, answer)
 	if d != nil {
 		*d = answered(answer)
 	}
@@ -161,10 +164,10 @@ func tableTakeUpTo(table tableHandle, policy uint32, key string, most uint64) (u
 	if code < 0 {
 		return 0, Code(code)
 	}
+	table.CountDecided(policy, answer)
 	if answer.Verdict != core.Allowed {
 		most = 0
 	}
-	table.CountTaken(policy, most)
 	return most, 0
 }
 
@@ -172,7 +175,9 @@ func tableReserve(table tableHandle, policy uint32, key string, n uint64, patien
 	return tableReserveAt(table, policy, key, table.Now(), n, patience)
 }
 
-func tableReserveAt(table tableHandle, policy uint32, key string, now, n uint64, patience time.Duration) (Reservation, Code) {
+func tableReserveAt(
+	table tableHandle, policy uint32, key string, now, n uint64, patience time.Duration,
+) (Reservation, Code) {
 	place, answer, found, code := table.Find(policy, key)
 	if !found {
 		return Reservation{Departs: now}, decidedOf(table, policy, answer, code, nil)
@@ -237,7 +242,8 @@ func moreAfter(policy *core.Policy, d *Decision, n uint64, peek func(n uint64) c
 	case refused && more == n && more != 0:
 		return waitOf(d.RetryAfter)
 	// A fresh bucket with `init` still gets permits.
-	case d.ResetAfter == 0 && d.Remaining >= policy.Burst || d.Remaining != 0 && (policy.Borrow || lending>>policy.Kind&1 != 0) || more == 0:
+	case d.ResetAfter == 0 && d.Remaining >= policy.Burst ||
+		d.Remaining != 0 && (policy.Borrow || lending>>policy.Kind&1 != 0) || more == 0:
 		return math.MaxUint64
 	}
 	after := uint64(1)
@@ -324,7 +330,8 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 	}
 	d := answered(taken.Answer)
 	return Taken{
-		Verdict: d.Verdict, Reason: d.Reason, Bound: parts[taken.Bound].Index, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter,
+		Verdict: d.Verdict, Reason: d.Reason, Bound: parts[taken.Bound].Index,
+		Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter,
 	}, nil
 }
 
@@ -355,6 +362,6 @@ func (f fixed) GiveBack(core.Charge, func() uint64) uint64 { return 0 }
 
 func (f fixed) Algorithm() core.Algorithm { return core.Closed{} }
 
-func (f fixed) Count(verdict core.Verdict) { f.table.CountDecided(f.policy, verdict) }
+func (f fixed) Count(core.Answer) { f.table.CountDecided(f.policy, f.answer) }
 
 func (f fixed) Rank() uint64 { return 0 }

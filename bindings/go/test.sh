@@ -58,10 +58,11 @@ else
     holds staticcheck checked
 fi
 
+# The first of these runs makes all rounds, the others some.
 counts tests go test -v ./...
-counts 'tests, with the race detector' go test -race -v ./...
+counts 'tests, with the race detector' go test -race -short -v ./...
 counts 'tests, with checked pointers' env GOEXPERIMENT=cgocheck2 go test -v -run 'Batch|Table|Limiter' .
-without() { env CGO_ENABLED=0 CC=/nonexistent go vet ./... && env CGO_ENABLED=0 CC=/nonexistent go test -v ./...; }
+without() { env CGO_ENABLED=0 CC=/nonexistent go vet ./... && env CGO_ENABLED=0 CC=/nonexistent go test -short -v ./...; }
 counts 'tests without a C compiler' without
 # Other systems are compiled, since none is here to run.
 others() {
@@ -73,7 +74,7 @@ holds 'vet for other systems' others
 # Linux runs programs for 386 on amd64, and for arm64 by an emulator if it is installed.
 steps='. ./cell ./internal/core ./internal/shared ./rate'
 # shellcheck disable=SC2086
-[ "$(go env GOARCH)" != amd64 ] || counts 'tests on 386' env CGO_ENABLED=0 GOARCH=386 go test -v $steps
+[ "$(go env GOARCH)" != amd64 ] || counts 'tests on 386' env CGO_ENABLED=0 GOARCH=386 go test -short -v $steps
 # shellcheck disable=SC2086
 ! emulator=$(command -v qemu-aarch64-static) || counts 'tests on arm64' env CGO_ENABLED=0 GOARCH=arm64 go test -v -exec "$emulator" $steps
 holds benchmarks go test -run '^$' -bench . -benchtime 10x ./...

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,8 +27,8 @@ const (
 	bookedAt, bookedEnd, currentAt, currentEnd = 160 + 8, 160 + 8 + 16, 200, 200 + 128*8
 )
 
-// twins are two tables of the same options, policies and seed, each in a file: requests for one are made in C, and those for the other in Go. admin is
-// C's view of Go's table, for calls that only C has.
+// twins are two tables of the same options, policies and seed, each in a file: requests for one are made in C, and
+// those for the other in Go. admin is C's view of Go's table, for calls that only C has.
 type twins struct {
 	c, admin *tollbar.Table
 	g        *shared.Table
@@ -36,7 +37,8 @@ type twins struct {
 	charged []charged
 	// Reservations that a request may cancel, of any policy that their keys have had.
 	booked []booked
-	// The number of permits that came back, and of reservations, of those that came back whole and of keys that began again.
+	// The number of permits that came back, and of reservations, of those that came back whole and of keys that began
+	// again.
 	back, bookings, whole, began uint64
 	// Keys that have had a policy of their own.
 	overridden []charged
@@ -69,7 +71,8 @@ func newTwins(t testing.TB, options tollbar.TableOptions, texts ...string) *twin
 	}
 	t.Cleanup(func() { w.c.Close() })
 	of := shared.Options{
-		Capacity: options.Capacity, OnFull: uint32(options.OnFull), Missing: uint32(options.MissingKey), Clock: uint32(options.Clock), Seed: &seed, Overrides: 1024,
+		Capacity: options.Capacity, OnFull: uint32(options.OnFull), Missing: uint32(options.MissingKey),
+		Clock: uint32(options.Clock), Seed: &seed, Overrides: 1024,
 	}
 	var wrong *shared.Error
 	if w.g, wrong = shared.OpenOrMake(w.files[1], shared.Access{Mode: 0o600}, &of, goPolicies(t, texts...)); wrong != nil {
@@ -113,12 +116,32 @@ func (w *twins) same(t testing.TB, when string) {
 			}
 		}
 	}
+	if c, g := reasons(t, w.c), reasons(t, w.admin); c != g {
+		t.Fatalf("%s: %s, in C %s", when, g, c)
+	}
+}
+
+// reasons returns the lines of a table's metrics that count decisions by reason.
+func reasons(t testing.TB, table *tollbar.Table) (lines string) {
+	t.Helper()
+	text, err := tollbar.AppendMetrics(nil, tollbar.Prometheus, table.Metrics("twin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "tollbar_reasons_total{") {
+			lines += line
+		}
+	}
+	return lines
 }
 
 // The policies of twins: all that Go steps, with short and long times.
 var twinPolicies = []string{
-	"10/s", "3/s burst 5", "7/333333333ns burst 9", "10/s burst 6 init 0", "5/s burst 4 ban 2s after 2", "5/s borrow", "100/s burst 4 algo pacer slack 2",
-	"3/s burst 5 algo interval", "5/s algo interval anchor first", "10/s algo fixed-window", "6/s algo fixed-window count rejected", "9/s algo weighted-window",
+	"10/s", "3/s burst 5", "7/333333333ns burst 9", "10/s burst 6 init 0", "5/s burst 4 ban 2s after 2", "5/s borrow",
+	"100/s burst 4 algo pacer slack 2",
+	"3/s burst 5 algo interval", "5/s algo interval anchor first", "10/s algo fixed-window",
+	"6/s algo fixed-window count rejected", "9/s algo weighted-window",
 	"7/s burst 4", "2/min burst 30",
 }
 
@@ -135,7 +158,7 @@ func (w *twins) step(t *testing.T, random *rand.Rand, number uint32, key string,
 		if c, err := keys.CheckAt(key, now, n); err != nil || decision(decided) != c {
 			t.Fatalf("%q: %+v, in C %+v (%v)", key, decided, c, err)
 		}
-		w.g.CountDecided(number, decided.Verdict)
+		w.g.CountDecided(number, decided)
 		return
 	}
 	name := ""
@@ -270,11 +293,16 @@ func (w *twins) change(t *testing.T, random *rand.Rand, number uint32, key strin
 	t.Helper()
 	policy := twinPolicies[random.IntN(len(twinPolicies))]
 	if random.IntN(4) == 0 {
-		policy = []string{"0/s", "40/forever", "60/forever", "1000/s burst 900", "1/h burst 7", "5/s burst 4 ban 20s after 3", "12/s algo fixed-window", "5/s algo fixed-window anchor first",
-			"4/s algo weighted-window", "8/s algo interval anchor first", "3/s burst 9 algo interval", "9/s burst 2 borrow init 1"}[random.IntN(12)]
+		policy = []string{
+			"0/s", "40/forever", "60/forever", "1000/s burst 900", "1/h burst 7", "5/s burst 4 ban 20s after 3",
+			"12/s algo fixed-window", "5/s algo fixed-window anchor first", "4/s algo weighted-window",
+			"8/s algo interval anchor first", "3/s burst 9 algo interval", "9/s burst 2 borrow init 1",
+		}[random.IntN(12)]
 	}
-	keep := []tollbar.Keep{tollbar.KeepCount, tollbar.KeepCount, tollbar.KeepTime, tollbar.KeepTime, tollbar.KeepReset}[random.IntN(5)]
-	// A receipt of a former policy gives nothing back, and the call that C has only for receipts is the one that Go makes for any charge.
+	keeps := []tollbar.Keep{tollbar.KeepCount, tollbar.KeepCount, tollbar.KeepTime, tollbar.KeepTime, tollbar.KeepReset}
+	keep := keeps[random.IntN(len(keeps))]
+	// A receipt of a former policy gives nothing back, and the call that C has only for receipts is the one that Go
+	// makes for any charge.
 	w.charged = nil
 	what := random.IntN(10)
 	former := charged{number: number, key: key}

@@ -81,7 +81,8 @@ func New(config Config) (echo.MiddlewareFunc, error) {
 				cost = config.Cost(c)
 			}
 			key := config.Key(c)
-			decision, err := check(c.Response().Header(), key, cost)
+			within, decision, err := check(c.Request().Context(), c.Response().Header(), key, cost)
+			c.SetRequest(c.Request().WithContext(within))
 			switch {
 			case errors.Is(err, tollbar.ErrMissingKey) && config.Missing != nil:
 				return config.Missing(c)

@@ -3,6 +3,7 @@ package tollecho_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -112,5 +113,37 @@ func TestHooksAndErrors(t *testing.T) {
 	}
 	if _, err := tollecho.New(tollecho.Config{Policy: "3/dy"}); err == nil {
 		t.Error("a wrong policy is accepted")
+	}
+}
+
+// C1: limits of a group and of its route are one answer in each order: each field comes once, for the limit that binds, and a refusal charges no other limit.
+func TestStackedLimitsAreOneAnswer(t *testing.T) {
+	for _, order := range [][]string{{"wide", "tight"}, {"tight", "wide"}} {
+		server := echo.New()
+		tables := map[string]*tollbar.Table{}
+		for _, name := range order {
+			table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 100}, map[string]string{"wide": "100/day", "tight": "2/day"}[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables[name] = table
+			server.Use(tollecho.ForEcho(tollecho.Config{Name: name, Table: table, Key: func(echo.Context) string { return "ann" }}))
+		}
+		server.GET("/", hello)
+		for call := range 4 {
+			w := ask(server, "/")
+			admitted := min(call+1, 2)
+			if (w.Code == 200) != (call < 2) || w.Header().Get("X-RateLimit-Limit") != "2" || w.Header().Get("X-RateLimit-Remaining") != fmt.Sprint(2-admitted) {
+				t.Errorf("%v, call %d: %d %v", order, call, w.Code, w.Header())
+			}
+			for name, values := range w.Header() {
+				if len(values) != 1 {
+					t.Errorf("%v, call %d: %s comes %d times", order, call, name, len(values))
+				}
+			}
+			if left, err := tables["wide"].Under(0).Peek("ann", 1); err != nil || left.Remaining != uint64(100-admitted) {
+				t.Errorf("%v, call %d: %d left (%v)", order, call, left.Remaining, err)
+			}
+		}
 	}
 }

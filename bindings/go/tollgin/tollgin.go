@@ -81,7 +81,8 @@ func New(config Config) (gin.HandlerFunc, error) {
 			cost = config.Cost(c)
 		}
 		key := config.Key(c)
-		decision, err := check(c.Writer.Header(), key, cost)
+		within, decision, err := check(c.Request.Context(), c.Writer.Header(), key, cost)
+		c.Request = c.Request.WithContext(within)
 		switch {
 		case err != nil:
 			config.fail(c, err)

@@ -2,6 +2,7 @@ package tollgin_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	tollbar "github.com/tollbar/tollbar/bindings/go"
 	"github.com/tollbar/tollbar/bindings/go/tollgin"
+	"github.com/tollbar/tollbar/bindings/go/tollhttp"
 )
 
 func init() { gin.SetMode(gin.TestMode) }
@@ -164,4 +166,55 @@ func TestWrongConfigurations(t *testing.T) {
 		}
 	}()
 	tollgin.ForGin(tollgin.Config{Policy: "3/dy"})
+}
+
+// C1: limits of a group and of its route are one answer in each order: the fields describe both (draft 11) or the one that binds, each once, and a refusal
+// charges no other limit.
+func TestStackedLimitsAreOneAnswer(t *testing.T) {
+	for _, order := range [][]string{{"wide", "tight"}, {"tight", "wide"}} {
+		for _, fields := range []tollbar.HTTPFields{tollbar.FieldsDraft11, tollbar.FieldsLegacy} {
+			engine := gin.New()
+			tables := map[string]*tollbar.Table{}
+			for _, name := range order {
+				table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 100}, map[string]string{"wide": "100/day", "tight": "2/day"}[name])
+				if err != nil {
+					t.Fatal(err)
+				}
+				tables[name] = table
+				engine.Use(tollgin.ForGin(tollgin.Config{Name: name, Table: table, Fields: tollbar.FieldRetryAfter | fields}))
+			}
+			engine.GET("/", hello)
+			for call := range 4 {
+				w := ask(engine, "/")
+				admitted := min(call+1, 2)
+				if (w.Code == 200) != (call < 2) || (w.Header().Get("Retry-After") != "") != (call >= 2) {
+					t.Errorf("%v, call %d: %d %v", order, call, w.Code, w.Header())
+				}
+				for name, values := range w.Header() {
+					if len(values) != 1 {
+						t.Errorf("%v, call %d: %s comes %d times", order, call, name, len(values))
+					}
+				}
+				if left, err := tables["wide"].Under(0).Peek(tollhttp.AddressKey("192.0.2.1"), 1); err != nil || left.Remaining != uint64(100-admitted) {
+					t.Errorf("%v, call %d: %d left (%v)", order, call, left.Remaining, err)
+				}
+				if fields == tollbar.FieldsLegacy && (w.Header().Get("X-RateLimit-Limit") != "2" || w.Header().Get("X-RateLimit-Remaining") != fmt.Sprint(2-admitted)) {
+					t.Errorf("%v, call %d: %v", order, call, w.Header())
+				}
+				// A handler behind the one that refuses is not asked.
+				for i, name := range order {
+					isAsked := i == 0 || order[0] == "wide" || call < 2
+					if fields == tollbar.FieldsDraft11 && isAsked != strings.Contains(w.Header().Get("RateLimit"), said(name, admitted)) {
+						t.Errorf("%v, call %d: %v", order, call, w.Header())
+					}
+				}
+			}
+		}
+	}
+}
+
+// said is the beginning of a limit's part of the field RateLimit.
+func said(name string, admitted int) string {
+	full := map[string]int{"wide": 100, "tight": 2}[name]
+	return fmt.Sprintf("%q;r=%d", name, full-admitted)
 }

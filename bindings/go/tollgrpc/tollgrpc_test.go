@@ -2,6 +2,7 @@ package tollgrpc_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	tollbar "github.com/tollbar/tollbar/bindings/go"
 	"github.com/tollbar/tollbar/bindings/go/tollgrpc"
 )
 
@@ -29,11 +31,16 @@ func dial(t *testing.T, unary, stream tollgrpc.Config) grpc_health_v1.HealthClie
 		}
 		limits[i] = limit
 	}
+	return serve(t, grpc.UnaryInterceptor(limits[0].Unary), grpc.StreamInterceptor(limits[1].Stream))
+}
+
+func serve(t *testing.T, options ...grpc.ServerOption) grpc_health_v1.HealthClient {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.UnaryInterceptor(limits[0].Unary), grpc.StreamInterceptor(limits[1].Stream))
+	server := grpc.NewServer(options...)
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
@@ -155,5 +162,55 @@ func TestKeysAndCosts(t *testing.T) {
 	}
 	if _, err := tollgrpc.New(tollgrpc.Config{Policy: "3/dy"}); err == nil {
 		t.Error("a wrong policy is accepted")
+	}
+}
+
+// C1: limits whose interceptors follow each other are one answer, for a call and for a stream: each field comes once, for the limit that binds, and a refusal
+// charges no other limit.
+func TestStackedLimitsAreOneAnswer(t *testing.T) {
+	for _, order := range [][]string{{"wide", "tight"}, {"tight", "wide"}} {
+		tables := map[string]*tollbar.Table{}
+		var unary []grpc.UnaryServerInterceptor
+		var stream []grpc.StreamServerInterceptor
+		for _, name := range order {
+			table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 100}, map[string]string{"wide": "100/day", "tight": "4/day"}[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			limit, err := tollgrpc.New(tollgrpc.Config{Name: name, Table: table, Key: func(context.Context, string) string { return "ann" }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables[name], unary, stream = table, append(unary, limit.Unary), append(stream, limit.Stream)
+		}
+		client := serve(t, grpc.ChainUnaryInterceptor(unary...), grpc.ChainStreamInterceptor(stream...))
+		for call := range 8 {
+			var given metadata.MD
+			var err error
+			if call%2 == 0 {
+				_, err = client.Check(context.Background(), &grpc_health_v1.HealthCheckRequest{}, grpc.Header(&given))
+			} else {
+				ctx, cancel := context.WithCancel(context.Background())
+				watching, begun := client.Watch(ctx, &grpc_health_v1.HealthCheckRequest{})
+				if begun != nil {
+					t.Fatal(begun)
+				}
+				_, err = watching.Recv()
+				given, _ = watching.Header()
+				cancel()
+			}
+			admitted := min(call+1, 4)
+			if want := map[bool]codes.Code{true: codes.OK, false: codes.ResourceExhausted}[call < 4]; status.Code(err) != want {
+				t.Errorf("%v, call %d: %v", order, call, err)
+			}
+			for name, want := range map[string]string{"x-ratelimit-limit": "4", "x-ratelimit-remaining": fmt.Sprint(4 - admitted)} {
+				if got := given.Get(name); len(got) != 1 || got[0] != want {
+					t.Errorf("%v, call %d: %s is %v, not %s", order, call, name, got, want)
+				}
+			}
+			if left, err := tables["wide"].Under(0).Peek("ann", 1); err != nil || left.Remaining != uint64(100-admitted) {
+				t.Errorf("%v, call %d: %d left (%v)", order, call, left.Remaining, err)
+			}
+		}
 	}
 }

@@ -63,7 +63,7 @@ type answer struct {
 
 // ask charges all limits of the request, or none, and writes the fields of all layers into the header. The layers are for the next handler.
 func (l *Limiter) ask(header http.Header, r *http.Request) (answer, *layers, error) {
-	outer := outside(r)
+	outer := outside(r.Context())
 	found, all, err := l.askOf(r)
 	if err != nil {
 		return found, outer, err

@@ -1,20 +1,20 @@
 package tollhttp
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// KeyLimit is one limit for the middleware of another framework, which finds the key of a request and writes the answer. The packages tollgin,
-// tollecho and tollgrpc are such middleware.
+// KeyLimit is one limit for the middleware of another framework, which finds the key of a request and writes the
+// answer. The packages tollgin, tollecho and tollgrpc are such middleware.
 type KeyLimit struct {
-	name   string
-	table  *tollbar.Table
-	keys   tollbar.Keys
-	policy tollbar.Policy
 	fields tollbar.HTTPFields
+	// The same limit twice: Check charges `taken`, and Peek only looks at `looked`, which is charged after the response.
+	taken, looked limit
 }
 
 // KeyOptions are the options of a KeyLimit. Either Policy or Table is required.
@@ -25,7 +25,8 @@ type KeyOptions struct {
 	Policy string
 	// Capacity is the number of keys of that table that can have a debt at one time. 0 means 100,000.
 	Capacity uint64
-	// Table, in place of Policy, is a table of the caller, and Number the policy's number there. The caller must keep it open.
+	// Table, in place of Policy, is a table of the caller, and Number the policy's number there. The caller must keep it
+	// open.
 	Table  *tollbar.Table
 	Number uint32
 	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and -Reset.
@@ -51,55 +52,75 @@ func NewKeyLimit(options KeyOptions) (*KeyLimit, error) {
 		if options.Capacity == 0 {
 			options.Capacity = 100_000
 		}
-		table, err = tollbar.NewTable(tollbar.TableOptions{Capacity: options.Capacity, MissingKey: tollbar.MissingReport}, options.Policy)
+		table, err = tollbar.NewTable(tollbar.TableOptions{Capacity: options.Capacity,
+			MissingKey: tollbar.MissingReport}, options.Policy)
 		if err != nil {
 			return nil, err
 		}
 	}
-	policy, err := table.Policy(options.Number)
-	if err != nil {
+	l := &KeyLimit{fields: options.Fields}
+	l.taken.Limit = Limit{Name: options.Name, Table: table, Policy: options.Number}
+	l.looked.Limit = l.taken.Limit
+	l.looked.Charge = func(*http.Request, Response) uint64 { return 0 }
+	if err := errors.Join(l.taken.bind(), l.looked.bind()); err != nil {
 		return nil, err
 	}
-	return &KeyLimit{options.Name, table, table.Under(options.Number), policy, options.Fields}, nil
+	return l, nil
 }
 
-// Check takes cost permits of the key, and sets the header fields. For an empty key the error is [tollbar.ErrMissingKey], unless the caller's table
-// admits such requests.
-func (l *KeyLimit) Check(header http.Header, key string, cost uint64) (tollbar.Decision, error) {
-	return l.write(l.keys.Check, header, key, cost)
+// Check takes cost permits of the key, and sets the header fields. For an empty key the error is
+// [tollbar.ErrMissingKey], unless the caller's table admits such requests.
+//
+// The caller passes the returned context to the next handlers of the request. If one of them calls Check of another
+// limit with it, that call sets the fields of all limits so far. If it refuses, it also gives back what the limits
+// before it were charged.
+func (l *KeyLimit) Check(ctx context.Context, header http.Header, key string, cost uint64) (context.Context,
+	tollbar.Decision, error) {
+	return l.ask(&l.taken, ctx, header, key, cost)
 }
 
 // Peek returns what Check would return, for a request that Charge charges after its response. A refusal counts as one.
-func (l *KeyLimit) Peek(header http.Header, key string, cost uint64) (tollbar.Decision, error) {
-	return l.write(look(l.table, l.keys), header, key, cost)
+func (l *KeyLimit) Peek(ctx context.Context, header http.Header, key string, cost uint64) (context.Context,
+	tollbar.Decision, error) {
+	return l.ask(&l.looked, ctx, header, key, cost)
 }
 
-func (l *KeyLimit) write(check func(string, uint64) (tollbar.Decision, error), header http.Header, key string, cost uint64) (tollbar.Decision, error) {
-	decision, err := check(key, cost)
-	if err == nil && decision.Reason == tollbar.ReasonMissingKey {
-		if !decision.Allowed() {
-			err = tollbar.ErrMissingKey
+func (l *KeyLimit) ask(of *limit, ctx context.Context, header http.Header, key string,
+	cost uint64) (context.Context, tollbar.Decision, error) {
+	one := asked{limit: of, key: key, cost: cost}
+	var err error
+	if one.before, err = of.Table.Now(); err != nil {
+		return ctx, tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}, err
+	}
+	err = one.check()
+	if err == nil && one.decision.Reason == tollbar.ReasonMissingKey && one.decision.Allowed() {
+		return ctx, one.decision, nil
+	}
+	if err == nil && one.decision.Reason == tollbar.ReasonMissingKey {
+		err = tollbar.ErrMissingKey
+	}
+	outer := outside(ctx)
+	if err != nil || !one.decision.Allowed() {
+		if refund := outer.refund(); err == nil {
+			err = refund
 		}
-		return decision, err
 	}
 	if err != nil {
-		return decision, err
+		return ctx, one.decision, err
 	}
-	more, err := l.keys.MoreAfter(key, cost, decision)
-	if err != nil {
-		return decision, err
-	}
-	return decision, Set(header, l.fields, tollbar.HTTPLimit{Name: l.name, Policy: l.policy, Decision: decision, MoreAfter: more})
+	all := outer.with(l.fields, []asked{one})
+	return all.within(ctx), one.decision, all.write(header)
 }
 
 // Charge charges the key after the response.
 func (l *KeyLimit) Charge(key string, cost uint64) error {
-	_, err := l.keys.Charge(key, cost)
+	_, err := l.taken.Table.Under(l.taken.Limit.Policy).Charge(key, cost)
 	return err
 }
 
-// AddressKey returns the key of an address as text ([tollbar.ParseAddr]): all of an IPv4 address, and the first 64 bits of an IPv6 address, since a
-// host can change the rest with every request. It is empty for a text that is no address.
+// AddressKey returns the key of an address as text ([tollbar.ParseAddr]): all of an IPv4 address, and the first 64
+// bits of an IPv6 address, since a host can change the rest with every request. It is empty for a text that is no
+// address.
 func AddressKey(text string) string {
 	address, err := tollbar.ParseAddr(text)
 	if err != nil {

@@ -21,13 +21,13 @@ func TestKeyLimits(t *testing.T) {
 		left    string
 	}{{"ann", 1, true, "1"}, {"ann", 2, false, "1"}, {"ann", 1, true, "0"}, {"ann", 1, false, "0"}, {"bob", 2, true, "0"}} {
 		header := http.Header{}
-		d, err := limit.Check(header, want.key, want.cost)
+		_, d, err := limit.Check(t.Context(), header, want.key, want.cost)
 		if err != nil || d.Allowed() != want.allowed || header.Get("X-RateLimit-Remaining") != want.left || want.allowed == (header.Get("Retry-After") != "") {
 			t.Errorf("request %d: %+v, %v (%v)", i, d, header, err)
 		}
 	}
 	header := http.Header{}
-	if _, err := limit.Check(header, "", 1); err != tollbar.ErrMissingKey || len(header) != 0 {
+	if _, _, err := limit.Check(t.Context(), header, "", 1); err != tollbar.ErrMissingKey || len(header) != 0 {
 		t.Errorf("%v, %v", header, err)
 	}
 	// A table of the caller may admit requests without a key.
@@ -35,7 +35,7 @@ func TestKeyLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := open.Check(header, "", 1); err != nil || !d.Allowed() || len(header) != 0 {
+	if _, d, err := open.Check(t.Context(), header, "", 1); err != nil || !d.Allowed() || len(header) != 0 {
 		t.Errorf("%+v, %v (%v)", d, header, err)
 	}
 }
@@ -57,7 +57,7 @@ func TestKeyLimitsChargedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if d, err := limit.Peek(http.Header{}, "ann", 1); err != nil || !d.Allowed() {
+		if _, d, err := limit.Peek(t.Context(), http.Header{}, "ann", 1); err != nil || !d.Allowed() {
 			t.Fatalf("%+v (%v)", d, err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestKeyLimitsChargedLater(t *testing.T) {
 	}
 	// The charge that leaves no permit is the first refusal. The peeks are the second one and the third.
 	for i, reason := range []tollbar.Reason{tollbar.ReasonRate, tollbar.ReasonBanned} {
-		if d, err := limit.Peek(http.Header{}, "ann", 1); err != nil || d.Reason != reason {
+		if _, d, err := limit.Peek(t.Context(), http.Header{}, "ann", 1); err != nil || d.Reason != reason {
 			t.Errorf("peek %d: %+v (%v)", i, d, err)
 		}
 	}

@@ -17,17 +17,17 @@ type layers struct {
 
 type layersKey struct{}
 
-// outside returns the layers around this handler, which are none for the outermost.
-func outside(r *http.Request) *layers {
-	if outer, ok := r.Context().Value(layersKey{}).(*layers); ok {
+// outside returns the layers around the handler of this context, which are none for the outermost.
+func outside(ctx context.Context) *layers {
+	if outer, ok := ctx.Value(layersKey{}).(*layers); ok {
 		return outer
 	}
 	return &layers{}
 }
 
-// within returns the request for the next handler.
-func (l *layers) within(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), layersKey{}, l))
+// within returns the context for the next handler.
+func (l *layers) within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, layersKey{}, l)
 }
 
 // with returns these layers and a handler that has asked those limits.
@@ -47,6 +47,17 @@ func (l *layers) refund() error {
 		if one.decision, err = one.limit.Table.Under(one.limit.Limit.Policy).Peek(one.key, one.cost); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// HideFields leaves the fields of limits out of the response of another server, but not its Retry-After. It is for [httputil.ReverseProxy.ModifyResponse], where
+// the response otherwise has the upstream's fields beside those of a [Limiter]. It returns nil.
+func HideFields(response *http.Response) error {
+	for _, name := range [...]string{
+		"RateLimit", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
+	} {
+		response.Header.Del(name)
 	}
 	return nil
 }

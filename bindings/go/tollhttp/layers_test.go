@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -75,6 +77,51 @@ func TestStackedLimitsAreOneAnswer(t *testing.T) {
 				if fields == tollbar.FieldsDraft06 && w.Header().Get("RateLimit-Remaining") != fmt.Sprint(2-admitted) {
 					t.Error(at)
 				}
+			}
+		}
+	}
+}
+
+// C1: of an upstream behind a reverse proxy a client gets no second set of fields, or, by NoHeaders, only the upstream's.
+func TestFieldsOfAnUpstream(t *testing.T) {
+	for _, fields := range []tollbar.HTTPFields{tollbar.FieldsDraft11, tollbar.FieldsDraft07, tollbar.FieldsDraft06, tollbar.FieldsLegacy} {
+		serve := func(policy, name string, noHeaders bool, next http.Handler) http.Handler {
+			limiter, err := tollhttp.New(tollhttp.Options{
+				Limits: []tollhttp.Limit{{Name: name, Table: table(t, policy)}}, Fields: tollbar.FieldRetryAfter | fields, NoHeaders: noHeaders,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return limiter.Handler(next)
+		}
+		upstream := httptest.NewServer(serve("5/day", "up", false, hello))
+		defer upstream.Close()
+		at, err := url.Parse(upstream.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hides := range []bool{true, false} {
+			proxy := httputil.NewSingleHostReverseProxy(at)
+			if hides {
+				proxy.ModifyResponse = tollhttp.HideFields
+			}
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest("GET", "/", nil)
+			r.RemoteAddr = "192.0.2.1:1"
+			serve("90/day", "front", !hides, proxy).ServeHTTP(w, r)
+			found := 0
+			for name, values := range w.Header() {
+				if !strings.Contains(name, "Ratelimit") {
+					continue
+				}
+				found++
+				if of := strings.Join(values, " "); len(values) != 1 || strings.Contains(of, "front") && !hides || strings.Contains(of, "up") && hides ||
+					strings.HasSuffix(name, "Limit-Limit") && (of == "90") != hides {
+					t.Errorf("hides %v: %s: %v", hides, name, values)
+				}
+			}
+			if found == 0 || w.Code != http.StatusOK {
+				t.Errorf("%d, %v", w.Code, w.Header())
 			}
 		}
 	}

@@ -210,9 +210,9 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 		case err != nil:
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		case answer.verdict == passes && len(answer.charges) != 0:
-			l.serveAndCharge(next, w, asked.within(r), answer.charges)
+			l.serveAndCharge(next, w, r.WithContext(asked.within(r.Context())), answer.charges)
 		case answer.verdict == passes:
-			next.ServeHTTP(w, asked.within(r))
+			next.ServeHTTP(w, r.WithContext(asked.within(r.Context())))
 		case answer.verdict == missing && l.options.Missing != nil:
 			l.options.Missing.ServeHTTP(w, r)
 		case answer.verdict == missing:

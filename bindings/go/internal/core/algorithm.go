@@ -1,5 +1,6 @@
-// Package core is the part of tollbar's core that steps state words of one 64-bit word, in Go alone: the policies' text, the arithmetic that
-// docs/state-word.md defines, and the loops on a shared word. It gives the decisions of the C library, to the bit.
+// Package core is the part of tollbar's core that steps state words of one 64-bit word, in Go alone: the policies'
+// text, the arithmetic that docs/state-word.md defines, and the loops on a shared word. It gives the decisions of the
+// C library, to the bit.
 package core
 
 import "math"
@@ -27,7 +28,8 @@ type Step struct {
 
 // Charge is an earlier charge, of which permits are given back.
 type Charge struct {
-	// At is the time of the charge in nanoseconds: when it was admitted or, if it was booked ahead, when its permits may be used.
+	// At is the time of the charge in nanoseconds: when it was admitted or, if it was booked ahead, when its permits may
+	// be used.
 	At   uint64
 	Cost uint64
 }
@@ -53,9 +55,9 @@ const (
 	placeBefore
 )
 
-// placeOf is the place of the booking back.Charge in a word that is in no slot, and the word before it if it is the last charge: returned whole, it was
-// never made. A booking whose departure has come has no place. A word below the highest one was lowered since, perhaps to that of this booking, although
-// other charges came after it.
+// placeOf is the place of the booking back.Charge in a word that is in no slot, and the word before it if it is the
+// last charge: returned whole, it was never made. A booking whose departure has come has no place. A word below the
+// highest one was lowered since, perhaps to that of this booking, although other charges came after it.
 func placeOf(a Algorithm, word, now uint64, back *GiveBack) (next uint64, p place) {
 	if !back.Booked || back.Charge.At <= now || back.Charge.Cost == 0 {
 		return 0, placeUnknown
@@ -70,7 +72,8 @@ func placeOf(a Algorithm, word, now uint64, back *GiveBack) (next uint64, p plac
 	return 0, placeUnknown
 }
 
-// Algorithm is a compiled policy whose state is one word. 0 is the fresh word of all algorithms. Times are nanoseconds of one clock.
+// Algorithm is a compiled policy whose state is one word. 0 is the fresh word of all algorithms. Times are
+// nanoseconds of one clock.
 type Algorithm interface {
 	// LastTime is the last time at which a cost above 0 is admitted.
 	LastTime() uint64
@@ -90,10 +93,11 @@ type Algorithm interface {
 	Reserve(word, now, cost uint64) (next, at uint64, ok bool)
 	// Charge charges permits without a decision: the word to store, and the rest that the word has no room for.
 	Charge(word, now, cost uint64) (next, rest uint64)
-	// GiveBack gives permits back: the word to store and the number of permits. The word is the former one if nothing changes.
+	// GiveBack gives permits back: the word to store and the number of permits. The word is the former one if nothing
+	// changes.
 	GiveBack(word, now uint64, back *GiveBack) (next, permits uint64)
-	// LastBooking is the word before a booking of cost permits that led to this word, and the booking's departure. Not ok: there is none, or another
-	// booking could depart in the same nanosecond.
+	// LastBooking is the word before a booking of cost permits that led to this word, and the booking's departure. Not
+	// ok: there is none, or another booking could depart in the same nanosecond.
 	LastBooking(word, cost uint64) (next, at uint64, ok bool)
 	// Refill is the time in nanoseconds in which the limit refills a permit; NoTime if GiveBack gives nothing back.
 	Refill() uint64
@@ -112,17 +116,26 @@ type Answer struct {
 
 // Describe is the full decision on a request that got verdict at now and left word.
 func Describe(a Algorithm, verdict Verdict, word, now, cost uint64) Answer {
-	d := Answer{Verdict: verdict, Reason: uint32(verdict), Remaining: a.Available(word, now), ResetAfter: After(a.FreshAt(word, now), now)}
+	d := Answer{
+		Verdict: verdict, Reason: uint32(verdict),
+		Remaining: a.Available(word, now), ResetAfter: After(a.FreshAt(word, now), now),
+	}
 	switch verdict {
 	case Denied:
 		d.RetryAfter = After(a.AdmitsAt(word, now, cost), now)
 	case Never:
 		d.RetryAfter = NoTime
 	}
-	if ban, ok := a.(*Ban); ok && verdict == Denied && ban.isBanned(word, now) {
+	if verdict == Denied && Bans(a, word, now) {
 		d.Reason = reasonBanned
 	}
 	return d
+}
+
+// Bans reports whether a ban of word refuses requests at now.
+func Bans(a Algorithm, word, now uint64) bool {
+	ban, ok := a.(*Ban)
+	return ok && ban.isBanned(word, now)
 }
 
 // After is the wait from now until at.

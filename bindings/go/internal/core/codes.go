@@ -57,7 +57,7 @@ var codes = map[Code]string{
 	-62:  "the table is shorter or longer than its header says",
 	-63:  "the table's header is damaged",
 	-64:  "the table has another capacity",
-	-65:  "the table has other policies",
+	-65:  "the table has other policies (tollbar table set-policy)",
 	-66:  "the table has other options",
 	-67:  "the system does not say whether the file's content is of this boot",
 	-68:  "slots of the table have an unknown policy, or one key twice",

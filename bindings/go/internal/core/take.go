@@ -11,7 +11,7 @@ type Limit interface {
 	// Algorithm is the compiled policy.
 	Algorithm() Algorithm
 	// Count counts the decision on a request with several limits.
-	Count(verdict Verdict)
+	Count(decision Answer)
 	// Rank is the order of limits that refill equally fast. It is the same for all goroutines.
 	Rank() uint64
 }
@@ -30,7 +30,7 @@ func (l Uncounted) Check(now, cost uint64) Answer {
 }
 
 // Count counts a decision.
-func (l Uncounted) Count(verdict Verdict) { l.count(verdict) }
+func (l Uncounted) Count(decision Answer) { l.count(decision.Verdict) }
 
 // Rank is the limiter's number in this process.
 func (l Uncounted) Rank() uint64 { return l.serial }
@@ -49,15 +49,16 @@ type Part struct {
 	refuses bool
 }
 
-// Taken is the common answer of several limits: the decision of the binding one with the least permits and the longest waits of all, and its index
-// among the parts.
+// Taken is the common answer of several limits: the decision of the binding one with the least permits and the
+// longest waits of all, and its index among the parts.
 type Taken struct {
 	Answer Answer
 	Bound  int
 }
 
-// TakeAll charges each part with its cost, or charges none. crates/tollbar/src/take_many/mod.rs has the guarantee and the reason for the order: limits
-// that refill a permit fastest come first, and limits that cannot take permits back last.
+// TakeAll charges each part with its cost, or charges none. crates/tollbar/src/take_many/mod.rs has the guarantee and
+// the reason for the order: limits that refill a permit fastest come first, and limits that cannot take permits back
+// last.
 func TakeAll(parts []Part) Taken {
 	admits := true
 	for i := range parts {
@@ -89,7 +90,7 @@ func TakeAll(parts []Part) Taken {
 		all = all.and(parts[i].Decided, i, parts[i].Decided.Remaining < all.Answer.Remaining)
 	}
 	for i := range parts {
-		parts[i].count(Allowed)
+		parts[i].Limit.Count(parts[i].Decided)
 	}
 	return all
 }
@@ -115,7 +116,7 @@ func refused(parts []Part) Taken {
 		// One limit refused the request, and now all limits would admit it.
 		all = Taken{Answer{Verdict: Denied, Reason: uint32(Denied)}, 0}
 	}
-	parts[bound].count(all.Answer.Verdict)
+	parts[bound].Limit.Count(all.Answer)
 	return all
 }
 
@@ -133,8 +134,8 @@ func (t Taken) and(one Answer, index int, binds bool) Taken {
 
 func (p *Part) undo() { p.Limit.GiveBack(Charge{At: p.Now, Cost: p.Cost}, p.Clock) }
 
-// refuse records the refusal that the peek has found: some policies count it, and a bucket with init begins to fill. If the limit now admits the cost,
-// because of a reset or another goroutine, the call gives the charge back.
+// refuse records the refusal that the peek has found: some policies count it, and a bucket with init begins to fill.
+// If the limit now admits the cost, because of a reset or another goroutine, the call gives the charge back.
 func (p *Part) refuse() {
 	if d := p.Limit.Check(p.Now, p.Cost); d.Verdict == Allowed {
 		p.undo()
@@ -142,8 +143,6 @@ func (p *Part) refuse() {
 		p.Decided = d
 	}
 }
-
-func (p *Part) count(verdict Verdict) { p.Limit.Count(verdict) }
 
 // orderOf is the order in which all goroutines charge these limits.
 func orderOf(parts []Part) []int {

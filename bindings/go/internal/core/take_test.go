@@ -2,7 +2,8 @@ package core
 
 import "testing"
 
-// racing is a limit that admits a peek, and refuses a charge: another goroutine was faster. It records the charges of a request.
+// racing is a limit that admits a peek, and refuses a charge: another goroutine was faster. It records the charges of
+// a request.
 type racing struct {
 	*Limiter
 	name    string
@@ -18,7 +19,7 @@ func (r racing) Check(now, cost uint64) Answer {
 	return r.Limiter.Check(now, cost)
 }
 
-func (racing) Count(Verdict) {}
+func (racing) Count(Answer) {}
 
 func (racing) Rank() uint64 { return 0 }
 
@@ -31,8 +32,9 @@ func limiterOf(t *testing.T, text string) *Limiter {
 	return NewLimiter(algorithm)
 }
 
-// If a limit refuses its charge after all peeks have passed, the limits before it get their permits back. Limits that refill a permit fastest are
-// charged first, and limits that take nothing back last, whatever their order in the request.
+// If a limit refuses its charge after all peeks have passed, the limits before it get their permits back. Limits that
+// refill a permit fastest are charged first, and limits that take nothing back last, whatever their order in the
+// request.
 func TestALostRaceChargesNothing(t *testing.T) {
 	const now = 1e17
 	clock := func() uint64 { return now }
@@ -41,7 +43,8 @@ func TestALostRaceChargesNothing(t *testing.T) {
 		texts := map[string]string{"a": "10/s", "b": "5/day", "c": "7/s algo pacer"}
 		parts := []Part{}
 		for i, name := range []string{"c", "b", "a"} {
-			parts = append(parts, Part{Limit: racing{limiterOf(t, texts[name]), name, name == refusing, &order}, Index: i, Cost: 1, Now: now, Clock: clock})
+			limit := racing{limiterOf(t, texts[name]), name, name == refusing, &order}
+			parts = append(parts, Part{Limit: limit, Index: i, Cost: 1, Now: now, Clock: clock})
 		}
 		taken := TakeAll(parts)
 		want := map[string]string{"": "abc", "a": "a", "b": "ab", "c": "abc"}[refusing]
@@ -49,7 +52,8 @@ func TestALostRaceChargesNothing(t *testing.T) {
 			t.Errorf("%q refuses: charged in the order %q, %+v", refusing, order, taken)
 		}
 		for _, part := range parts {
-			left, whole := part.Limit.Peek(now, 1).Remaining, map[string]uint64{"a": 10, "b": 5, "c": 1}[part.Limit.(racing).name]
+			left := part.Limit.Peek(now, 1).Remaining
+			whole := map[string]uint64{"a": 10, "b": 5, "c": 1}[part.Limit.(racing).name]
 			if refusing == "" {
 				whole--
 			}

@@ -4,8 +4,8 @@ import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
 // The calls for one key, as in crates/tollbar/src/table/decide: calls.rs, charge.rs, booking.rs and give_back.rs.
 
-// take takes cost permits, or none. The usual case is one try in the key's slot (Table::step_slow). If another call has changed the slot, nothing has been
-// charged, and the protocol makes the request again.
+// take takes cost permits, or none. The usual case is one try in the key's slot (Table::step_slow). If another call
+// has changed the slot, nothing has been charged, and the protocol makes the request again.
 func (p *Place) take(now, cost uint64) (*version, outcome, core.Code) {
 	t, v := p.table, p.version
 	c := t.candidates(p.hash)
@@ -23,11 +23,11 @@ func (p *Place) take(now, cost uint64) (*version, outcome, core.Code) {
 
 // Take decides on cost permits, and counts the decision. A code below 0 is a refusal, too.
 func (p *Place) Take(now, cost uint64) (core.Verdict, core.Code) {
-	_, o, code := p.take(now, cost)
+	v, o, code := p.take(now, cost)
 	if code != 0 {
 		return core.Denied, code
 	}
-	p.table.countDecision(p.number, o.verdict)
+	p.count(v, o, now)
 	return o.verdict, 0
 }
 
@@ -35,7 +35,7 @@ func (p *Place) Take(now, cost uint64) (core.Verdict, core.Code) {
 func (p *Place) TakeFull(now, cost uint64) (core.Answer, core.Code) {
 	d, code := p.takeUncounted(now, cost)
 	if code == 0 {
-		p.table.countDecision(p.number, d.Verdict)
+		p.Count(d)
 	}
 	return d, code
 }
@@ -48,8 +48,8 @@ func (p *Place) takeUncounted(now, cost uint64) (core.Answer, core.Code) {
 	return o.answer(v.algorithm, now, cost), 0
 }
 
-// PeekFull is the decision that a take would get, with the permits that are left before it (Table::try_peek, peek_under). It changes nothing, except
-// that it may convert the key to the current version of its policy.
+// PeekFull is the decision that a take would get, with the permits that are left before it (Table::try_peek,
+// peek_under). It changes nothing, except that it may convert the key to the current version of its policy.
 func (p *Place) PeekFull(now, cost uint64) (core.Answer, core.Code) {
 	return p.peekBy(core.Peek, now, cost)
 }
@@ -60,7 +60,9 @@ func (p *Place) PeekUncounted(now, cost uint64) core.Answer {
 	return d
 }
 
-func (p *Place) peekBy(peek func(a core.Algorithm, word, now, cost uint64) core.Answer, now, cost uint64) (core.Answer, core.Code) {
+func (p *Place) peekBy(
+	peek func(a core.Algorithm, word, now, cost uint64) core.Answer, now, cost uint64,
+) (core.Answer, core.Code) {
 	t, v := p.table, p.version
 	c := t.candidates(p.hash)
 	for round := range rounds {
@@ -112,7 +114,7 @@ func (p *Place) peekBy(peek func(a core.Algorithm, word, now, cost uint64) core.
 
 // TakeUpTo takes all permits that are left, most at the most (Table::try_take_up_to), and counts the decision.
 func (p *Place) TakeUpTo(now, most uint64) (taken uint64, code core.Code) {
-	_, o, code := p.request(now, func(a core.Algorithm, state uint64) core.Step {
+	v, o, code := p.request(now, func(a core.Algorithm, state uint64) core.Step {
 		taken = min(a.Available(state, now), most)
 		// A bucket that starts without permits begins to refill at its first request, so the state must be stored.
 		if taken == 0 && state == 0 {
@@ -129,17 +131,11 @@ func (p *Place) TakeUpTo(now, most uint64) (taken uint64, code core.Code) {
 	case o.verdict != core.Allowed:
 		taken = 0
 	}
-	p.table.CountTaken(p.number, taken)
-	return taken, 0
-}
-
-// CountTaken counts a call of [Place.TakeUpTo], or of one that an empty or exempt key has decided.
-func (t *Table) CountTaken(number uint32, taken uint64) {
-	verdict := core.Allowed
 	if taken == 0 {
-		verdict = core.Denied
+		o.verdict = core.Denied
 	}
-	t.CountDecided(number, verdict)
+	p.count(v, o, now)
+	return taken, 0
 }
 
 // Charge charges permits without a decision, and returns the rest that the state has no room for (Table::try_charge).
@@ -158,11 +154,11 @@ func (p *Place) Charge(now, cost uint64) (rest uint64, code core.Code) {
 	return rest, 0
 }
 
-// Reserve takes permits ahead of time, for a time up to latest, and returns that time and the number of permits that the key was charged
-// (Table::try_reserve). It counts the decision.
+// Reserve takes permits ahead of time, for a time up to latest, and returns that time and the number of permits that
+// the key was charged (Table::try_reserve). It counts the decision.
 func (p *Place) Reserve(now, cost, latest uint64) (at, charged uint64, verdict core.Verdict, code core.Code) {
 	at = now
-	_, o, code := p.request(now, func(a core.Algorithm, state uint64) core.Step {
+	v, o, code := p.request(now, func(a core.Algorithm, state uint64) core.Step {
 		if cost == 0 {
 			return core.Step{Verdict: core.Allowed, Next: state}
 		}
@@ -188,7 +184,7 @@ func (p *Place) Reserve(now, cost, latest uint64) (at, charged uint64, verdict c
 	if code != 0 {
 		return 0, 0, core.Denied, code
 	}
-	p.table.countDecision(p.number, o.verdict)
+	p.count(v, o, now)
 	switch {
 	case o.verdict != core.Allowed:
 		return 0, 0, o.verdict, 0
@@ -230,7 +226,8 @@ func (p *Place) Return(charge core.Charge, now func() uint64) (uint64, core.Code
 	return 0, errCorrupt
 }
 
-// returnTo tries once to give permits of a charge back to the key under v in slot, in the key's turn (give_back of slots/give_back.rs).
+// returnTo tries once to give permits of a charge back to the key under v in slot, in the key's turn (give_back of
+// slots/give_back.rs).
 func (p *Place) returnTo(slot *Slot, v *version, charge core.Charge, now func() uint64) (permits uint64, e end) {
 	t := p.table
 	turn := t.turn(tag(p.hash))
@@ -257,8 +254,9 @@ func (p *Place) returnTo(slot *Slot, v *version, charge core.Charge, now func() 
 	return permits, done
 }
 
-// Reset lets the key begin again with a fresh state, and returns whether it does (Table::reset_at). If no other slot of the key is free, a key under gcra
-// begins again in its slot. Under other algorithms it changes nothing then, and returns false.
+// Reset lets the key begin again with a fresh state, and returns whether it does (Table::reset_at). If no other slot
+// of the key is free, a key under gcra begins again in its slot. Under other algorithms it changes nothing then, and
+// returns false.
 func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 	if t.currentStamp(number) == 0 {
 		return false, errNoSuchPolicy
@@ -312,7 +310,7 @@ func (t *Table) Reset(number uint32, key string, now uint64) (bool, core.Code) {
 			}
 		}
 		if !stays {
-			if s.vacate(slot, pair, Pair{0, expires}) {
+			if s.vacate(slot, pair, Pair{0, expires}, pair.Key) {
 				t.count(countResets, 1)
 				return true, 0
 			}
@@ -398,7 +396,18 @@ func (p Place) GiveBack(charge core.Charge, now func() uint64) uint64 {
 }
 
 // Count counts a decision.
-func (p Place) Count(verdict core.Verdict) { p.table.countDecision(p.number, verdict) }
+func (p Place) Count(decision core.Answer) {
+	p.table.countDecision(p.number, decision.Verdict)
+	p.table.countReason(decision.Reason)
+}
+
+// count counts the decision of a call that returns no reason. It finds out whether a ban has refused the request.
+func (p *Place) count(v *version, o outcome, now uint64) {
+	p.table.countDecision(p.number, o.verdict)
+	if o.verdict == core.Denied && core.Bans(v.algorithm, o.state, now) {
+		p.table.countReason(reasonBanned)
+	}
+}
 
 // Algorithm is the key's compiled policy.
 func (p Place) Algorithm() core.Algorithm { return p.version.algorithm }

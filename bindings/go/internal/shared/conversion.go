@@ -2,15 +2,16 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// The protocol's view of states, as in crates/tollbar/src/table/policies/conversion.rs: when they expire, and how they are converted from one version
-// of a policy to another.
+// The protocol's view of states, as in crates/tollbar/src/table/policies/conversion.rs: when they expire, and how
+// they are converted from one version of a policy to another.
 
 // states are the functions of states for a request under a version (UnderVersion).
 type states struct {
 	policies *policies
 	version  *version
-	// foreign: a slot was met under a policy that Go cannot step, so its time of expiry is unknown. The request must end with
-	// [core.NeedsLibrary] and change nothing: with another time than other processes compute it could give a key two slots.
+	// foreign: a slot was met under a policy that Go cannot step, so its time of expiry is unknown. The request must end
+	// with [core.NeedsLibrary] and change nothing: with another time than other processes compute it could give a key
+	// two slots.
 	foreign bool
 }
 
@@ -70,8 +71,9 @@ func (s *states) relation(found, key uint64) relation {
 
 // relationOfVersions is Policies::relation.
 func (s *states) relationOfVersions(found, key uint64) relation {
-	// A request may have slept until its version's record was freed, or was taken by another policy. It must not insert its key beside the existing
-	// one, so relationSame makes it try again. If the version is current and cannot be read, its record is damaged, and trying again would not end.
+	// A request may have slept until its version's record was freed, or was taken by another policy. It must not insert
+	// its key beside the existing one, so relationSame makes it try again. If the version is current and cannot be read,
+	// its record is damaged, and trying again would not end.
 	asked := s.policies.named(key)
 	if asked == nil {
 		for number := range s.policies.header.current {
@@ -81,17 +83,22 @@ func (s *states) relationOfVersions(found, key uint64) relation {
 		}
 		return relationSame
 	}
-	if asked.number != s.version.number {
+	if asked.number != s.version.number || s.policies.stampFor(asked.number, hashOfTag(key&tagMask)) != asked.stamp {
 		return relationSame
 	}
 	of := s.policies.named(found)
-	if of == nil || of.number != asked.number {
+	switch {
+	case of == nil || of.number != asked.number:
 		return relationOther
-	}
-	if s.policies.stampFor(asked.number, hashOfTag(key&tagMask)) == asked.stamp && of.stamp != asked.stamp {
+	case of.stamp != asked.stamp:
 		return relationFormer
 	}
 	return relationSame
+}
+
+// isCurrent reports whether a key word names the version that its key is under now (States::is_current).
+func (s *states) isCurrent(key uint64) bool {
+	return s.policies.stampFor(s.version.number, hashOfTag(key&tagMask)) == s.version.stamp
 }
 
 // adopt is the state of pair as a state of the version of key (States::adopt). It expires no earlier than pair.
@@ -106,7 +113,8 @@ func (s *states) adopt(key uint64, pair Pair) uint64 {
 	return to.algorithm.Owing(s.expiresAt(pair))
 }
 
-// convert is the state at now of the key of pair under the version of key (States::convert). It may expire earlier than pair. 0: the key owes nothing.
+// convert is the state at now of the key of pair under the version of key (States::convert). It may expire earlier
+// than pair. 0: the key owes nothing.
 func (s *states) convert(key uint64, pair Pair, now uint64) uint64 {
 	to, old := s.named(key), s.named(pair.Key)
 	if to != nil && old != nil {
@@ -141,7 +149,8 @@ func (s *states) owing(key, until uint64) uint64 {
 	return v.algorithm.Owing(until)
 }
 
-// hold is pair's state at now as one that expires at until or later, and otherwise decides as before (States::hold). false if no state does.
+// hold is pair's state at now as one that expires at until or later, and otherwise decides as before (States::hold).
+// false if no state does.
 func (s *states) hold(pair Pair, until, now uint64, exact bool) (uint64, bool) {
 	v := s.named(pair.Key)
 	if v == nil {
@@ -159,8 +168,8 @@ func (s *states) unused(pair Pair) (uint64, bool) {
 	return core.UnusedInSlot(v.algorithm)
 }
 
-// unusedInSlot is the state after a reset of a key that finds no other slot, and whose slot is taken until expires (Policies::unused_in_slot); false if no
-// state is.
+// unusedInSlot is the state after a reset of a key that finds no other slot, and whose slot is taken until expires
+// (Policies::unused_in_slot); false if no state is.
 func (s *states) unusedInSlot(pair Pair, expires, now uint64) (uint64, bool) {
 	fresh := Pair{Key: pair.Key}
 	if state, ok := s.hold(fresh, expires, now, true); ok {
@@ -169,7 +178,8 @@ func (s *states) unusedInSlot(pair Pair, expires, now uint64) (uint64, bool) {
 	return s.hold(fresh, expires, now, false)
 }
 
-// wordBeforeStop is the key word of a key under a limit of 0, which keeps its word under the former version of its policy (Policies::word_before_stop).
+// wordBeforeStop is the key word of a key under a limit of 0, which keeps its word under the former version of its
+// policy (Policies::word_before_stop).
 func (s *states) wordBeforeStop(c *candidates) (uint64, bool) {
 	if !core.IsClosed(s.version.algorithm) {
 		return 0, false

@@ -11,6 +11,7 @@ const (
 	reasonMissingKey    = 5
 	reasonExempt        = 6
 	reasonFault         = 8
+	reasonBanned        = 12
 )
 
 // Place is a key under a policy of a table. It is for one request: another process may change the policy meanwhile.
@@ -21,8 +22,8 @@ type Place struct {
 	version *version
 }
 
-// Find finds the key of a request (Table::prepare). For an empty or an exempt key the request has been decided: found is false. code is below 0 if
-// there is no such policy, Go cannot step it, or the empty key is to be reported.
+// Find finds the key of a request (Table::prepare). For an empty or an exempt key the request has been decided: found
+// is false. code is below 0 if there is no such policy, Go cannot step it, or the empty key is to be reported.
 func (t *Table) Find(number uint32, key string) (p Place, decided core.Answer, found bool, code core.Code) {
 	if key == "" {
 		switch t.fixed.missing {
@@ -60,16 +61,19 @@ func full(until, now uint64) core.Answer {
 	return core.Answer{Verdict: core.Denied, Reason: reasonTableFull, RetryAfter: wait, ResetAfter: wait}
 }
 
-// CountDecided counts a decision under a policy number that the caller has not checked (Memory::count_decision_checked).
-func (t *Table) CountDecided(number uint32, verdict core.Verdict) {
+// CountDecided counts a decision under a policy number that the caller has not checked (Memory::count_with_reason).
+func (t *Table) CountDecided(number uint32, decision core.Answer) {
 	if t.currentStamp(number) != 0 {
-		t.countDecision(number, verdict)
+		t.countDecision(number, decision.Verdict)
+		t.countReason(decision.Reason)
 	}
 }
 
-// request makes a request by the protocol (Table::request), and returns the version that decided and the outcome. If another call changes the policy
-// meanwhile, it makes the request under the new one.
-func (p *Place) request(now uint64, step func(a core.Algorithm, state uint64) core.Step) (*version, outcome, core.Code) {
+// request makes a request by the protocol (Table::request), and returns the version that decided and the outcome. If
+// another call changes the policy meanwhile, it makes the request under the new one.
+func (p *Place) request(
+	now uint64, step func(a core.Algorithm, state uint64) core.Step,
+) (*version, outcome, core.Code) {
 	t, v := p.table, p.version
 	t.noteTime(now)
 	c := t.candidates(p.hash)
@@ -81,7 +85,8 @@ func (p *Place) request(now uint64, step func(a core.Algorithm, state uint64) co
 			}
 		}
 		s := states{policies: &t.policies, version: v}
-		o, end := request(&s, &c, v.key|c.tag, now, t.fixed.onFull, func(state uint64) core.Step { return step(v.algorithm, state) })
+		stepUnder := func(state uint64) core.Step { return step(v.algorithm, state) }
+		o, end := request(&s, &c, v.key|c.tag, now, t.fixed.onFull, stepUnder)
 		switch end {
 		case foreign:
 			return v, o, core.NeedsLibrary

@@ -82,8 +82,8 @@ func (m *memory) currentStamp(policy uint32) uint64 {
 	return m.header.current[policy].Load()
 }
 
-// noteBooking notes that a call books permits under a policy for a later time. The caller must call it before it swaps the slot
-// (Memory::note_booking).
+// noteBooking notes that a call books permits under a policy for a later time. The caller must call it before it
+// swaps the slot (Memory::note_booking).
 func (m *memory) noteBooking(policy uint32) {
 	word, bit := &m.header.booked[policy/64], uint64(1)<<(policy%64)
 	if word.Load()&bit == 0 {
@@ -91,11 +91,12 @@ func (m *memory) noteBooking(policy uint32) {
 	}
 }
 
-// hasBookings reports whether a call has ever booked permits under a policy for a later time. The caller must read the slot first
-// (Memory::has_bookings).
+// hasBookings reports whether a call has ever booked permits under a policy for a later time. The caller must read
+// the slot first (Memory::has_bookings).
 func (m *memory) hasBookings(policy uint32) bool { return isNoted(&m.header.booked, policy) }
 
-// hasCredit reports whether a thread has ever taken credit of a key under a policy. The caller must read the slot first (Memory::has_credit).
+// hasCredit reports whether a thread has ever taken credit of a key under a policy. The caller must read the slot
+// first (Memory::has_credit).
 func (m *memory) hasCredit(policy uint32) bool { return isNoted(&m.header.lent, policy) }
 
 func isNoted(bits *[PoliciesMost / 64]atomic.Uint64, policy uint32) bool {
@@ -115,9 +116,14 @@ const (
 	countRetries       = 8
 	countBackwardSteps = 9
 	newestTime         = 10
+	// The counters of decisions by reason.
+	countBanned     = 11
+	countMissingKey = 14
+	countExempt     = 15
 )
 
-// grain, in nanoseconds: backward steps up to this are not counted, and the newest time is stored only when it grows by more.
+// grain, in nanoseconds: backward steps up to this are not counted, and the newest time is stored only when it grows
+// by more.
 const grain = 1000
 
 // number spreads goroutines over counters: the stack's address differs between them.
@@ -129,7 +135,8 @@ func number() uint {
 // count counts one rare event, or n (Shard::add).
 func (m *memory) count(what int, n uint64) { m.shards()[number()%shardsCount].counts[what].Add(n) }
 
-// noteTime compares a caller's time with the newest one of its shard: it counts a step back, or keeps now as the newest (Shard::note_time).
+// noteTime compares a caller's time with the newest one of its shard: it counts a step back, or keeps now as the
+// newest (Shard::note_time).
 func (m *memory) noteTime(now uint64) {
 	s := &m.shards()[number()%shardsCount]
 	newest := &s.counts[newestTime]
@@ -142,7 +149,22 @@ func (m *memory) noteTime(now uint64) {
 	}
 }
 
-// countDecision counts a decision, as a thread does that owns no line (Memory::count_unowned): goroutines move between threads.
+// countReason counts the reason of a decision, if the reason has a counter (Shard::add_reason). The counters of
+// classes and of full queues are missing here: the Go code offers no classes, and its waiting goroutines have queues
+// of their own.
+func (m *memory) countReason(reason uint32) {
+	switch reason {
+	case reasonBanned:
+		m.count(countBanned, 1)
+	case reasonMissingKey:
+		m.count(countMissingKey, 1)
+	case reasonExempt:
+		m.count(countExempt, 1)
+	}
+}
+
+// countDecision counts a decision, as a thread does that owns no line (Memory::count_unowned): goroutines move
+// between threads.
 func (m *memory) countDecision(policy uint32, verdict core.Verdict) {
 	m.decisions()[number()%partsOfDecisions][policy%PoliciesMost][verdict].Add(1)
 }

@@ -2,9 +2,10 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// The slot protocol: how requests change slots, and how a new key gets one. crates/tollbar/src/table/slots/protocol.rs has the protocol's rules and
-// their proof, and loom's models of it. Each function here does what the function that it names does there, in the same order of loads and swaps.
-// Loads of single words are sequentially consistent in Go, and so at least as strong as there.
+// The slot protocol: how requests change slots, and how a new key gets one.
+// crates/tollbar/src/table/slots/protocol.rs has the protocol's rules and their proof, and loom's models of it. Each
+// function here does what the function that it names does there, in the same order of loads and swaps. Loads of
+// single words are sequentially consistent in Go, and so at least as strong as there.
 
 // Numbers of what a new key gets when none of its candidates has expired (OnFull).
 const (
@@ -54,17 +55,19 @@ type end int
 const (
 	// done: it has its result.
 	done end = iota
-	// changed: the caller must repeat the request, because another call has changed the key's policy or slot. Nothing has been charged (Changed).
+	// changed: the caller must repeat the request, because another call has changed the key's policy or slot. Nothing
+	// has been charged (Changed).
 	changed
-	// foreign: a slot is under a policy that Go cannot step. Nothing has been charged, and repeating the request would not help.
+	// foreign: a slot is under a policy that Go cannot step. Nothing has been charged, and repeating the request would
+	// not help.
 	foreign
 )
 
 // tries of a call in one slot before it begins again (TRIES in limiter/head.rs).
 const tries = 16
 
-// stepper is a request as a function of the state. The protocol may call it more than once; the last call counts. A Next that equals the state stores
-// nothing.
+// stepper is a request as a function of the state. The protocol may call it more than once; the last call counts. A
+// Next that equals the state stores nothing.
 type stepper = func(state uint64) core.Step
 
 // request is step 1 of a request for key at now, or step 2 if no slot holds the key (request).
@@ -158,6 +161,14 @@ func insert(s *states, c *candidates, key, now, onFull uint64, step stepper) (ou
 	if s.foreign {
 		return outcome{}, foreign
 	}
+	if room.mark.slot != nil && first.expires <= now {
+		// The slot may get more of a debt than that of this request.
+		reserved, ok := reserveSlot(s, *first, key)
+		if !ok {
+			return outcome{}, changed
+		}
+		*first, what = reserved, eventInserted
+	}
 	if !take(first.slot, first.pair, Pair{key, state}) {
 		return outcome{}, changed
 	}
@@ -190,8 +201,8 @@ type candidate struct {
 type room struct {
 	// first to expire; among equals the first in the key's order.
 	first candidate
-	// mark is the slot that the key has left, if a call is moving the key to another slot, or was killed before the key was there. Its slot is nil
-	// otherwise.
+	// mark is the slot that the key has left, if a call is moving the key to another slot, or was killed before the key
+	// was there. Its slot is nil otherwise.
 	mark candidate
 }
 
@@ -210,8 +221,8 @@ func (r *room) forget() {
 	}
 }
 
-// firstToExpire has the candidates, none of which holds the key (first_to_expire). changed: a slot holds the key. If the key was there under a former
-// version of its policy, the function has tried to convert it to this one.
+// firstToExpire has the candidates, none of which holds the key (first_to_expire). changed: a slot holds the key. If
+// the key was there under a former version of its policy, the function has tried to convert it to this one.
 func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 	// The key's slot if it holds the key under a former version of its policy.
 	var former candidate
@@ -227,7 +238,7 @@ func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 		// Reads both words at one instant, because a torn pair could have a later time than the slot ever had.
 		pair := slot.Pair()
 		isTagged := pair.Key != 0 && (pair.Key^key)&tagMask == 0
-		if isTagged && pair.isVacant() && pair.State > now {
+		if isTagged && pair.isVacant() && pair.State > max(now, r.mark.expires) {
 			r.mark = candidate{slot, pair, pair.State}
 		}
 		left = left || pair.Key == 0 && pair.State > now
@@ -238,6 +249,11 @@ func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 			case relationFormer:
 				former = candidate{slot, pair, s.expiresAt(pair)}
 				continue
+			case relationOther:
+				// The pair may have been read before a sweep, whose caller has made the number of its version free since.
+				if slot.Pair() != pair {
+					return r, changed
+				}
 			}
 		}
 		if r.first.slot != nil && s.noSooner(pair, r.first.pair) {
@@ -254,7 +270,8 @@ func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 	if former.slot == nil {
 		// This call may have read the key's new slot before the key moved there, and its old slot afterwards.
 		for n := 0; left && n < candidatesOfKey; n++ {
-			if found := c.slot(n).Key(); found&^tagMask != 0 && (found^key)&tagMask == 0 && s.relation(found, key) != relationOther {
+			if found := c.slot(n).Key(); found&^tagMask != 0 && (found^key)&tagMask == 0 && s.relation(found,
+				key) != relationOther {
 				return r, changed
 			}
 		}
@@ -264,13 +281,14 @@ func firstToExpire(s *states, c *candidates, key, now uint64) (r room, e end) {
 	return r, changed
 }
 
-// migrate converts a key from the version in former to the current version of its policy, that of key (migrate). first is the first to expire of its
-// other candidates. The caller must probe for the key again, whether this succeeds or not.
+// migrate converts a key from the version in former to the current version of its policy, that of key (migrate).
+// first is the first to expire of its other candidates. The caller must probe for the key again, whether this
+// succeeds or not.
 func migrate(s *states, c *candidates, key, now uint64, former, first candidate) {
 	slot, pair, expires := former.slot, former.pair, former.expires
 	// The key owes nothing any more, and a conversion could give it a debt.
 	if expires <= now {
-		s.vacate(slot, pair, Pair{0, expires})
+		s.vacate(slot, pair, Pair{0, expires}, key)
 		return
 	}
 	next := Pair{key, s.convert(key, pair, now)}
@@ -281,17 +299,19 @@ func migrate(s *states, c *candidates, key, now uint64, former, first candidate)
 		return
 	}
 	if stays {
-		slot.swap(pair, Pair{key, state})
+		s.exchange(slot, pair, Pair{key, state}, key)
 		return
 	}
 	if first.slot != nil && first.expires <= now {
-		// The key moves to a slot that has expired. Its old slot is vacant, and no key takes it before its time. The key leaves the old slot first:
-		// otherwise another call could convert the key in the old slot meanwhile, and the key would have two slots.
-		mark := Pair{0, expires}
-		if next.State != 0 {
-			mark.Key = key & tagMask
+		if next.State == 0 {
+			s.vacate(slot, pair, Pair{0, expires}, key)
+			return
 		}
-		if s.vacate(slot, pair, mark) && mark.Key != 0 && reinsert(s, c, next, now, first) {
+		// The key moves. It leaves the old slot first, or another call could convert it there meanwhile, and the key would
+		// have two slots.
+		mark := Pair{key & tagMask, expires}
+		if reserved, ok := reserveSlot(s, first, key); ok && s.vacate(slot, pair, mark, key) && reinsert(s, c,
+			next, now, reserved) {
 			removeMark(slot, mark)
 		}
 		return
@@ -305,12 +325,11 @@ func migrate(s *states, c *candidates, key, now uint64, former, first candidate)
 		// No word has both. The key owes as long as under the former version; without a debt it leaves its slot.
 		next.State = s.adopt(key, pair)
 	default:
-		s.vacate(slot, pair, Pair{0, expires})
+		s.vacate(slot, pair, Pair{0, expires}, key)
 		return
 	}
 	if !s.foreign {
-		// If the swap fails, another call has changed the slot.
-		slot.swap(pair, next)
+		s.exchange(slot, pair, next, key)
 	}
 }
 
@@ -322,37 +341,71 @@ func (s *states) stay(pair Pair, expires, now uint64, exact bool) (uint64, bool)
 	return s.hold(pair, expires, now, exact)
 }
 
-// vacate takes the key of pair out of its slot (vacate). false if another call has changed the slot.
-func (s *states) vacate(slot *Slot, pair, vacant Pair) bool {
-	_, swapped := slot.swap(pair, vacant)
+// exchange swaps the converted pair next into the slot (migrate). This call may have slept while a process freed the
+// version's number and reused it. Then the slot may hold the same two words with another meaning. So exchange checks
+// first that the version in key is still current. It returns false if it is not, or if another call has changed the
+// slot.
+func (s *states) exchange(slot *Slot, pair, next Pair, key uint64) bool {
+	if !s.isCurrent(key) {
+		return false
+	}
+	_, swapped := slot.swap(pair, next)
+	return swapped
+}
+
+// vacate takes the key of pair out of its slot, for a conversion to the version of key.
+func (s *states) vacate(slot *Slot, pair, vacant Pair, key uint64) bool {
+	swapped := s.exchange(slot, pair, vacant, key)
 	if swapped {
 		s.vacated()
 	}
 	return swapped
 }
 
-// reinsert puts a key that has just left its slot into first, or into the slot that expires first by then (reinsert). It returns whether the key is in a
-// slot: in this one, or where another request has inserted it under its mark.
+// reinsert puts a key that has just left its slot into the slot first. If another key has taken first, the call
+// chooses the slot that expires first now. It returns true if the key has a slot afterwards: from this call, or from
+// a request for the key that found the mark and inserted the key meanwhile (protocol::reinsert).
 func reinsert(s *states, c *candidates, key Pair, now uint64, first candidate) bool {
 	for range tries {
-		if first.expires > now {
-			return false
-		}
 		if take(first.slot, first.pair, key) {
-			s.moved(takenFrom(first.pair))
+			s.moved(eventInserted)
 			return true
 		}
 		room, end := firstToExpire(s, c, key.Key, now)
 		if end == changed {
 			return true
 		}
-		if end == foreign {
+		if end == foreign || room.first.expires > now {
 			// The mark stays, so the key owes until its former slot's time.
 			return false
 		}
-		first = room.first
+		reserved, ok := reserveSlot(s, room.first, key.Key)
+		if ok {
+			first = reserved
+		} else if !s.isCurrent(key.Key) {
+			// The mark stays.
+			return false
+		}
 	}
 	return false
+}
+
+// reserveSlot makes swap 1 of a move: it stores the key's tag in free, a slot that has expired (reserve). To other
+// calls the slot remains an expired one. It returns false if another call has changed the slot, or if the version in
+// key is no longer current.
+func reserveSlot(s *states, free candidate, key uint64) (candidate, bool) {
+	reserved := Pair{key & tagMask, free.expires}
+	if free.pair != reserved {
+		if !take(free.slot, free.pair, reserved) {
+			return free, false
+		}
+		if !free.pair.isVacant() {
+			s.vacated()
+		}
+	}
+	// Go's atomics have one order with all others. So either this call finds a change of the policy, or the sweep before
+	// its number is free finds the tag.
+	return candidate{free.slot, reserved, free.expires}, s.isCurrent(key)
 }
 
 // removeMark makes a marked slot an ordinary vacant one (remove_mark). If the swap fails, a key has taken the slot.
