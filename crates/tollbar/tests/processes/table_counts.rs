@@ -1,7 +1,9 @@
-//! Decisions are counted: each call once, under its policy and its verdict, over all threads and processes, kills included.
+//! Decisions are counted: each call once, under its policy and its verdict, over all threads and processes, kills
+//! included.
 
+use crate::children::{board, forked, wait};
 use crate::common::{policy, Rng, SEC};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::{env, thread};
 use tollbar::table::{Missing, OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Counts, Verdict};
@@ -294,40 +296,6 @@ fn threads_that_end_leave_their_lines() {
     assert_eq!((allowed + denied, never), (4_000, 0));
 }
 
-/// Words that child processes share.
-fn board(words: usize) -> &'static [AtomicU64] {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping, which stays for as long as the process.
-    let at = unsafe { libc::mmap(std::ptr::null_mut(), words * 8, access, libc::MAP_SHARED | libc::MAP_ANON, -1, 0) };
-    assert_ne!(at, libc::MAP_FAILED);
-    // SAFETY: the mapping is that long, aligned to a page, and only ever used as atomics.
-    unsafe { std::slice::from_raw_parts(at.cast(), words) }
-}
-
-/// Runs `f` in a child, which ends by a signal or after it.
-fn forked(f: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child uses the table, the board and the heap, which libc keeps usable in it, and ends without running anything else.
-    match unsafe { libc::fork() } {
-        0 => {
-            // SAFETY: numbers only.
-            unsafe { libc::alarm(600) };
-            f();
-            // SAFETY: a number only.
-            unsafe { libc::_exit(0) }
-        }
-        pid => {
-            assert!(pid > 0);
-            pid
-        }
-    }
-}
-
-fn wait(pid: libc::pid_t) {
-    let mut status = 0;
-    // SAFETY: `status` is writable, and no other thread waits for this child.
-    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
-}
-
 /// A child has its parent's thread pointer and a copy of its handle, and claims other lines.
 #[test]
 fn a_child_and_its_parent_count_at_once() {
@@ -351,8 +319,9 @@ fn a_child_and_its_parent_count_at_once() {
     assert_eq!(table.counts(FIRST).unwrap(), counts(3, 7 + 3 * EACH, 0));
 }
 
-/// Processes are killed at any instruction. Each notes a verdict after it got it, so the counts are never below the notes, and above them
-/// by at most one call for each killed process. More processes come and go than there are lines, so later ones take the lines of the dead.
+/// Processes are killed at any instruction. Each notes a verdict after it got it, so the counts are never below the
+/// notes, and above them by at most one call for each killed process. More processes come and go than there are
+/// lines, so later ones take the lines of the dead.
 #[test]
 fn kills_lose_no_count() {
     let kills: u64 = env::var("TOLLBAR_SOAK").map_or(300, |n| n.parse().unwrap());

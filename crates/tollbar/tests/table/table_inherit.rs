@@ -92,5 +92,5 @@ fn inherited_slots_bound_what_all_keys_gain() {
         }
     }
     // A tenth of the rounds comes less near.
-    assert!(is_quick() || nearest > PERMIT, "a key gains more than a permit: {nearest} ns");
+    assert!(is_short() || nearest > PERMIT, "a key gains more than a permit: {nearest} ns");
 }

@@ -1,7 +1,7 @@
 //! Adding and changing policies while the table is in use.
 
 use crate::policy::Policy;
-use crate::sync::Ordering;
+use crate::sync::{fence, Ordering};
 use crate::table::decide::Table;
 use crate::table::memory::error::TableError;
 use crate::table::policies::multi_word::MultiWord;
@@ -103,6 +103,8 @@ impl Table {
         match change() {
             Err(TableError::Versions) => {
                 let former = records::former(self.policies.memory.header(), self.policies.memory.records());
+                // The changes of the policies come before the sweep's loads of the slots: `slots::protocol::reserve`.
+                fence(Ordering::SeqCst);
                 let mut from = Some(0);
                 while let Some(next) = from {
                     from = self.sweep_slots(next, 4096, self.policies.memory.newest_time(), true).next;

@@ -8,7 +8,8 @@ use crate::table::policies::compiled::Version;
 use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::{Keep, PolicyId, ROUNDS};
-use crate::table::slots::protocol::{self, Event, OnFull};
+use crate::table::slots::protocol;
+use crate::table::slots::states::{Event, OnFull};
 
 /// The result of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

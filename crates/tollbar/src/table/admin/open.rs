@@ -12,7 +12,7 @@ use crate::table::memory::region::{random_u64, Agreement, Region, Trust};
 use crate::table::memory::{Memory, Sizes};
 use crate::table::policies::multi_word::MultiWord;
 use crate::table::policies::{records, Policies};
-use crate::table::slots::protocol::OnFull;
+use crate::table::slots::states::OnFull;
 use crate::table::slots::Slots;
 use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;

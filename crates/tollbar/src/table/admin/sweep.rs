@@ -8,7 +8,7 @@ use crate::table::policies::local::Scratch;
 use crate::table::policies::records::{policy_of, version_of};
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::candidates::hash_of_tag;
-use crate::table::slots::protocol::first_to_expire;
+use crate::table::slots::protocol::{disturb, first_to_expire};
 
 /// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub struct Sweep {
 }
 
 impl Table {
-    /// Reads `most` slots from number `from` on, and makes those vacant whose keys have expired by `now`. No table needs sweeps. Use one to count
-    /// the keys with a debt, or to remove the hashes of expired keys. A sweep also converts keys under a former version of their policy to the
-    /// current one, unless a key would need another slot.
+    /// Reads `most` slots from number `from` on, and makes those vacant whose keys have expired by `now`. No table
+    /// needs sweeps. Use one to count the keys with a debt, or to remove the hashes of expired keys. A sweep also
+    /// converts keys under a former version of their policy to the current one, unless a key would need another slot.
     pub fn sweep(&self, from: u64, most: u64, now: u64) -> Sweep {
         self.sweep_slots(from, most, now, false)
     }
@@ -46,11 +46,18 @@ impl Table {
 
     fn sweep_slot<'t>(&'t self, slot: &Slot, now: u64, all: bool, scratches: &mut Scratches<'t>, swept: &mut Sweep) {
         let mut pair = slot.pair();
-        // The loop has a bound, because a slot may change at each try in damaged memory, or if a process writes to it for ever.
+        // The loop has a bound, because a slot may change at each try in damaged memory, or if a process writes to it
+        // for ever.
         for _ in 0..ROUNDS {
             if pair.is_vacant() {
-                self.remove_expired_mark(slot, pair, now);
-                return;
+                if !all && pair.state > now {
+                    return;
+                }
+                match disturb(slot, pair, now) {
+                    Ok(()) => return,
+                    Err(seen) => pair = seen,
+                }
+                continue;
             }
             let expires = self.policies.expires_at_by(pair, &mut scratches.old);
             let new = if expires <= now && !all {
@@ -82,6 +89,11 @@ impl Table {
                     }
                 }
             };
+            // This call may have slept while the table freed the new version. Then it converts the key again.
+            if !new.is_vacant() && self.current_key(new.key, scratches) != Some(new.key) {
+                pair = slot.pair();
+                continue;
+            }
             match slot.swap(pair, new) {
                 Ok(()) if new.is_vacant() => {
                     swept.vacated += 1;
@@ -89,7 +101,8 @@ impl Table {
                     return;
                 }
                 Ok(()) => {
-                    // The key is converted. The sweep does not read the slot again, because in damaged memory it could be converted for ever.
+                    // The key is converted. The sweep does not read the slot again, because in damaged memory it
+                    // could be converted for ever.
                     swept.live += 1;
                     return;
                 }
@@ -99,7 +112,8 @@ impl Table {
         swept.live += 1;
     }
 
-    /// Lets each key begin anew that is under a former version of a policy, or under a former override of it, and has no override now.
+    /// Lets each key begin anew that is under a former version of a policy, or under a former override of it, and has
+    /// no override now.
     pub(super) fn reset_former_keys(&self, policy: PolicyId) {
         let current = self.policies.memory.current_stamp(policy.number());
         let mut n = 0;
@@ -122,8 +136,8 @@ impl Table {
         }
     }
 
-    /// The content of a slot after the reset of its key. `None` unless the key has no override and is under an older version than `current`, of the
-    /// same policy.
+    /// The content of a slot after the reset of its key. `None` unless the key has no override and is under an older
+    /// version than `current`, of the same policy.
     fn reset_former(&self, pair: Pair, current: u64) -> Option<Pair> {
         let mut scratch = Scratch::new();
         let stamp = self.policies.stamp_of(pair.key).filter(|_| !pair.is_vacant())?;
@@ -138,8 +152,8 @@ impl Table {
         })
     }
 
-    /// Converts a key to the current version of its policy, as its next request would. So a key that owes for a shorter time moves to another
-    /// slot, and keeps its debt as permits.
+    /// Converts a key to the current version of its policy, as its next request would. So a key that owes for a
+    /// shorter time moves to another slot, and keeps its debt as permits.
     #[cold]
     #[inline(never)]
     fn convert_as_a_request(&self, slot: &Slot, key: u64, now: u64) {
@@ -150,14 +164,6 @@ impl Table {
         let (states, candidates) = (UnderVersion { policies: &self.policies, version }, self.slots.candidates(hash));
         // The result says only whether the key had to be converted.
         let _ = first_to_expire(&states, &candidates, version.key | candidates.tag, now);
-    }
-
-    /// Removes the tag that a call left in the slot when it was killed while it moved a key to another slot, once the key's debt is paid.
-    fn remove_expired_mark(&self, slot: &Slot, pair: Pair, now: u64) {
-        if pair.key != 0 && pair.state <= now {
-            // If the swap fails, a key has taken the slot.
-            let _ = slot.swap(pair, Pair { key: 0, ..pair });
-        }
     }
 
     /// The key word of the same key under its policy's current version.

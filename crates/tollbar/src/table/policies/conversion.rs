@@ -11,7 +11,7 @@ use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::returns::Turn;
 use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 use crate::table::slots::candidates::{hash_of_tag, Candidates};
-use crate::table::slots::protocol::{Event, Relation, States};
+use crate::table::slots::states::{Event, Relation, States};
 use crate::units::NEVER;
 
 /// The functions of [`States`] for a slot under any version of a policy.
@@ -42,19 +42,15 @@ impl Policies {
                 self.memory.header().current.iter().any(|stamp| version_of(stamp.load(Ordering::Acquire)) == version);
             return if known { Relation::Other } else { Relation::Same };
         };
-        if asked.number != number {
+        let stamp = asked.stamp.load(Ordering::Relaxed);
+        if asked.number != number || self.stamp_for(number, hash_of_tag(key & TAG)) != stamp {
             return Relation::Same;
         }
-        let Some(found) = self.named(found, &mut other) else { return Relation::Other };
-        if found.number != number {
-            return Relation::Other;
-        }
-        let current = self.stamp_for(number, hash_of_tag(key & TAG));
-        let asked = asked.stamp.load(Ordering::Relaxed);
-        if current == asked && found.stamp.load(Ordering::Relaxed) != asked {
-            Relation::Former
-        } else {
-            Relation::Same
+        match self.named(found, &mut other) {
+            Some(found) if found.number != number => Relation::Other,
+            Some(found) if found.stamp.load(Ordering::Relaxed) != stamp => Relation::Former,
+            Some(_) => Relation::Same,
+            None => Relation::Other,
         }
     }
 
@@ -218,6 +214,11 @@ impl States for UnderVersion<'_> {
 
     fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
         self.policies.hold(pair, until, now, exact)
+    }
+
+    fn is_current(&self, key: u64) -> bool {
+        let stamp = self.policies.stamp_for(self.version.number, hash_of_tag(key & TAG));
+        stamp == self.version.stamp.load(Ordering::Relaxed)
     }
 
     fn turn(&self, tag: u64) -> Option<Turn<'_>> {

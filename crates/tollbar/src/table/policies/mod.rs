@@ -17,7 +17,7 @@ use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::{TAG, TAG_BITS};
 use crate::table::memory::Memory;
-use crate::table::slots::protocol::Event;
+use crate::table::slots::states::Event;
 pub(crate) use crate::table::slots::ROUNDS;
 use alloc::boxed::Box;
 use compiled::{Version, Versions};

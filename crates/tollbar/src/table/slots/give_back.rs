@@ -1,7 +1,8 @@
 //! How permits go back to a key: a swap that lowers the key's debt and leaves the slot's time of expiry.
 
 use super::candidates::Candidates;
-use super::protocol::{first_to_expire, Changed, States};
+use super::protocol::first_to_expire;
+use super::states::{Changed, States};
 use super::ROUNDS;
 use crate::algorithm::Returned;
 use crate::table::memory::slot::{Pair, TAG};

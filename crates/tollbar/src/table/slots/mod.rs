@@ -1,4 +1,5 @@
-//! Slots: a key's candidate slots, the probe, insertion and eviction. Nothing here knows policies beyond [`protocol::States`].
+//! Slots: a key's candidate slots, the probe, insertion and eviction. Nothing here knows policies beyond
+//! [`states::States`].
 
 pub(crate) mod candidates;
 pub(crate) mod give_back;
@@ -7,6 +8,7 @@ mod models;
 pub(crate) mod overrides;
 pub(crate) mod probe;
 pub(crate) mod protocol;
+pub(crate) mod states;
 
 #[cfg(not(loom))]
 pub(crate) use placement::Slots;
@@ -14,6 +16,6 @@ pub(crate) use placement::Slots;
 #[cfg(not(loom))]
 mod placement;
 
-/// The most tries of a call whose slot or policy other calls change meanwhile. No call meets so many changes in a row, but damaged memory may
-/// look as if it changed for ever.
+/// The most tries of a call whose slot or policy other calls change meanwhile. No call meets so many changes in a
+/// row, but damaged memory may look as if it changed for ever.
 pub(crate) const ROUNDS: u32 = 10_000;

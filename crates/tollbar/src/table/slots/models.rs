@@ -13,7 +13,8 @@ mod rules;
 
 use super::candidates::Candidates;
 use super::give_back::give_back_under;
-use super::protocol::{self, Changed, Event, OnFull, Outcome, Relation, States};
+use super::protocol;
+use super::states::{Changed, Event, OnFull, Outcome, Relation, States};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::sync::{deep, explore};
@@ -22,7 +23,7 @@ use crate::table::memory::returns::Turn;
 use crate::table::memory::slot::{Bucket, Change, Journal, Pair, Slot, TAG, TAG_BITS};
 use alloc::format;
 use alloc::vec::Vec;
-use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::atomic::{fence, AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread::{self, ThreadId};
 use overrides::Map;
@@ -44,6 +45,8 @@ enum Act {
     Reset(Key, u64),
     /// A change of the policy to this version.
     Change(u64),
+    /// The sweep after which the numbers of former versions are free: the policy's only key, time.
+    Free(Key, u64),
     /// A request that opens a receipt if it is admitted: key, time, estimate.
     Take(Key, u64, u64),
     /// A settlement of one of the scene's receipts: its number, time, cost.
@@ -56,7 +59,7 @@ enum Act {
     End(Key),
 }
 
-use Act::{Ask, Change as SetVersion, End, Own, Reset, Settle, SettleOwn, Short, Take};
+use Act::{Ask, Change as SetVersion, End, Free, Own, Reset, Settle, SettleOwn, Short, Take};
 
 /// A charge with a receipt: the key, the time and the cost of the charge, and the receipt's number and check.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +137,10 @@ impl States for World {
         named(key).1.owing(until)
     }
 
+    fn is_current(&self, key: u64) -> bool {
+        self.version(key & TAG, named(key).0) == key >> TAG_BITS
+    }
+
     fn turn(&self, _tag: u64) -> Option<Turn<'_>> {
         Turn::take(&self.turn, 1, |_| false, || ())
     }
@@ -193,6 +200,7 @@ impl World {
             Reset(key, now) => (done.key, done.reset) = self.reset(key, now),
             // Generations of a policy only grow.
             SetVersion(number) => drop(self.current.fetch_max(number, Ordering::AcqRel)),
+            Free(key, now) => self.free(key, now),
             Take(key, now, cost) => {
                 done.act = Ask(key, now, cost);
                 (done.key, done.outcome) = self.ask(key, now, cost);
@@ -266,6 +274,27 @@ impl World {
         (word, Some(Settled { paper, first, back }))
     }
 
+    /// Brings each slot over, like `Table::free_versions`.
+    fn free(&self, key: Key, now: u64) {
+        fence(Ordering::SeqCst);
+        for Bucket(slots) in &self.buckets {
+            let slot = &slots[0];
+            loop {
+                let (pair, word) = (slot.pair(), self.word(key));
+                if pair.is_vacant() {
+                    match protocol::disturb(slot, pair, now) {
+                        Ok(()) => break,
+                        Err(_) => continue,
+                    }
+                }
+                if pair.key == word || !related(pair.key, word) {
+                    break;
+                }
+                let _ = protocol::first_to_expire(self, &self.candidates(key), word, now);
+            }
+        }
+    }
+
     /// Resets a key, like `Table::reset_at`.
     fn reset(&self, key: Key, now: u64) -> (u64, bool) {
         loop {
@@ -333,6 +362,8 @@ struct Played {
     overrides: Vec<Pair>,
     /// Whether a key may come back to a former version.
     returns: bool,
+    /// The version to which the last change was.
+    newest: u64,
 }
 
 /// Explores a scene. loom tries another order only where an access conflicts with another thread's last access. So it may not try that a
@@ -383,14 +414,16 @@ fn play(scene: &Scene, first: usize, weak: bool) -> Played {
         tables.push(table);
     }
     let overrides = world.overrides.as_ref().map_or_else(Vec::new, Map::end);
-    Played { on_full: scene.on_full, weak, changes, tables, threads, overrides, returns: scene.overrides.is_some() }
+    let (returns, newest) = (scene.overrides.is_some(), world.current.load(Ordering::Acquire));
+    Played { on_full: scene.on_full, weak, changes, tables, threads, overrides, returns, newest }
 }
 
 /// Whether a key that comes under the version of this key word may expire earlier, and so move to another slot.
 fn moves(key: u64) -> bool {
-    matches!(key >> TAG_BITS, 6 | 8)
+    matches!(key >> TAG_BITS, 6 | 8 | 12)
 }
 
+mod frees;
 mod judge;
 mod overrides;
 mod receipts;

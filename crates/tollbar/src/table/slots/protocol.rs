@@ -1,16 +1,19 @@
 //! The slot protocol: how requests change slots, and how a new key gets one.
 //!
-//! Every change of a slot is one swap of both its words. Each pair of words has a time from which its state is as good as fresh,
-//! [`States::expires_at`] (a vacant slot: its state; an empty one: 0), and **no swap makes that time earlier**. A request probes its key's
-//! candidates:
+//! A request changes a slot by one swap of both its words, the key word and the state word. A slot *expires* when its
+//! key has its full burst again ([`States::expires_at`]). A vacant slot expires at the time in its state word, and a
+//! slot that no key has ever had expires at 0. **No swap makes that time earlier.** A request probes the candidates of
+//! its key:
 //!
-//! 1. A slot holds the key: step its state and swap. If the swap fails, step the state that the slot has now.
-//! 2. No slot holds the key: choose the candidate that expires first, the first in the key's order among equals ([`Candidates::order`]). If that time
-//!    has passed, the new key takes the slot, and no debt is lost. Otherwise [`OnFull`] decides.
+//! 1. A slot holds the key. The request steps the state and swaps. If the swap fails, it steps the new state.
+//! 2. No slot holds the key. The request chooses the candidate that expires first. Among equals it chooses the first in
+//!    the key's order ([`Candidates::order`]). If the candidate has expired, the new key takes it, and no debt is lost.
+//!    Otherwise [`OnFull`] decides.
 //!
-//! **A key never has two slots.** Assume that A puts key K into slot a, and later B puts K into slot b while a still holds K. B read a before
-//! A's swap (otherwise it would have found K), and A read b before B's swap. Times only grow, and a swap succeeds only on the pair that its
-//! caller read. Let `x(s)` be the expiry of the pair that was replaced in s:
+//! **A key never has two slots.** Assume that A puts key K into slot a, and later B puts K into slot b while a still
+//! holds K. B read a before A's swap (otherwise it would have found K), and A read b before B's swap. Times only
+//! grow, and a swap succeeds only on the pair that its caller read. Let `x(s)` be the expiry of the pair that was
+//! replaced in s:
 //!
 //! ```text
 //! x(a) <= time of b that A read     A chose a
@@ -19,142 +22,47 @@
 //!      <= x(a)                      a's time only grew until A's swap
 //! ```
 //!
-//! So all four times are equal, and the key's order decided both choices: a before b, and b before a. That is a contradiction.
+//! So all four times are equal, and the key's order decided both choices: a before b, and b before a. That is a
+//! contradiction.
 //!
-//! **A slot passes no charge or credit from one key to another.** A swap names the key and the state that its caller read. If the slot holds
-//! both, that state is the key's, even if the slot held another key meanwhile. If the slot holds another key, the swap fails.
+//! **A slot passes no charge or credit from one key to another.** A swap names the key and the state that its caller
+//! read. If the slot holds both, that state is the key's, even if the slot held another key meanwhile. If the slot
+//! holds another key, the swap fails.
 //!
-//! **No debt is forgiven**, unless [`OnFull`] or a change of the policy says so. A new key replaces a pair that has expired by its clock.
+//! **No debt is forgiven**, unless [`OnFull`] or a change of the policy says so. A new key replaces a pair that has
+//! expired by its clock.
 //!
-//! **A key moves to another slot** if a change of its policy makes it expire earlier. A move is three swaps: the key leaves its slot, which
-//! keeps the key's tag as a *mark* and the slot's time; the key takes the other slot; the mark is removed. A request between the first two
-//! swaps finds no key, but the mark. It decides as if the key owed until the slot's time, which is at least the key's debt. So does each later
-//! request if the mover was killed there.
+//! **A key moves to another slot** if a change of its policy makes it expire earlier. The call that moves it is the
+//! *mover*. It makes four swaps:
 //!
-//! **No thread waits.** Each swap leaves the table complete, so a killed thread leaves no work for others. A swap fails only because another
-//! swap has succeeded.
+//! 1. It reserves the new slot, which has expired: it stores the key's tag there, without a version.
+//! 2. It removes the key from the old slot. The old slot keeps its time, and the key's tag as a *mark*.
+//! 3. It inserts the key with its debt into the new slot.
+//! 4. It removes the mark.
+//!
+//! A request between swaps 2 and 3 finds the mark and no key. It decides as if the key owed until the old slot's time,
+//! which is at least the key's debt. If the mover is killed there, later requests decide in the same way.
+//!
+//! **A mover inserts no key under a freed version.** Slots name a version by a number of eight bits. While a mover
+//! sleeps, the table may free the number of the mover's version and give it to another version. The table frees a
+//! number only after a sweep of all slots. The sweep converts the keys under the number, and changes the time of each
+//! vacant slot that has a tag ([`disturb`]). The mover checks after swap 1 that its version is still current. If it is,
+//! that sweep has not begun. So the sweep either converts the key in the new slot, or makes swap 3 fail.
+//!
+//! **No thread waits.** Each swap leaves the table complete, so a killed thread leaves no work for others. A swap
+//! fails only because another swap has succeeded.
 
 use super::candidates::Candidates;
 use super::probe::{first_unused, lowest_state};
+use super::states::{Changed, Event, OnFull, Outcome, Relation, States};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::limiter::head::TRIES;
-use crate::table::memory::returns::Turn;
+use crate::sync::{fence, Ordering};
 use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 
-/// What a new key gets when no candidate of the key has expired.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum OnFull {
-    /// The table admits the new key as a fresh key, in the candidate that expires first, and forgets that slot's key. The slot stays taken as long as before;
-    /// under other algorithms than gcra the new key owes as long. On average a limited key gains a burst for as many invented keys as the table has slots.
-    #[default]
-    EvictNearest = 0,
-    /// The new key takes over the slot that would have expired first, together with its debt, which decides on the request.
-    Inherit = 1,
-    /// The table admits the new key as a fresh key, and does not store it.
-    Allow = 2,
-    /// The table refuses the new key, so it forgets no key and admits none uncounted. Use it for keys that a client cannot invent, such as
-    /// account numbers: a client that invents keys can fill the table and so shut out all new keys.
-    Deny = 3,
-}
-
-/// The functions of states that the protocol calls. It knows nothing else of algorithms and policies.
-pub(crate) trait States {
-    /// The time from which a slot's content is as good as fresh. No swap makes it earlier.
-    fn expires_at(&self, pair: Pair) -> u64;
-
-    /// Whether a comparison of the words shows that `pair` expires no sooner than `other`. False if the words do not show it.
-    fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
-        let _ = (pair, other);
-        false
-    }
-
-    /// How `found`, a key word with the same tag as `key`, is related to `key`.
-    fn relation(&self, found: u64, key: u64) -> Relation;
-
-    /// The state of `pair` as a state of the version of `key`. It expires no earlier than `pair`.
-    fn adopt(&self, key: u64, pair: Pair) -> u64;
-
-    /// The state at `now` of the key of `pair` under the version of `key`, whose [`Keep`](crate::policy::Keep) says how the debt is
-    /// converted. It may expire earlier than `pair`. 0: the key owes nothing.
-    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
-        let _ = now;
-        self.adopt(key, pair)
-    }
-
-    /// A state of `key` that owes at least until `until`.
-    fn owing(&self, key: u64, until: u64) -> u64;
-
-    /// `pair.state` at `now` as a state that expires at `until` or later, and otherwise decides as before. `None` if no state does.
-    fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
-        let _ = (pair, until, now, exact);
-        None
-    }
-
-    /// The turn of a return to the key with this tag. `None`: no permits can go back now.
-    fn turn(&self, tag: u64) -> Option<Turn<'_>>;
-
-    /// The protocol calls it when it has taken a key out of its slot, so that the table can count it.
-    fn vacated(&self) {}
-
-    /// The protocol calls it when a key has moved to another slot, so that the table can count it.
-    fn moved(&self, event: Event) {
-        let _ = event;
-    }
-}
-
-/// The relation of a key word to the request's key word with the same tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
-    /// A key of another policy.
-    Other,
-    /// The same key, under a version of its policy that has been replaced.
-    Former,
-    /// The same key, under the request's version, or under another one while the request's has been replaced.
-    Same,
-}
-
-/// What a request did to the table, for the counters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// A slot held the key, or the request has no state to store.
-    Known,
-    /// The key took a slot that no key has ever had, or a vacant one.
-    Inserted,
-    /// The key took the slot of an expired key.
-    Reclaimed,
-    /// No candidate has expired, and [`OnFull::Deny`] refuses the key.
-    Refused,
-    /// No candidate has expired, and the debt that the key would inherit refuses it.
-    RefusedByDebt,
-    /// No candidate has expired, and under [`OnFull::Inherit`] the key took a slot together with its debt.
-    Inherited,
-    /// No candidate has expired, and [`OnFull::Allow`] admits the key without storing it.
-    Unremembered,
-    /// No candidate has expired, and under [`OnFull::EvictNearest`] the key took the slot of another key, which the table forgot.
-    Evicted,
-}
-
-/// The result of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outcome {
-    pub(crate) verdict: Verdict,
-    /// The key's state after the request.
-    pub(crate) state: u64,
-    pub(crate) event: Event,
-    /// The time at which the first candidate expires, for [`Event::Refused`]; otherwise 0.
-    pub(crate) until: u64,
-    /// The number of swaps that failed.
-    pub(crate) retries: u32,
-}
-
-/// The caller must repeat the request, because another call has changed the key's policy or slot. The request has charged nothing.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Changed;
-
-/// Step 1 of a request for `key` at `now`, or step 2 if no slot holds the key. `step` is the request as a function of the state. The protocol
-/// may call `step` more than once; the last call counts.
+/// Step 1 of a request for `key` at `now`, or step 2 if no slot holds the key. `step` is the request as a function of
+/// the state. The protocol may call `step` more than once; the last call counts.
 #[inline(always)]
 pub(crate) fn request(
     states: &impl States,
@@ -218,7 +126,7 @@ pub(crate) fn insert(
     let Step { verdict, next } = step(begin);
     // The request is refused, or charges nothing. Then there is no state to store.
     let Some(fresh) = next else { return Ok(outcome(verdict, begin, Event::Known, 0)) };
-    let (state, event) = if first.expires <= now {
+    let (state, mut event) = if first.expires <= now {
         (fresh, taken_from(first.pair))
     } else {
         match on_full {
@@ -239,18 +147,28 @@ pub(crate) fn insert(
             }
         }
     };
-    // If the fresh state expires earlier, its word keeps the slot's time beside it. If no word does, the key owes until then.
+    // If the fresh state expires earlier, its word keeps the slot's time beside it. If no word does, the key owes
+    // until then.
     let state = stay(states, Pair { key, state }, first.expires, now, false)
         .unwrap_or_else(|| states.owing(key, first.expires));
-    take(first.slot, first.pair, Pair { key, state })?;
+    if room.mark.is_some() && first.expires <= now {
+        // The key inherits the debt of its mark. A late swap under a freed version would lose it, so this insertion
+        // reserves the slot first, as a move does.
+        let reserved = reserve(states, *first, key)?;
+        take(reserved.slot, reserved.pair, Pair { key, state })?;
+        event = Event::Inserted;
+    } else {
+        take(first.slot, first.pair, Pair { key, state })?;
+    }
     room.forget();
     Ok(outcome(verdict, state, event, 0))
 }
 
-/// Step 2 for the two common cases: some candidates have never held a key, or all are under the key's own version. States of that version
-/// must be times that differ by `gap` or more if they expire at different times. It chooses the same slot as [`first_to_expire`] by a
-/// comparison of the words. `expired` says whether a state of the key's version has expired. `fresh` is the state of the new key, which
-/// must expire later than every state that has expired. `None`: no slot has changed, some slot may hold the key, and the caller must call
+/// Step 2 for the two common cases: some candidates have never held a key, or all are under the key's own version.
+/// States of that version must be times that differ by `gap` or more if they expire at different times. It chooses
+/// the same slot as [`first_to_expire`] by a comparison of the words. `expired` says whether a state of the key's
+/// version has expired. `fresh` is the state of the new key, which must expire later than every state that has
+/// expired. `None`: no slot has changed, some slot may hold the key, and the caller must call
 /// [`request`].
 #[inline(always)]
 pub(crate) fn insert_among_own(
@@ -265,7 +183,8 @@ pub(crate) fn insert_among_own(
         (first_unused(candidates, key)?, Pair { key: 0, state: 0 })
     } else {
         let (slot, state) = lowest_state(candidates, key, gap)?;
-        // The key that the slot holds now may not be the one that `lowest_state` saw. With the same version and state it has expired, too.
+        // The key that the slot holds now may not be the one that `lowest_state` saw. With the same version and state
+        // it has expired, too.
         let found = slot.key();
         let is_own = (found ^ key).wrapping_sub(1) >> TAG_BITS == 0;
         if !is_own || !expired(state) {
@@ -277,7 +196,8 @@ pub(crate) fn insert_among_own(
     Some(taken_from(found))
 }
 
-/// Whether no candidate holds `key`, and an insertion would take a slot that no key has ever had. It may be false although both are true.
+/// Whether no candidate holds `key`, and an insertion would take a slot that no key has ever had. It may be false
+/// although both are true.
 #[inline(always)]
 pub(crate) fn is_new(candidates: &Candidates<'_>, key: u64) -> bool {
     first_unused(candidates, key).is_some()
@@ -299,6 +219,7 @@ fn taken_from(found: Pair) -> Event {
 }
 
 /// A slot, the pair that was read from it, and the time at which that pair expires.
+#[derive(Clone, Copy)]
 pub(crate) struct Candidate<'a> {
     pub(crate) slot: &'a Slot,
     pub(crate) pair: Pair,
@@ -309,7 +230,8 @@ pub(crate) struct Candidate<'a> {
 pub(crate) struct Room<'a> {
     /// The candidate that expires first; among equals the first in the key's order.
     pub(crate) first: Candidate<'a>,
-    /// The slot that the key has left, if a call is moving the key to another slot, or was killed before the key was there.
+    /// The slot that the key has left, if a call is moving the key to another slot, or was killed before the key was
+    /// there.
     mark: Option<Candidate<'a>>,
 }
 
@@ -328,8 +250,8 @@ impl Room<'_> {
     }
 }
 
-/// The candidates, none of which holds the key. [`Changed`] if a slot holds the key. If the key was there under a former version of its
-/// policy, the function has tried to convert it to this one.
+/// The candidates, none of which holds the key. [`Changed`] if a slot holds the key. If the key was there under a
+/// former version of its policy, the function has tried to convert it to this one.
 pub(crate) fn first_to_expire<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
@@ -345,13 +267,15 @@ pub(crate) fn first_to_expire<'a>(
         let Some(slot) = candidates.slot(n) else { continue };
         let pair = slot.pair(); // At one instant: a torn pair could have a later time than the slot ever had.
         let is_tagged = pair.key != 0 && (pair.key ^ key) & TAG == 0;
-        if is_tagged && pair.is_vacant() && pair.state > now {
+        if is_tagged && pair.is_vacant() && pair.state > now.max(mark.as_ref().map_or(0, |mark| mark.expires)) {
             mark = Some(Candidate { slot, pair, expires: pair.state });
         }
         // A slot that waits for its time, which a key has left.
         left |= pair.key == 0 && pair.state > now;
         if is_tagged && !pair.is_vacant() {
             match states.relation(pair.key, key) {
+                // A sweep may have converted the key and freed its version since this call read the pair.
+                Relation::Other if slot.pair() != pair => return Err(Changed),
                 Relation::Other => {}
                 Relation::Same => return Err(Changed),
                 Relation::Former => {
@@ -379,8 +303,8 @@ pub(crate) fn first_to_expire<'a>(
     Err(Changed)
 }
 
-/// Converts a key from the version in `former` to the current version of its policy, that of `key`. `first` is the first to expire of its
-/// other candidates. The caller must probe for the key again, whether this succeeds or not.
+/// Converts a key from the version in `former` to the current version of its policy, that of `key`. `first` is the
+/// first to expire of its other candidates. The caller must probe for the key again, whether this succeeds or not.
 #[cold]
 #[inline(never)]
 fn migrate<'a>(
@@ -392,37 +316,49 @@ fn migrate<'a>(
     first: Option<Candidate<'a>>,
 ) {
     let Candidate { slot, pair, expires } = former;
+    // This call may have slept while the table freed the version's number and reused it. Then the slot may hold the
+    // same two words with another meaning, and the swap would succeed. So each swap checks first that the request's
+    // version is still current.
+    let swap = |new| states.is_current(key) && slot.swap(pair, new).is_ok();
+    let vacate = |new| {
+        let is_done = swap(new);
+        if is_done {
+            states.vacated();
+        }
+        is_done
+    };
     // The key owes nothing any more, and a conversion could give it a debt.
     if expires <= now {
-        vacate(states, slot, pair, Pair { key: 0, state: expires });
+        vacate(Pair { key: 0, state: expires });
         return;
     }
     let converted = Pair { key, state: states.convert(key, pair, now) };
     // The key stays in its slot, and the word keeps the slot's time: of itself, or beside the smaller debt.
     if let Some(state) = stay(states, converted, expires, now, true) {
-        let _ = slot.swap(pair, Pair { key, state });
+        swap(Pair { key, state });
         return;
     }
     if let Some(first) = first.filter(|first| first.expires <= now) {
-        // The key moves. It leaves the old slot first, or another thread could convert it there meanwhile, and the key would have two slots.
-        let mark = Pair { key: if converted.state == 0 { 0 } else { key & TAG }, state: expires };
-        if vacate(states, slot, pair, mark) && mark.key != 0 && reinsert(states, candidates, converted, now, first) {
+        if converted.state == 0 {
+            vacate(Pair { key: 0, state: expires });
+            return;
+        }
+        // The key moves. It leaves the old slot first, or another thread could convert it there meanwhile, and the
+        // key would have two slots.
+        let mark = Pair { key: key & TAG, state: expires };
+        let Ok(first) = reserve(states, first, key) else { return };
+        if vacate(mark) && reinsert(states, candidates, converted, now, first) {
             remove_mark(slot, mark);
         }
         return;
     }
     // No other slot has expired. The key stays, with a debt that is a microsecond late.
-    let new = match stay(states, converted, expires, now, false) {
-        Some(state) => Pair { key, state },
+    match stay(states, converted, expires, now, false) {
+        Some(state) => swap(Pair { key, state }),
         // No word has both. The key owes as long as under the former version; without a debt it leaves its slot.
-        None if converted.state != 0 => Pair { key, state: states.adopt(key, pair) },
-        None => {
-            vacate(states, slot, pair, Pair { key: 0, state: expires });
-            return;
-        }
+        None if converted.state != 0 => swap(Pair { key, state: states.adopt(key, pair) }),
+        None => vacate(Pair { key: 0, state: expires }),
     };
-    // If the swap fails, another call has changed the slot.
-    let _ = slot.swap(pair, new);
 }
 
 /// The state of `pair` in its slot, which may not expire before `expires`; `None` if no word says both.
@@ -433,17 +369,9 @@ fn stay(states: &impl States, pair: Pair, expires: u64, now: u64, exact: bool) -
     }
 }
 
-/// Takes the key of `pair` out of its slot. False if another call has changed the slot.
-fn vacate(states: &impl States, slot: &Slot, pair: Pair, vacant: Pair) -> bool {
-    let is_done = slot.swap(pair, vacant).is_ok();
-    if is_done {
-        states.vacated();
-    }
-    is_done
-}
-
-/// Puts a key that has just left its slot into `first`, or into the slot that expires first by then. Returns whether the key is in a slot:
-/// this one, or where a request put it under its mark.
+/// Puts a key that has just left its slot into the slot `first`. If another key has taken `first`, the call chooses
+/// the slot that expires first now. It returns true if the key has a slot afterwards: from this call, or from a request
+/// for the key that found the mark and inserted the key meanwhile.
 fn reinsert<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
@@ -452,20 +380,58 @@ fn reinsert<'a>(
     mut first: Candidate<'a>,
 ) -> bool {
     for _ in 0..TRIES {
-        if first.expires > now {
-            return false;
-        }
         if take(first.slot, first.pair, key).is_ok() {
-            states.moved(taken_from(first.pair));
+            states.moved(Event::Inserted);
             return true;
         }
-        match first_to_expire(states, candidates, key.key, now) {
-            Ok(Some(room)) => first = room.first,
-            Ok(None) => return false,
+        first = match first_to_expire(states, candidates, key.key, now) {
+            Ok(Some(room)) if room.first.expires <= now => match reserve(states, room.first, key.key) {
+                Ok(first) => first,
+                // The key's version is not the current one any more. The mark stays, so the key owes until its former
+                // slot's time.
+                Err(Changed) if !states.is_current(key.key) => return false,
+                Err(Changed) => continue,
+            },
+            Ok(_) => return false,
             Err(Changed) => return true,
         }
     }
     false
+}
+
+/// Swap 1 of a move: stores the key's tag in `free`, a slot that has expired. To other calls the slot remains an
+/// expired one. [`Changed`] if another call has changed the slot, or if the version in `key` is no longer current.
+fn reserve<'a>(states: &impl States, free: Candidate<'a>, key: u64) -> Result<Candidate<'a>, Changed> {
+    let reserved = Pair { key: key & TAG, state: free.expires };
+    if free.pair != reserved {
+        take(free.slot, free.pair, reserved)?;
+        if !free.pair.is_vacant() {
+            states.vacated();
+        }
+    }
+    // SeqCst orders the swap above before the load of the current version below. The sweeping call has the same fence
+    // between its change of the policy and its loads of the slots. So this call sees the change, or the sweep sees the
+    // tag.
+    fence(Ordering::SeqCst);
+    match states.is_current(key) {
+        true => Ok(Candidate { pair: reserved, ..free }),
+        false => Err(Changed),
+    }
+}
+
+/// Makes the swap of a sleeping mover fail: adds a nanosecond to the time of a vacant slot that has a tag. If the time
+/// has passed, it also removes the tag, which no request needs any more.
+///
+/// # Errors
+/// The content of the slot, if another call has changed it. It may be a key that has moved there.
+pub(crate) fn disturb(slot: &Slot, pair: Pair, now: u64) -> Result<(), Pair> {
+    match pair.key != 0 {
+        true => {
+            let key = if pair.state <= now { 0 } else { pair.key };
+            slot.swap(pair, Pair { key, state: pair.state.saturating_add(1) })
+        }
+        false => Ok(()),
+    }
 }
 
 /// Makes a marked slot an ordinary vacant one. If the swap fails, a key has taken the slot.

@@ -29,7 +29,7 @@ const TIME_BITS: u32 = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     /// Two permits in version 1. Version 2 has states in other units, version 3 has a burst of three, and version 6 refills five times as
-    /// fast.
+    /// fast. Version 12 is version 1 again.
     Changing,
     /// Two permits.
     Fixed,
@@ -55,6 +55,7 @@ pub(super) fn version(number: u64) -> (By, Rule) {
         9 => (By::Staying, Rule::Lent { burst: 3, permit: PERMIT }),
         10 => (By::Staying, Rule::Lent { burst: 3, permit: FAST }),
         11 => (By::Staying, Rule::Lent { burst: 3, permit: SLOW }),
+        12 => (By::Changing, Rule::Refill { unit: 1, burst: 2, permit: PERMIT }),
         _ => panic!("a key word of no version: {number}"),
     }
 }

@@ -395,7 +395,7 @@ fn a_key_moves_to_a_faster_policy() {
     // A new key can take the slot to which K moves; with a clock that is ahead, also K's former slot.
     for now in [100, 130] {
         let threads: &[&[Act]] = &[change, once, &[Ask(N, now, 1)]];
-        model("moves, new key", 2, scene(Deny, &[held(K, OLD), EMPTY], threads), move |played| {
+        model("moves, new key", deep(2), scene(Deny, &[held(K, OLD), EMPTY], threads), move |played| {
             // By the clock of N the key has expired, and N takes its slot and the mark. Then K begins as a fresh key of two permits.
             let most = if now >= OLD { 2 + REFILLED } else { REFILLED };
             assert!(played.admitted(K) <= most && fast(played).len() <= 1, "{:?}", played.changes);

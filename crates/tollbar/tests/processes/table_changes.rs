@@ -1,0 +1,62 @@
+//! A process changes a policy while others decide, as `tollbar table set-policy` does.
+
+use crate::children::{board, forked, wait};
+use crate::common::{policy, SEC};
+use std::sync::atomic::Ordering;
+use tollbar::table::{OnFull, Options, PolicyId, Table};
+use tollbar::Verdict;
+
+const FIRST: PolicyId = PolicyId::FIRST;
+const NOW: u64 = 1_000 * SEC;
+
+/// A1: a table that has all the keys for which it was made, and each key has 40 permits left. The clock stands still.
+/// Two processes ask for all keys in opposite orders while a third one raises and lowers the rate and the burst: each
+/// key gets 40 permits, and is refused before by none of the processes.
+#[test]
+fn a1_a_change_by_another_process_refuses_no_key_that_has_permits_left() {
+    const KEYS: u64 = 5_000;
+    const LEFT: u64 = 40;
+    // Fewer than half of the numbers that versions have: a process may sleep through all of them.
+    const CHANGES: u64 = 100;
+    let (low, high) = (policy("100/h burst 100"), policy("200/h burst 200"));
+    for on_full in [OnFull::Deny, OnFull::EvictNearest, OnFull::Inherit] {
+        let table = Table::shared(&Options::new(KEYS).with_on_full(on_full).with_seed(7), &[low]).expect("memory");
+        (0..KEYS).for_each(|key| {
+            assert_eq!(table.admit_at(FIRST, &key.to_le_bytes(), NOW, 100 - LEFT), Verdict::Allowed);
+        });
+        // For each key what it got, and then: the refusals that came too early, and the requests.
+        let board = board(KEYS as usize + 2);
+        let (early, asked) = (&board[KEYS as usize], &board[KEYS as usize + 1]);
+        let asks = |forwards: bool| {
+            let table = &table;
+            forked(move || {
+                for n in 0..(LEFT + 2) * KEYS / 2 {
+                    let key = if forwards { n % KEYS } else { KEYS - 1 - n % KEYS };
+                    let got = &board[key as usize];
+                    let before = got.load(Ordering::SeqCst);
+                    match table.admit_at(FIRST, &key.to_le_bytes(), NOW, 1) {
+                        Verdict::Allowed => drop(got.fetch_add(1, Ordering::SeqCst)),
+                        // The other process may have got the last permit, and not have counted it yet.
+                        _ if before + 1 < LEFT => drop(early.fetch_add(1, Ordering::SeqCst)),
+                        _ => {}
+                    }
+                    asked.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        };
+        let children = [asks(true), asks(false)];
+        for n in 1..=CHANGES {
+            while asked.load(Ordering::SeqCst) < n * (LEFT + 1) * KEYS / CHANGES {
+                std::thread::yield_now();
+            }
+            table.set_policy(FIRST, if n % 2 == 1 { &high } else { &low }).expect("a record");
+        }
+        children.into_iter().for_each(wait);
+        let rest = |key: u64| table.take_up_to_at(FIRST, &key.to_le_bytes(), NOW, LEFT);
+        let got = |key: u64| board[key as usize].load(Ordering::SeqCst) + rest(key);
+        let other = (0..KEYS).filter(|key| got(*key) != LEFT).count();
+        let early = early.load(Ordering::SeqCst);
+        println!("A1, {on_full:?}: {CHANGES} changes, {early} early refusals, {other} keys of {KEYS} got more or less than they had left");
+        assert_eq!((early, other), (0, 0), "{on_full:?}");
+    }
+}
