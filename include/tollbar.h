@@ -2983,7 +2983,7 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 
 /* One call writes the counters of a process's limiters and tables for Prometheus:
  *
- *     const tollbar_metrics_source sources[] = {{"api", 3, limiter, NULL}, {"logins", 6, NULL, logins}};
+ *     const tollbar_metrics_source sources[] = {{"api", 3, limiter, NULL, 0}, {"logins", 6, NULL, logins, 0}};
  *     char text[16384];
  *     size_t length;
  *     if (tollbar_metrics(sources, 2, TOLLBAR_METRICS_PROMETHEUS, text, sizeof text, &length) == 0)
@@ -2992,6 +2992,8 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
  * These are the metrics. The label `limit` of each is the source's name:
  *
  *     tollbar_decisions_total{policy,verdict}         decisions by the policy's number, verdict allowed, denied or never
+ *     tollbar_reasons_total{reason}                   decisions for the reason banned, reserve or queue_full; in a table
+ *                                                     also for missing_key or exempt
  *     tollbar_policy_info{policy,text}                1; the policy's text
  *     tollbar_clock_backward_total                    requests whose time is earlier than a previous request's
  *     tollbar_waiting                                 callers that sleep (limiters)
@@ -3012,7 +3014,14 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 #define TOLLBAR_METRICS_OPENMETRICS 1
 
 /* The most sources of tollbar_metrics. */
-#define TOLLBAR_METRICS_MOST 64
+#define TOLLBAR_METRICS_MOST 1024
+
+/* For tollbar_metrics_source.flags: the texts of policies leave out the burst. For a table whose policies have a greater burst than any limit, because
+ * its callers leave the difference untouched. */
+#define TOLLBAR_METRICS_RATES_ONLY 1
+
+/* For tollbar_metrics_source.flags: the table's first policy has no series, because no request asks for it. */
+#define TOLLBAR_METRICS_WITHOUT_FIRST 2
 
 /* A limiter or a table, and the name of its series. */
 typedef struct tollbar_metrics_source {
@@ -3024,6 +3033,8 @@ typedef struct tollbar_metrics_source {
     const tollbar_limiter *limiter;
     /* The table, whose counters count the decisions of all processes that share it. NULL if the source is a limiter. */
     const tollbar_table *table;
+    /* TOLLBAR_METRICS_RATES_ONLY and TOLLBAR_METRICS_WITHOUT_FIRST, or 0. Other bits are ignored. */
+    uint64_t flags;
 } tollbar_metrics_source;
 
 /* Writes the metrics of `count` sources into `buffer`, and a NUL: decisions by policy and verdict, sizes, evictions, clock steps.
@@ -3215,10 +3226,12 @@ int32_t tollbar_table_get_counts(const tollbar_table *table,
 
 /* Counts a decision that the caller made itself under policy number `policy`, and charges nothing. A caller needs it if it peeks at
  * several limits and refuses a request because of one of them. `verdict` is TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER; for another
- * number the call returns TOLLBAR_E_OUT_OF_RANGE. */
+ * number the call returns TOLLBAR_E_OUT_OF_RANGE. `reason` is the TOLLBAR_REASON_ number that the peek returned. If
+ * tollbar_reasons_total of the metrics has this reason, the call counts it there, too. All other numbers are ignored. */
 int32_t tollbar_table_count_verdict(const tollbar_table *table,
                                     uint32_t policy,
-                                    int32_t verdict);
+                                    int32_t verdict,
+                                    uint32_t reason);
 
 /* Counts to be filled in. */
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }

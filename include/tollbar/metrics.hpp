@@ -23,8 +23,8 @@ namespace tollbar {
 /// returns.
 class metrics_source {
 public:
-    metrics_source(std::string_view name, const limiter &of) noexcept : raw_{name.data(), name.size(), of.get(), nullptr} {}
-    metrics_source(std::string_view name, const table &of) noexcept : raw_{name.data(), name.size(), nullptr, of.get()} {}
+    metrics_source(std::string_view name, const limiter &of) noexcept : raw_{name.data(), name.size(), of.get(), nullptr, 0} {}
+    metrics_source(std::string_view name, const table &of) noexcept : raw_{name.data(), name.size(), nullptr, of.get(), 0} {}
 
 private:
     tollbar_metrics_source raw_;

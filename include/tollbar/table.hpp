@@ -427,9 +427,12 @@ public:
     }
 
     /// Counts a decision that the caller has made because of a peek. It charges nothing.
-    void count(outcome decided, std::uint32_t policy = 0) const { try_count(decided, policy).value(); }
-    result<void> try_count(outcome decided, std::uint32_t policy = 0) const noexcept {
-        return detail::done(tollbar_table_count_verdict(get(), policy, static_cast<std::int32_t>(decided)));
+    void count(outcome decided, std::uint32_t policy = 0, reason why = reason::rate) const {
+        try_count(decided, policy, why).value();
+    }
+    result<void> try_count(outcome decided, std::uint32_t policy = 0, reason why = reason::rate) const noexcept {
+        return detail::done(tollbar_table_count_verdict(get(), policy, static_cast<std::int32_t>(decided),
+                                                        static_cast<std::uint32_t>(why)));
     }
 
     /// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired. No table needs sweeps. They serve

@@ -133,9 +133,10 @@ typedef struct {
 
 /* The indices of variables among the module's variables. */
 #define NGX_HTTP_TOLLBAR_VARIABLE_STATUS 0
-#define NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS 5
-#define NGX_HTTP_TOLLBAR_VARIABLE_RULE 6
-#define NGX_HTTP_TOLLBAR_VARIABLES 7
+#define NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS 6
+#define NGX_HTTP_TOLLBAR_VARIABLE_RULE 7
+#define NGX_HTTP_TOLLBAR_VARIABLE_RULES_REASON 8
+#define NGX_HTTP_TOLLBAR_VARIABLES 9
 
 /* Every limit and zone of the configuration, from all levels. */
 typedef struct {
@@ -173,11 +174,11 @@ typedef struct {
     ngx_msec_t wait;
     /* Which rate of a list of two bound the decision. */
     uint32_t bound;
+    /* Why the limit decides so: one of TOLLBAR_REASON_*. */
+    uint32_t reason;
     unsigned decided:1;
     /* ngx_http_tollbar_peek_leased has charged the request. */
     unsigned charged:1;
-    /* The limit has banned the key. */
-    unsigned banned:1;
 } ngx_http_tollbar_charge_t;
 
 /* The outcome of all limits of a request. */
@@ -283,8 +284,9 @@ ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, ngx_http_tollba
 /* Stores the table's decision in `charge`, with `spare` permits fewer left. */
 void ngx_http_tollbar_set_decision(ngx_http_tollbar_charge_t *charge, const tollbar_decision *decision);
 
-/* For a refused request: stores in `charge` the time after which it would pass. `verdict` is the table's verdict. */
-void ngx_http_tollbar_set_retry(ngx_http_tollbar_charge_t *charge, int32_t verdict);
+/* For a refused request: stores in `charge` the time after which it would pass, and the reason if the table itself would admit it. `verdict` is the
+ * table's verdict. */
+void ngx_http_tollbar_set_refusal(ngx_http_tollbar_charge_t *charge, int32_t verdict);
 
 /* Counts in the zone's statistics a verdict that the table has not counted. */
 void ngx_http_tollbar_count(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, int32_t verdict);
@@ -320,7 +322,10 @@ ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf);
 /* Sets $tollbar_status, or $tollbar_rules_status. A request with this variable has been decided. Subrequests and redirects keep the value. */
 void ngx_http_tollbar_set_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, ngx_uint_t status);
 
-/* Sets the other variables. */
+/* Sets the value to the words of a TOLLBAR_REASON_* number. */
+void ngx_http_tollbar_set_reason(ngx_http_variable_value_t *v, uint32_t reason);
+
+/* Sets the other variables about the limit of a zone. */
 void ngx_http_tollbar_set_variables(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, ngx_flag_t refused);
 
 #endif

@@ -90,28 +90,23 @@ static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charg
     }
 }
 
-/* The lines of a rate are those of limit_req, because tools search logs for them. */
+/* If a request is over a rate, the line is that of limit_req, because tools search logs for it. Other lines name the reason. */
 static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run)
 {
     const ngx_http_tollbar_resolved_t *resolved = charge->resolved;
     ngx_uint_t excess;
 
-    if (resolved->capacity != 0
-        && (resolved->cost > resolved->capacity || (resolved->leased && charge->retry_ns == TOLLBAR_NO_TIME)))
-    {
+    if (charge->reason == TOLLBAR_REASON_BURST) {
         ngx_log_error(conf->limit_log_level, r->connection->log, 0,
                       "limiting requests%s, cost %uL is more than the burst ever allows, by zone \"%V\"", dry_run,
                       resolved->cost, &charge->limit->shm_zone->shm.name);
-    } else if (charge->banned) {
-        ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, banned, by zone \"%V\"", dry_run,
-                      &charge->limit->shm_zone->shm.name);
-    } else if (charge->limit->zone->paced) {
+    } else if (charge->reason == TOLLBAR_REASON_RATE && charge->limit->zone->paced) {
         excess = excess_of(charge, 0);
         ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",
                       dry_run, excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
     } else {
-        ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, by zone \"%V\"", dry_run,
-                      &charge->limit->shm_zone->shm.name);
+        ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, %s, by zone \"%V\"", dry_run,
+                      tollbar_strreason(charge->reason), &charge->limit->shm_zone->shm.name);
     }
 }
 

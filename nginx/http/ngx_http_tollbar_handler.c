@@ -266,7 +266,7 @@ static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charg
     charge->wait = 0;
     charge->decided = 0;
     charge->charged = 0;
-    charge->banned = 0;
+    charge->reason = TOLLBAR_REASON_FAULT;
     return rc == NGX_OK && limit->varies ? ngx_http_tollbar_resolve_for(r, limit, charge) : rc;
 }
 
@@ -332,9 +332,13 @@ static ngx_int_t refused(ngx_http_request_t *r, charge_t *charge, int32_t verdic
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
     }
-    /* This peek only finds the wait. Even if the limit would now admit the request, the refusal stands. */
+    /* This peek only finds the wait and the reason. Even if the limit would now admit the request, the refusal stands. */
     rc = ngx_http_tollbar_peek(r, charge, &verdict);
-    return rc == NGX_OK ? NGX_BUSY : rc;
+    if (rc == NGX_OK) {
+        charge->reason = TOLLBAR_REASON_RATE;
+        rc = NGX_BUSY;
+    }
+    return rc;
 }
 
 /* Charges a table if the module needs the full decision: for header fields, a delay, a ban or a burst of the limit's own. */
@@ -361,12 +365,12 @@ static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
     }
     ngx_http_tollbar_set_decision(charge, &decision);
     if (verdict != TOLLBAR_ALLOWED) {
-        ngx_http_tollbar_set_retry(charge, verdict);
+        ngx_http_tollbar_set_refusal(charge, verdict);
         return NGX_BUSY;
     }
     /* Another request was charged between the peek and the charge, so this request has exceeded the limit's own burst. */
     if (resolved->cost != 0 && decision.remaining < resolved->spare) {
-        ngx_http_tollbar_set_retry(charge, verdict);
+        ngx_http_tollbar_set_refusal(charge, verdict);
         give_back(charge);
         return NGX_BUSY;
     }

@@ -49,5 +49,6 @@ static ngx_int_t set_decision(charge_t *charge, int32_t verdict, const tollbar_d
     charge->remaining = decision->remaining;
     charge->reset_ns = TOLLBAR_NO_TIME;
     charge->retry_ns = decision->retry_after_ns;
+    charge->reason = decision->reason;
     return verdict == TOLLBAR_ALLOWED || charge->resolved->cost == 0 ? NGX_OK : NGX_BUSY;
 }

@@ -21,7 +21,7 @@ ngx_int_t ngx_http_tollbar_peek(ngx_http_request_t *r, charge_t *charge, int32_t
     {
         return NGX_OK;
     }
-    ngx_http_tollbar_set_retry(charge, *verdict);
+    ngx_http_tollbar_set_refusal(charge, *verdict);
     return NGX_BUSY;
 }
 
@@ -58,7 +58,7 @@ ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, charge_t *charg
     if (verdict == TOLLBAR_ALLOWED) {
         return NGX_OK;
     }
-    ngx_http_tollbar_set_retry(charge, verdict);
+    ngx_http_tollbar_set_refusal(charge, verdict);
     return NGX_BUSY;
 }
 
@@ -77,7 +77,7 @@ void ngx_http_tollbar_set_decision(charge_t *charge, const tollbar_decision *dec
     charge->remaining = decision->remaining > spare ? decision->remaining - spare : 0;
     charge->reset_ns = decision->reset_after_ns;
     charge->retry_ns = decision->retry_after_ns;
-    charge->banned = decision->reason == TOLLBAR_REASON_BANNED;
+    charge->reason = decision->reason;
 }
 
 void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const charge_t *charge)
@@ -87,7 +87,9 @@ void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const charge_t *charg
 
 void ngx_http_tollbar_count(ngx_http_request_t *r, const charge_t *charge, int32_t verdict)
 {
-    int32_t error = tollbar_table_count_verdict(charge->limit->zone->zone.table, charge->resolved->number, verdict);
+    uint32_t reason = verdict == TOLLBAR_ALLOWED ? TOLLBAR_REASON_ADMITTED : charge->reason;
+    tollbar_table *table = charge->limit->zone->zone.table;
+    int32_t error = tollbar_table_count_verdict(table, charge->resolved->number, verdict, reason);
 
     if (error != 0) {
         ngx_http_tollbar_failed(r, charge, error);
@@ -96,11 +98,21 @@ void ngx_http_tollbar_count(ngx_http_request_t *r, const charge_t *charge, int32
 
 /* A limit with a smaller burst than the table's admits the request later than the table would: when the key's debt is small enough for this
  * limit's own burst. */
-void ngx_http_tollbar_set_retry(charge_t *charge, int32_t verdict)
+void ngx_http_tollbar_set_refusal(charge_t *charge, int32_t verdict)
 {
     const resolved_t *resolved = charge->resolved;
     uint64_t allowed, retry;
 
+    /* A peek looks for the cost and the class's reserve in one number, and a table's burst may be above that of the limit. */
+    if (resolved->cost > resolved->capacity && resolved->capacity != 0) {
+        charge->reason = TOLLBAR_REASON_BURST;
+    } else if (resolved->reserve != 0 && charge->remaining >= resolved->cost
+               && (charge->reason == TOLLBAR_REASON_RATE || charge->reason == TOLLBAR_REASON_BURST))
+    {
+        charge->reason = TOLLBAR_REASON_RESERVE;
+    } else if (verdict == TOLLBAR_ALLOWED) {
+        charge->reason = TOLLBAR_REASON_RATE;
+    }
     if (ngx_http_tollbar_needed(resolved) > resolved->capacity) {
         charge->retry_ns = TOLLBAR_NO_TIME;
     } else if (resolved->spare != 0) {

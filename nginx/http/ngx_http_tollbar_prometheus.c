@@ -83,13 +83,16 @@ ngx_int_t ngx_http_tollbar_check_prometheus(ngx_conf_t *cf, main_conf_t *main)
 
 static ngx_int_t append_tables(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end)
 {
-    tollbar_metrics_source sources[TOLLBAR_METRICS_MOST];
+    tollbar_metrics_source *sources = ngx_palloc(r->pool, main->zones.nelts * sizeof(tollbar_metrics_source) + 1);
     ngx_shm_zone_t **zones = main->zones.elts;
     ngx_uint_t n, count = 0;
     zone_t *zone;
     ngx_str_t name;
 
-    for (n = 0; n < main->zones.nelts && count < TOLLBAR_METRICS_MOST; n++) {
+    if (sources == NULL) {
+        return NGX_ERROR;
+    }
+    for (n = 0; n < main->zones.nelts; n++) {
         zone = zones[n]->data;
         if (zone->sync != NULL) {
             continue;
@@ -97,7 +100,11 @@ static ngx_int_t append_tables(ngx_http_request_t *r, main_conf_t *main, ngx_cha
         if (ngx_http_tollbar_page_text(r->pool, &zones[n]->shm.name, &name, 0) != NGX_OK) {
             return NGX_ERROR;
         }
-        sources[count++] = (tollbar_metrics_source) { (const char *) name.data, name.len, NULL, zone->zone.table };
+        /* If the rate holds variables, no request uses the first policy, and the others have a burst above that of any limit. */
+        sources[count++] = (tollbar_metrics_source) {
+            (const char *) name.data, name.len, NULL, zone->zone.table,
+            zone->rate != NULL ? TOLLBAR_METRICS_RATES_ONLY|TOLLBAR_METRICS_WITHOUT_FIRST : 0
+        };
     }
     return append(r, write_tables, sources, count, end);
 }
@@ -165,11 +172,14 @@ static u_char *print_metric(u_char *to, const metric_t *metric, const leased_t *
 
 static ngx_int_t append_rules(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end)
 {
-    tollbar_rules_source sources[TOLLBAR_METRICS_MOST];
     ngx_http_tollbar_rules_t **rules = main->rules.elts;
     ngx_uint_t n, count = ngx_min(main->rules.nelts, TOLLBAR_METRICS_MOST);
+    tollbar_rules_source *sources = ngx_palloc(r->pool, count * sizeof(tollbar_rules_source) + 1);
     ngx_str_t name;
 
+    if (sources == NULL) {
+        return NGX_ERROR;
+    }
     for (n = 0; n < count; n++) {
         if (ngx_http_tollbar_page_text(r->pool, &rules[n]->path, &name, 0) != NGX_OK) {
             return NGX_ERROR;

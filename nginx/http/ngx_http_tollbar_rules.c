@@ -118,6 +118,7 @@ static ngx_int_t failed(ngx_http_request_t *r, conf_t *conf, int32_t error)
 {
     tollbar_rules_answer none = TOLLBAR_RULES_ANSWER_INIT;
 
+    none.reason = TOLLBAR_REASON_FAULT;
     if (ngx_tollbar_seldom(&conf->rules->failed)) {
         ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "the rules of %V cannot decide: %s%s", &conf->rules->path, tollbar_strerror(error),
                       conf->rules->failed.text);
@@ -130,8 +131,8 @@ static ngx_int_t failed(ngx_http_request_t *r, conf_t *conf, int32_t error)
 
 static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, const tollbar_rules_answer *answer)
 {
-    ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s%s, by rule \"%s\"", conf->dry_run ? ", dry run" : "",
-                  answer->reason == TOLLBAR_REASON_MISSING_KEY ? ", no key" : "", answer->rule);
+    ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, %s, by rule \"%s\"", conf->dry_run ? ", dry run" : "",
+                  tollbar_strreason(answer->reason), answer->rule);
     if (note(r, conf->dry_run ? NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN : NGX_HTTP_TOLLBAR_REJECTED, answer) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -169,6 +170,9 @@ static ngx_int_t note(ngx_http_request_t *r, ngx_uint_t status, const tollbar_ru
     size_t length = ngx_strlen(answer->rule);
 
     ngx_http_tollbar_set_status(r, &r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS]], status);
+    if (status != NGX_HTTP_TOLLBAR_PASSED) {
+        ngx_http_tollbar_set_reason(&r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULES_REASON]], answer->reason);
+    }
     if (!main->rule_used || length == 0) {
         return NGX_OK;
     }

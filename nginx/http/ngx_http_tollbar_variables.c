@@ -9,8 +9,9 @@
 typedef ngx_http_tollbar_main_conf_t main_conf_t;
 
 enum {
-    STATUS = NGX_HTTP_TOLLBAR_VARIABLE_STATUS, ZONE, REMAINING, RESET, RETRY_AFTER, RULES_STATUS = NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS,
-    RULE = NGX_HTTP_TOLLBAR_VARIABLE_RULE, VARIABLES = NGX_HTTP_TOLLBAR_VARIABLES
+    STATUS = NGX_HTTP_TOLLBAR_VARIABLE_STATUS, ZONE, REMAINING, RESET, RETRY_AFTER, REASON,
+    RULES_STATUS = NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS, RULE = NGX_HTTP_TOLLBAR_VARIABLE_RULE,
+    RULES_REASON = NGX_HTTP_TOLLBAR_VARIABLE_RULES_REASON, VARIABLES = NGX_HTTP_TOLLBAR_VARIABLES
 };
 
 /* The length of a value that holds an unprinted number. */
@@ -29,8 +30,10 @@ static struct {
     { ngx_string("tollbar_remaining"), print },
     { ngx_string("tollbar_reset"), print },
     { ngx_string("tollbar_retry_after"), print },
+    { ngx_string("tollbar_reason"), absent },
     { ngx_string("tollbar_rules_status"), absent },
     { ngx_string("tollbar_rule"), absent },
+    { ngx_string("tollbar_rules_reason"), absent },
 };
 
 ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf)
@@ -63,7 +66,7 @@ ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf)
                        && ngx_strncmp(asked_for[k].name.data, variables[n].name.data, asked_for[k].name.len) == 0;
         }
     }
-    main->variables_used = used[ZONE] || used[REMAINING] || used[RESET] || used[RETRY_AFTER];
+    main->variables_used = used[ZONE] || used[REMAINING] || used[RESET] || used[RETRY_AFTER] || used[REASON];
     main->rule_used = used[RULE];
     for (n = 0; n < VARIABLES; n++) {
         index = ngx_http_get_variable_index(cf, &variables[n].name);
@@ -99,6 +102,9 @@ void ngx_http_tollbar_set_variables(ngx_http_request_t *r, const ngx_http_tollba
     zone->not_found = 0;
     zone->len = charge->limit->shm_zone->shm.name.len;
     zone->data = charge->limit->shm_zone->shm.name.data;
+    if (refused) {
+        ngx_http_tollbar_set_reason(&values[main->variables[REASON]], charge->reason);
+    }
     if (!charge->decided) {
         return;
     }
@@ -109,6 +115,17 @@ void ngx_http_tollbar_set_variables(ngx_http_request_t *r, const ngx_http_tollba
     if (refused && charge->retry_ns != TOLLBAR_NO_TIME) {
         keep(&values[main->variables[RETRY_AFTER]], ngx_max(ngx_http_tollbar_seconds(charge->retry_ns), 1));
     }
+}
+
+void ngx_http_tollbar_set_reason(ngx_http_variable_value_t *v, uint32_t reason)
+{
+    const char *words = tollbar_strreason(reason);
+
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+    v->len = ngx_strlen(words);
+    v->data = (u_char *) words;
 }
 
 static ngx_int_t absent(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)

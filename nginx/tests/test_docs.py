@@ -1,14 +1,19 @@
 """docs/nginx.md beside the sources: every directive with its contexts and its default, every variable, and the examples."""
 
 import re
+import time
 
 import pytest
 
 from harness import places, rules, tollbar
-from harness.config import TEMP_PATHS
+from harness.client import statuses
+from harness.config import CONTENT, TEMP_PATHS
 from harness.server import check
 from harness.streams import MODULE as STREAM
 from harness.streams import stream_itself
+from harness.tollbar import Tollbar, launcher
+
+launch = launcher(Tollbar)
 
 NGINX = places.ROOT / "nginx"
 TEXT = (places.ROOT / "docs" / "nginx.md").read_text()
@@ -82,6 +87,23 @@ def test_examples(tmp_path, number):
     block = block.replace("http {", "http {" + TEMP)
     code, said = check(tmp_path, f"error_log stderr; pid nginx.pid; {block}\nevents {{ }}")
     assert code == 0 and "[warn]" not in said, said
+
+
+def test_c10_the_first_example_refuses_what_the_page_says(launch):
+    """The example once had no port of its own. On Debian the default site answered in its place, and refused none of
+    the 30 requests."""
+    block = re.search(r"(?ms)^```nginx\n(.*?)^```$", TEXT)[1]
+    assert re.search(r"listen (\d+);", block)[1] != "80" and "127.0.0.1:8080/?[1-30]" in TEXT
+    http = "\n".join(re.findall(r"(?m)^    (tollbar_.*)$", block))
+    location = re.search(r"(?ms)location / \{\n(.*?)\}", block)[1]
+    nginx = launch(http=http, server=f"location / {{ {location} {CONTENT} }}")
+    began = time.monotonic()
+    answers = nginx.volley("/", 30)
+    found, more = statuses(answers), int(10 * (time.monotonic() - began)) + 1
+    assert set(found) == {200, 429} and 21 <= found.count(200) <= 21 + more, (found, more)
+    assert {a.headers["retry-after"] for a in answers if a.status == 429} == {"1"}
+    told = re.search(r"(\d+) requests get 200: one by the rate, and (\d+) by the burst. The other nine get 429", TEXT)
+    assert (told[1], told[2]) == ("21", "20")
 
 
 @pytest.mark.parametrize("zone, said", [

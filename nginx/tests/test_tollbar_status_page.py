@@ -116,8 +116,8 @@ def test_prometheus(launch):
     assert int(answer.headers["content-length"]) == len(answer.body)
     found = metrics(answer.body.decode())
     assert {key[1] for key in found} == {"first", 'sec"o\\nd\u00e9', "third"}
-    # The names are those of the library's writer, which is the only one. The third zone's policy is that of no request.
-    assert {key[1:3] for key in found if key[0] == "tollbar_decisions_total"} == {(zone, "0") for zone in ("first", 'sec"o\\nd\u00e9', "third")}
+    # The names are those of the library's writer, which is the only one. The third zone's first policy is that of no request, and has no series.
+    assert {key[1:3] for key in found if key[0] == "tollbar_decisions_total"} == {(zone, "0") for zone in ("first", 'sec"o\\nd\u00e9')}
     assert ("tollbar_policy_info", "first", "0", "1/h burst 10") in found
     by_json = zones(nginx)
     for zone, numbers in by_json.items():
@@ -126,6 +126,23 @@ def test_prometheus(launch):
                 "refused": found["tollbar_table_refused_keys_total", zone]}.items() <= numbers.items()
     written = re.findall(r'"(tollbar_\w+)"', (places.ROOT / "crates" / "tollbar" / "src" / "metrics.rs").read_text())
     assert {key[0].removesuffix("_total") for key in found} <= {name.removesuffix("_total") for name in written}
+
+
+def test_c9_more_zones_than_a_call_had_room_for(launch):
+    nginx = launch(http="".join(f"tollbar_zone $arg_k zone=z{n}:344k rate=1r/s;" for n in range(70)),
+                   server="location /metrics { tollbar_status_page prometheus; }")
+    text = nginx.get("/metrics").body.decode()
+    assert len({key[1] for key in metrics(text)}) == 70
+    heads = [line for line in text.splitlines() if line.startswith("# HELP ")]
+    assert len(heads) == len(set(heads)) > 10
+
+
+def test_c8_a_rate_with_variables_is_shown_without_the_burst_above_all_limits(launch):
+    nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=$arg_rate;",
+                   server=f"location / {{ tollbar zone=z burst=3 nodelay; {CONTENT} }} location /metrics {{ tollbar_status_page prometheus; }}")
+    assert nginx.get("/?k=a&rate=60r/m").status == 200
+    texts = {key[3] for key in metrics(nginx.get("/metrics").body.decode()) if key[0] == "tollbar_policy_info"}
+    assert texts == {"60/min"}
 
 
 RULES = """

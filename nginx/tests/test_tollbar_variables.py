@@ -1,8 +1,11 @@
 """The variables, and dry runs, which is what they are there for."""
 
+import json
+import re
+
 import pytest
 
-from harness.client import count, statuses
+from harness.client import Kept, count, statuses
 from harness.config import CONTENT
 from harness.tollbar import Tollbar, launcher
 
@@ -70,6 +73,57 @@ def test_of_several_limits_the_one_with_the_fewest_left(launch):
                    server="location / { tollbar zone=a burst=5 nodelay; tollbar zone=b burst=2 nodelay;"
                           f"tollbar zone=c burst=4 nodelay; {SHOW} {CONTENT} }}")
     assert shown(nginx, "/?k=a") == ["PASSED|2|1800||b"]
+
+
+# C11: the reason of a refusal, in a variable and in the error log.
+
+WHY = 'add_header X-Why "$tollbar_reason" always;'
+
+# How a zone refuses, the requests before the refused one, the variable, and the words of the log between "limiting requests" and the zone.
+REASONS = {
+    "the rate": ("rate=1r/h", "zone=z", ["/?k=a"], "/?k=a", "over the rate", ", excess: 1.000 by"),
+    "a limit's own burst": ("rate=1r/h burst=5", "zone=z burst=$arg_b nodelay", ["/?k=a&b=0"], "/?k=a&b=0", "over the rate", ", excess: 1.000 by"),
+    "a policy": ("policy=1/h", "zone=z", ["/?k=a"], "/?k=a", "over the rate", ", over the rate, by"),
+    "the burst": ("rate=1r/h", "zone=z cost=$arg_c", [], "/?k=a&c=7", "above the burst", ", cost 7 is more than the burst ever allows, by"),
+    "a ban": ('"policy=1/h ban 1d"', "zone=z", ["/?k=a"] * 3, "/?k=a", "banned", ", banned, by"),
+    "a class": ('"policy=3/h reserve low 2"', "zone=z class=low", ["/?k=a"], "/?k=a", "reserved for other classes",
+                ", reserved for other classes, by"),
+}
+
+
+@pytest.mark.parametrize("how", REASONS)
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("beside", ["", "tollbar zone=y burst=99 nodelay;"])
+def test_c11_the_reason_of_a_refusal(launch, how, dry_run, beside):
+    zone, limit, before, path, words, said = REASONS[how]
+    nginx = launch(http=f"tollbar_zone $arg_k zone=z:1m {zone}; tollbar_zone $arg_k zone=y:1m rate=1r/m;",
+                   server=f"""location / {{ tollbar {limit}; {beside} tollbar_dry_run {"on" if dry_run else "off"}; {WHY} {CONTENT} }}
+                              location /metrics {{ tollbar_status_page prometheus; }}""")
+    if before:
+        assert nginx.each(*before)[0].headers.get("x-why") is None
+    answer = nginx.get(path)
+    assert (answer.status, answer.headers["x-why"]) == (200 if dry_run else 429, words)
+    run = ", dry run" if dry_run else ""
+    assert nginx.said(f'limiting requests{run}{said} zone "z"', "client: 127.0.0.1")
+    # The first request for the banned key passed. The ban has refused each other one, and counts each once.
+    counted = {"a ban": {"banned": len(before)}, "a class": {"reserve": 1}}.get(how, {})
+    text = nginx.get("/metrics").body.decode()
+    found = re.findall(r'^tollbar_reasons_total{limit="z",reason="(\w+)"} (\d+)$', text, re.MULTILINE)
+    assert len(found) == 5 and {reason: int(n) for reason, n in found if n != "0"} == counted
+
+
+def test_c11_a_full_table_and_an_inherited_debt(launch):
+    zones = {"deny": "table full", "inherit": "inherited debt"}
+    nginx = launch(http="".join(f"tollbar_zone $arg_k zone={z}:344k policy=1/h on_full={z};" for z in zones),
+                   server="location /json { tollbar_status_page json; }" + "".join(
+                       f"location /{z} {{ tollbar zone={z}; {WHY} {CONTENT} }}" for z in zones))
+    slots = max(z["slots"] for z in json.loads(nginx.get("/json").body)["zones"])
+    for zone, words in zones.items():
+        with Kept(nginx.port) as kept:
+            kept.send(*[f"/{zone}?k={n}" for n in range(slots + 40)])
+            answers = [kept.read() for _ in range(slots + 40)]
+        assert {a.headers.get("x-why") for a in answers} == {None, words}
+        assert nginx.said(f'limiting requests, {words}, by zone "{zone}"')
 
 
 # Dry runs

@@ -4,7 +4,7 @@
 static void ten_refusals(void **state) {
     tollbar_table *table = table_of(100, "5/min", "7/h");
     tollbar_limiter *limiter = limiter_of("1/h");
-    const tollbar_metrics_source sources[] = {{"logins", 6, NULL, table}, {"api", 3, limiter, NULL}};
+    const tollbar_metrics_source sources[] = {{"logins", 6, NULL, table, 0}, {"api", 3, limiter, NULL, 0}};
     char before[16384], after[16384], *was, *is;
     size_t length = 0, changed = 0, lines = 0;
     int n;
@@ -35,7 +35,7 @@ static void ten_refusals(void **state) {
 static void arguments(void **state) {
     tollbar_limiter *limiter = limiter_of("1/h");
     tollbar_table *table = table_of(10, "1/h", NULL);
-    tollbar_metrics_source source = {"api", 3, limiter, NULL};
+    tollbar_metrics_source source = {"api", 3, limiter, NULL, 0};
     char text[16384];
     (void)state;
     assert_int_equal(tollbar_metrics(NULL, 0, 0, text, sizeof text, NULL), 0);

@@ -46,17 +46,47 @@ static void ten_refusals_raise_one_number_by_ten(void **state) {
 static void a_decision_of_the_callers(void **state) {
     tollbar_table *table = table_of(1000, "3/h", "5/h");
     (void)state;
-    assert_int_equal(tollbar_table_count_verdict(table, 1, TOLLBAR_DENIED), 0);
-    assert_int_equal(tollbar_table_count_verdict(table, 1, TOLLBAR_NEVER), 0);
-    assert_int_equal(tollbar_table_count_verdict(table, 0, TOLLBAR_ALLOWED), 0);
+    assert_int_equal(tollbar_table_count_verdict(table, 1, TOLLBAR_DENIED, TOLLBAR_REASON_RATE), 0);
+    assert_int_equal(tollbar_table_count_verdict(table, 1, TOLLBAR_NEVER, TOLLBAR_REASON_RATE), 0);
+    assert_int_equal(tollbar_table_count_verdict(table, 0, TOLLBAR_ALLOWED, TOLLBAR_REASON_RATE), 0);
     assert_counts(table, 0, 1, 0, 0);
     assert_counts(table, 1, 0, 1, 1);
     assert_int_equal(stats_of(table).keys, 0);
-    assert_int_equal(tollbar_table_count_verdict(table, 1, 3), TOLLBAR_E_OUT_OF_RANGE);
-    assert_int_equal(tollbar_table_count_verdict(table, 1, -1), TOLLBAR_E_OUT_OF_RANGE);
-    assert_int_equal(tollbar_table_count_verdict(table, 2, TOLLBAR_DENIED), TOLLBAR_E_NO_SUCH_POLICY);
-    assert_int_equal(tollbar_table_count_verdict(NULL, 0, TOLLBAR_DENIED), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_table_count_verdict(table, 1, 3, TOLLBAR_REASON_RATE), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_table_count_verdict(table, 1, -1, TOLLBAR_REASON_RATE), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_table_count_verdict(table, 2, TOLLBAR_DENIED, TOLLBAR_REASON_RATE),
+                     TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_count_verdict(NULL, 0, TOLLBAR_DENIED, TOLLBAR_REASON_RATE), TOLLBAR_E_NULL);
     assert_counts(table, 1, 0, 1, 1);
+    tollbar_table_close(table);
+}
+
+/* The metrics count refusals by a ban and for a class's reserve, a caller's own refusal because of a peek, and requests
+ * with a missing or an exempt key. */
+static void c11_reasons(void **state) {
+    tollbar_metrics_source source = {"logins", 6, NULL, NULL, 0};
+    tollbar_table *table = table_of(1000, "3/h ban 1d after 3", "10/h reserve low 8 high 0");
+    char text[8192];
+    size_t length = 0;
+    int i;
+    (void)state;
+    for (i = 0; i < 10; i++)
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, HOUR, NULL), i < 3 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+    for (i = 0; i < 6; i++)
+        assert_int_equal(tollbar_table_check_class_at(table, 1, "k", 1, 1, "low", HOUR, NULL),
+                         i < 2 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "", 0, 1, HOUR, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_table_exempt(table, 0, "e", 1), 0);
+    assert_int_equal(tollbar_table_check_at(table, 0, "e", 1, 1, HOUR, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_count_verdict(table, 0, TOLLBAR_DENIED, TOLLBAR_REASON_BANNED), 0);
+    assert_int_equal(tollbar_table_count_verdict(table, 0, TOLLBAR_DENIED, 99), 0);
+    source.table = table;
+    assert_int_equal(tollbar_metrics(&source, 1, TOLLBAR_METRICS_PROMETHEUS, text, sizeof text, &length), 0);
+    assert_non_null(strstr(text, "tollbar_reasons_total{limit=\"logins\",reason=\"banned\"} 6\n"));
+    assert_non_null(strstr(text, "tollbar_reasons_total{limit=\"logins\",reason=\"reserve\"} 4\n"));
+    assert_non_null(strstr(text, "tollbar_reasons_total{limit=\"logins\",reason=\"queue_full\"} 0\n"));
+    assert_non_null(strstr(text, "tollbar_reasons_total{limit=\"logins\",reason=\"missing_key\"} 1\n"));
+    assert_non_null(strstr(text, "tollbar_reasons_total{limit=\"logins\",reason=\"exempt\"} 1\n"));
     tollbar_table_close(table);
 }
 
@@ -101,6 +131,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_refusals_raise_one_number_by_ten),
         cmocka_unit_test(a_decision_of_the_callers),
+        cmocka_unit_test(c11_reasons),
         cmocka_unit_test(c4_arguments),
         cmocka_unit_test(a_killed_process_is_counted),
     };

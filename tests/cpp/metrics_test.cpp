@@ -22,6 +22,6 @@ TEST(metrics_of_a_limiter_and_a_table) {
     // More text than the first buffer has room for.
     const std::vector<tollbar::metrics_source> many(64, {"logins", table});
     CHECK(tollbar::metrics(many).size() > 20000);
-    const std::vector<tollbar::metrics_source> most(65, {"logins", table});
+    const std::vector<tollbar::metrics_source> most(TOLLBAR_METRICS_MOST + 1, {"logins", table});
     CHECK(tollbar::try_metrics(most).error() == tollbar::errc::out_of_range);
 }

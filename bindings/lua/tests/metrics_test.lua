@@ -27,10 +27,10 @@ test("ten refusals raise one series by ten", function()
     equal(tollbar.metrics({ api = api }, true):sub(-7), "\n# EOF\n")
     -- More text than the first buffer has room for.
     local many = {}
-    for n = 1, 64 do many["table " .. n] = logins end
+    for n = 1, 1024 do many["table " .. n] = logins end
     equal(#tollbar.metrics(many) > 20000, true)
     many.more = logins
-    raises("at most 64 limiters and tables, not 65", function() local _ = tollbar.metrics(many) end)
+    raises("at most 1024 limiters and tables, not 1025", function() local _ = tollbar.metrics(many) end)
     raises("a is neither a limiter nor a table", function() local _ = tollbar.metrics { a = 7 } end)
     raises("metrics takes a table", function() local _ = tollbar.metrics() end)
     logins:close()

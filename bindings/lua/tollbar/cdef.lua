@@ -89,7 +89,9 @@ enum {
     TOLLBAR_HTTP_LIMITS_MOST = 64,
     TOLLBAR_METRICS_PROMETHEUS = 0,
     TOLLBAR_METRICS_OPENMETRICS = 1,
-    TOLLBAR_METRICS_MOST = 64,
+    TOLLBAR_METRICS_MOST = 1024,
+    TOLLBAR_METRICS_RATES_ONLY = 1,
+    TOLLBAR_METRICS_WITHOUT_FIRST = 2,
     TOLLBAR_REFUSED_KEY = 48,
     TOLLBAR_REFUSED_MOST = 224,
     TOLLBAR_ALLOWED = 0,
@@ -1059,6 +1061,7 @@ typedef struct tollbar_metrics_source {
     size_t name_length;
     const tollbar_limiter *limiter;
     const tollbar_table *table;
+    uint64_t flags;
 } tollbar_metrics_source;
 int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t count,
@@ -1123,7 +1126,8 @@ int32_t tollbar_table_get_counts(const tollbar_table *table,
                                  tollbar_counts *out);
 int32_t tollbar_table_count_verdict(const tollbar_table *table,
                                     uint32_t policy,
-                                    int32_t verdict);
+                                    int32_t verdict,
+                                    uint32_t reason);
 typedef struct tollbar_table_entry {
     uint32_t struct_size;
     uint32_t policy;

@@ -7,7 +7,7 @@ require "tollbar.table"
 local lib = core.lib
 local text, failure = core.text, core.failure
 local is_limiter, is_table = ffi.typeof "tollbar_lua_limiter", ffi.typeof "tollbar_lua_table"
-local MOST = 64
+local MOST = 1024
 assert(lib.TOLLBAR_METRICS_MOST == MOST)
 
 local from, length = ffi.new("tollbar_metrics_source[?]", MOST), ffi.new("size_t[1]")
@@ -30,7 +30,7 @@ return function(sources, openmetrics)
     end
     for n, name in ipairs(names) do
         local one, of = from[n - 1], sources[name]
-        one.name, one.name_length, one.limiter, one.table = name, #name, nil, nil
+        one.name, one.name_length, one.limiter, one.table, one.flags = name, #name, nil, nil, 0
         if ffi.istype(is_limiter, of) then
             one.limiter = of.handle
         elseif ffi.istype(is_table, of) then

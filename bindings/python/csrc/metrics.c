@@ -21,6 +21,7 @@ PyObject *core_metrics(PyObject *module, PyObject *args) {
         sources[i].name_length = (size_t)length;
         sources[i].limiter = NULL;
         sources[i].table = NULL;
+        sources[i].flags = 0;
         if (PyObject_TypeCheck(of, state->limiter))
             sources[i].limiter = core_limiter_handle(of);
         else if (PyObject_TypeCheck(of, state->table))

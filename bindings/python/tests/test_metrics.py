@@ -30,18 +30,27 @@ def test_ten_refusals_raise_one_series_by_ten():
     assert 'tollbar_policy_info{limit="logins",policy="1",text="7/h"}' in after
     assert metrics(sources, openmetrics=True).endswith("\n# EOF\n")
     # More text than the first buffer has room for.
-    assert len(metrics({f"table {n}": table for n in range(64)})) > 20000
+    assert len(metrics({f"table {n}": table for n in range(1024)})) > 320000
 
 
 def test_what_is_wrong_is_said():
     table = Table("1/s", capacity=10)
-    with pytest.raises(ValueError, match="at most 64 limiters and tables, not 65"):
-        metrics({str(n): table for n in range(65)})
+    with pytest.raises(ValueError, match="at most 1024 limiters and tables, not 1025"):
+        metrics({str(n): table for n in range(1025)})
     with pytest.raises(TypeError, match="takes limiters and tables, not 7"):
         metrics({"a": 7})  # type: ignore[dict-item]
     table.close()
     with pytest.raises(ValueError, match="the table is closed"):
         metrics({"a": table})
+
+
+def test_c8_policies_have_the_names_of_the_program():
+    table = Table({"gold": "5/s", 'tin "1"': "1/s"}, capacity=10)
+    table.check("ann", policy="gold")
+    text = metrics({'a\\b "c"': table, "other": Table(["1/s", "2/s"], capacity=10)})
+    gold = 'tollbar_decisions_total{limit="a\\\\b \\"c\\"",policy="gold",verdict="allowed"} 1\n'
+    assert gold in text and 'policy="tin \\"1\\"",text="1/s"' in text
+    assert '{limit="other",policy="1",text="2/s"}' in text and text.count('policy="0"') == 4
 
 
 def test_the_alerts_and_the_dashboard_name_metrics_that_exist():
@@ -50,9 +59,9 @@ def test_the_alerts_and_the_dashboard_name_metrics_that_exist():
     written = {line.partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
     dashboard = json.loads((examples / "dashboard.json").read_text())
     asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
-    # tests/rules looks for the metrics of rules, which another library writes.
-    named = set(re.findall(r"\btollbar_(?!rule|shadow)\w+", asked))
+    # tests/rules looks for the metrics of rules, which another library writes, and the tests of nginx for those of leases.
+    named = set(re.findall(r"\btollbar_(?!rule|shadow|lease)\w+", asked))
     assert len(named) > 8 and named <= written, named - written
     alerts = "\n".join(line for line in (examples / "alerts.yml").read_text().splitlines() if not line.startswith("#"))
-    named = set(re.findall(r"\btollbar_(?!rule|shadow)\w+", alerts))
+    named = set(re.findall(r"\btollbar_(?!rule|shadow|lease)\w+", alerts))
     assert len(named) > 5 and named <= written, named - written

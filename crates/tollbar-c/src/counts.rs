@@ -1,10 +1,11 @@
 //! Counts of decisions.
 
 use super::boundary::*;
+use super::decision::*;
 use super::status::*;
 use super::table::{table_code, tollbar_table};
 use core::mem::size_of;
-use tollbar::decision::{Counts, Verdict};
+use tollbar::decision::{Counts, Reason, Verdict};
 use tollbar::table::PolicyId;
 
 /// Decisions by verdict.
@@ -53,12 +54,18 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
 
 /// Counts a decision that the caller made itself under policy number `policy`, and charges nothing. A caller needs it if it peeks at
 /// several limits and refuses a request because of one of them. `verdict` is TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER; for another
-/// number the call returns TOLLBAR_E_OUT_OF_RANGE.
+/// number the call returns TOLLBAR_E_OUT_OF_RANGE. `reason` is the TOLLBAR_REASON_ number that the peek returned. If
+/// tollbar_reasons_total of the metrics has this reason, the call counts it there, too. All other numbers are ignored.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_table_count_verdict(table: *const tollbar_table, policy: u32, verdict: i32) -> i32 {
+pub unsafe extern "C" fn tollbar_table_count_verdict(
+    table: *const tollbar_table,
+    policy: u32,
+    verdict: i32,
+    reason: u32,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let table = &unsafe { reference(table) }?.table;
@@ -68,7 +75,15 @@ pub unsafe extern "C" fn tollbar_table_count_verdict(table: *const tollbar_table
             TOLLBAR_NEVER => Verdict::Never,
             _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
         };
-        table.count_decided(PolicyId::new(policy), verdict).map_err(table_code)?;
+        let reason = match reason {
+            TOLLBAR_REASON_BANNED => Reason::Banned,
+            TOLLBAR_REASON_RESERVE => Reason::Reserve,
+            TOLLBAR_REASON_MISSING_KEY => Reason::MissingKey,
+            TOLLBAR_REASON_EXEMPT => Reason::Exempt,
+            TOLLBAR_REASON_QUEUE_FULL => Reason::QueueFull,
+            _ => Reason::of(verdict),
+        };
+        table.count_decided(PolicyId::new(policy), verdict, reason).map_err(table_code)?;
         Ok(TOLLBAR_ALLOWED)
     })
 }

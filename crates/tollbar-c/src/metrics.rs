@@ -5,8 +5,7 @@ use super::limiter::tollbar_limiter;
 use super::status::*;
 use super::table::tollbar_table;
 use core::ffi::c_char;
-use core::mem::MaybeUninit;
-use tollbar::metrics::{write as print, Format, Source};
+use tollbar::metrics::{write_each as print, Format, Source};
 
 /// Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`.
 pub const TOLLBAR_METRICS_PROMETHEUS: u32 = 0;
@@ -15,9 +14,13 @@ pub const TOLLBAR_METRICS_PROMETHEUS: u32 = 0;
 pub const TOLLBAR_METRICS_OPENMETRICS: u32 = 1;
 
 /// The most sources of tollbar_metrics.
-pub const TOLLBAR_METRICS_MOST: u32 = 64;
+pub const TOLLBAR_METRICS_MOST: u32 = 1024;
 
-const SOURCES: usize = TOLLBAR_METRICS_MOST as usize;
+/// For tollbar_metrics_source.flags: the texts of policies leave out the burst. For a table whose policies have a greater burst than any limit, because
+/// its callers leave the difference untouched.
+pub const TOLLBAR_METRICS_RATES_ONLY: u64 = 1;
+/// For tollbar_metrics_source.flags: the table's first policy has no series, because no request asks for it.
+pub const TOLLBAR_METRICS_WITHOUT_FIRST: u64 = 2;
 
 /// A limiter or a table, and the name of its series.
 #[repr(C)]
@@ -31,6 +34,8 @@ pub struct tollbar_metrics_source {
     pub limiter: *const tollbar_limiter,
     /// The table, whose counters count the decisions of all processes that share it. NULL if the source is a limiter.
     pub table: *const tollbar_table,
+    /// TOLLBAR_METRICS_RATES_ONLY and TOLLBAR_METRICS_WITHOUT_FIRST, or 0. Other bits are ignored.
+    pub flags: u64,
 }
 
 /// Writes the metrics of `count` sources into `buffer`, and a NUL: decisions by policy and verdict, sizes, evictions, clock steps.
@@ -53,19 +58,18 @@ pub unsafe extern "C" fn tollbar_metrics(
 ) -> i32 {
     call(|| {
         let format = format_of(format)?;
-        if count > SOURCES {
+        if count > TOLLBAR_METRICS_MOST as usize {
             return Err(TOLLBAR_E_OUT_OF_RANGE);
         }
         array(sources, count)?;
-        let mut read = [const { MaybeUninit::<Source<'_>>::uninit() }; SOURCES];
-        for (n, place) in read.iter_mut().enumerate().take(count) {
-            // SAFETY: by the caller's promise `count` sources, not null and aligned.
-            place.write(unsafe { source_of(&*sources.add(n)) }?);
-        }
-        // SAFETY: the loop has written the first `count`, which is at most SOURCES.
-        let read = unsafe { core::slice::from_raw_parts(read.as_ptr().cast::<Source<'_>>(), count) };
+        // SAFETY: by the caller's promise there are `count` sources, which are aligned.
+        let source = |n: usize| unsafe { source_of(&*sources.add(n)) };
+        (0..count).try_for_each(|n| source(n).map(|_| ()))?;
+        // Each of them is sound, so none is left out.
+        let each =
+            |with: &mut dyn FnMut(&Source<'_>)| (0..count).filter_map(|n| source(n).ok()).for_each(|one| with(&one));
         // SAFETY: by the caller's promise.
-        unsafe { fill(buffer, capacity, length, |out| print(read, format, out)) }
+        unsafe { fill(buffer, capacity, length, |out| print(&each, format, out)) }
     })
 }
 
@@ -80,11 +84,12 @@ pub fn format_of(format: u32) -> Result<Format, i32> {
 
 /// # Safety
 /// The source's pointers are NULL or as said.
+#[inline(never)]
 unsafe fn source_of(source: &tollbar_metrics_source) -> Result<Source<'_>, i32> {
     // SAFETY: by the caller's promise.
     let name = unsafe { bytes(source.name, source.name_length) }?;
     let name = core::str::from_utf8(name).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?;
-    match (source.limiter.is_null(), source.table.is_null()) {
+    let read = match (source.limiter.is_null(), source.table.is_null()) {
         (true, false) => {
             // SAFETY: by the caller's promise.
             Ok(Source::table(name, &unsafe { reference(source.table) }?.table))
@@ -96,5 +101,13 @@ unsafe fn source_of(source: &tollbar_metrics_source) -> Result<Source<'_>, i32> 
             Ok(Source::limiter(name, policy, &limiter.limiter.snapshot()))
         }
         _ => Err(TOLLBAR_E_LIMITS),
+    };
+    let mut read = read?;
+    if source.flags & TOLLBAR_METRICS_RATES_ONLY != 0 {
+        read = read.rates_only();
     }
+    if source.flags & TOLLBAR_METRICS_WITHOUT_FIRST != 0 {
+        read = read.without_first_policy();
+    }
+    Ok(read)
 }

@@ -335,7 +335,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_TRUNCATED => (c"TOLLBAR_E_TRUNCATED", c"the table is shorter or longer than its header says"),
         TOLLBAR_E_CORRUPT => (c"TOLLBAR_E_CORRUPT", c"the table's header is damaged"),
         TOLLBAR_E_OTHER_CAPACITY => (c"TOLLBAR_E_OTHER_CAPACITY", c"the table has another capacity"),
-        TOLLBAR_E_OTHER_POLICIES => (c"TOLLBAR_E_OTHER_POLICIES", c"the table has other policies"),
+        TOLLBAR_E_OTHER_POLICIES => (c"TOLLBAR_E_OTHER_POLICIES", c"the table has other policies (tollbar table set-policy)"),
         TOLLBAR_E_OTHER_OPTIONS => (c"TOLLBAR_E_OTHER_OPTIONS", c"the table has other options"),
         TOLLBAR_E_BOOT_ID => {
             (c"TOLLBAR_E_BOOT_ID", c"the system does not say whether the file's content is of this boot")

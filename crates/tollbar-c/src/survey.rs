@@ -324,6 +324,8 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
             retries,
             backward_steps,
             overrides,
+            // tollbar_metrics prints them.
+            reasons: _,
         } = table.stats();
         let stats = tollbar_table_stats {
             struct_size: 0,

@@ -34,7 +34,8 @@ pub enum Reason {
     MissingKey = 5,
     /// Allowed and not charged: the key is exempt.
     Exempt = 6,
-    /// Denied: the permits would have come within the caller's patience, but the most callers that may sleep are asleep already.
+    /// Denied: the permits would have come within the caller's patience, but the most callers that may sleep are
+    /// asleep already.
     QueueFull = 7,
     /// Denied: the table is damaged, or has no policy of that number.
     Fault = 8,
@@ -46,14 +47,17 @@ pub enum Reason {
     StoreDown = 11,
     /// Denied: the key is banned, and `retry_after` is the end of the ban for a cost of 1.
     Banned = 12,
-    /// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
+    /// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait
+    /// is known.
     InFlight = 13,
-    /// Denied or never: the request's class leaves permits to others. Without the reserve the request would have passed.
+    /// Denied or never: the request's class leaves permits to others. Without the reserve the request would have
+    /// passed.
     Reserve = 14,
 }
 
 impl Reason {
-    /// The reason for a verdict of the limit itself. The first three reasons have the numbers of the verdicts, so this compiles to a copy.
+    /// The reason for a verdict of the limit itself. The first three reasons have the numbers of the verdicts, so
+    /// this compiles to a copy.
     #[inline(always)]
     pub const fn of(verdict: Verdict) -> Reason {
         match verdict {
@@ -61,6 +65,46 @@ impl Reason {
             Verdict::Denied => Reason::Rate,
             Verdict::Never => Reason::Burst,
         }
+    }
+
+    /// The number of the counter in [`Reasons`] for this reason. `None` if [`Reasons`] does not count it.
+    #[inline]
+    pub(crate) const fn counter(self) -> Option<usize> {
+        match self {
+            Reason::Banned => Some(0),
+            Reason::Reserve => Some(1),
+            Reason::QueueFull => Some(2),
+            Reason::MissingKey => Some(3),
+            Reason::Exempt => Some(4),
+            _ => None,
+        }
+    }
+}
+
+/// How many decisions had each of these reasons. A decision with one of them also counts under its verdict
+/// ([`Counts`]). The other reasons have no counter here: the verdict tells them, or another statistic of the table
+/// counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Reasons {
+    /// [`Reason::Banned`], with the refusal that began the ban.
+    pub banned: u64,
+    /// [`Reason::Reserve`].
+    pub reserve: u64,
+    /// [`Reason::QueueFull`].
+    pub queue_full: u64,
+    /// [`Reason::MissingKey`], admitted or denied. A limiter has none.
+    pub missing_key: u64,
+    /// [`Reason::Exempt`]. A limiter has none.
+    pub exempt: u64,
+}
+
+impl Reasons {
+    /// The number of counters.
+    pub(crate) const FIELDS: usize = 5;
+
+    /// The counts, which `of` returns by the number of their counter ([`Reason::counter`]).
+    pub(crate) fn by_counter(of: impl Fn(usize) -> u64) -> Reasons {
+        Reasons { banned: of(0), reserve: of(1), queue_full: of(2), missing_key: of(3), exempt: of(4) }
     }
 }
 
@@ -83,16 +127,17 @@ pub struct Decision {
     pub verdict: Verdict,
     /// Why.
     pub reason: Reason,
-    /// The number of permits that are left at this instant, after this decision. Other threads may have taken some since.
+    /// The number of permits that are left at this instant, after this decision. Other threads may have taken some
+    /// since.
     pub remaining: u64,
-    /// Nanoseconds after which the same request would be admitted, if no other request comes between. One nanosecond earlier it would still be
-    /// refused. 0 if it was admitted; [`NEVER`] if waiting does not help.
+    /// Nanoseconds after which the same request would be admitted, if no other request comes between. One nanosecond
+    /// earlier it would still be refused. 0 if it was admitted; [`NEVER`] if waiting does not help.
     pub retry_after: u64,
-    /// Nanoseconds until the state is as good as fresh, if no request comes between; [`NEVER`] if that is after the last time at which the policy
-    /// admits a request.
+    /// Nanoseconds until the state is as good as fresh, if no request comes between; [`NEVER`] if that is after the
+    /// last time at which the policy admits a request.
     pub reset_after: u64,
-    /// The index of the policy of a list that bound the decision: in a refusal the one with the longest wait, in an admission the one with the
-    /// fewest permits left. 0 for a policy that is not a list.
+    /// The index of the policy of a list that bound the decision: in a refusal the one with the longest wait, in an
+    /// admission the one with the fewest permits left. 0 for a policy that is not a list.
     pub bound: u32,
 }
 

@@ -15,7 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::decision::Counts;
+use crate::decision::{Counts, Reasons};
 use crate::limiter::Snapshot;
 use crate::policy::{text, Policy};
 use crate::table::{PolicyId, Stats, Table};
@@ -26,8 +26,8 @@ use crate::writer::Writer;
 pub enum Format {
     /// Prometheus' text format 0.0.4, media type `text/plain; version=0.0.4`.
     Prometheus,
-    /// OpenMetrics 1.0, media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. The text ends with the line `# EOF`, after which the
-    /// format allows no further metrics.
+    /// OpenMetrics 1.0, media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. The text ends with
+    /// the line `# EOF`, after which the format allows no further metrics.
     OpenMetrics,
 }
 
@@ -36,24 +36,55 @@ pub enum Format {
 pub struct Source<'a> {
     name: &'a str,
     of: Of<'a>,
+    /// Whether the texts of policies leave out the burst.
+    rates_only: bool,
+    /// The number of the first policy that is shown.
+    first: u32,
 }
+
+/// Calls the given function with each source. The writer calls it once for each metric, and must see the same sources
+/// each time.
+type Each<'a> = dyn Fn(&mut dyn FnMut(&Source<'_>)) + 'a;
 
 #[derive(Clone, Copy, Debug)]
 enum Of<'a> {
     Table(&'a Table),
-    Limiter { policy: &'a Policy, decisions: Counts, waiting: u32, backward_steps: u64 },
+    Limiter { policy: &'a Policy, decisions: Counts, reasons: Reasons, waiting: u32, backward_steps: u64 },
 }
 
 impl<'a> Source<'a> {
     /// A table. Its counters count the decisions of all processes that share it.
     pub const fn table(name: &'a str, table: &'a Table) -> Source<'a> {
-        Source { name, of: Of::Table(table) }
+        Source { name, of: Of::Table(table), rates_only: false, first: 0 }
     }
 
     /// A limiter, by its policy and its [`snapshot`](crate::Limiter::snapshot).
     pub const fn limiter(name: &'a str, policy: &'a Policy, snapshot: &Snapshot) -> Source<'a> {
-        let Snapshot { decisions, waiting, backward_steps, .. } = *snapshot;
-        Source { name, of: Of::Limiter { policy, decisions, waiting, backward_steps } }
+        let Snapshot { decisions, reasons, waiting, backward_steps, .. } = *snapshot;
+        Source {
+            name,
+            of: Of::Limiter { policy, decisions, reasons, waiting, backward_steps },
+            rates_only: false,
+            first: 0,
+        }
+    }
+
+    /// The source, whose policies are shown as rates: for a table whose policies have a greater burst than any limit,
+    /// because callers leave the difference untouched.
+    pub const fn rates_only(self) -> Source<'a> {
+        Source { rates_only: true, ..self }
+    }
+
+    /// The source without series of the table's first policy, for a table whose callers never use that policy.
+    pub const fn without_first_policy(self) -> Source<'a> {
+        Source { first: 1, ..self }
+    }
+
+    fn reasons(&self) -> Reasons {
+        match self.of {
+            Of::Table(table) => table.stats().reasons,
+            Of::Limiter { reasons, .. } => reasons,
+        }
     }
 
     fn stats(&self) -> Option<Stats> {
@@ -64,14 +95,22 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Writes the metrics of all sources and returns the length of the text in bytes. If that is more than `out.len()`, the end is missing.
+/// Writes the metrics of all sources and returns the length of the text in bytes. If that is more than `out.len()`,
+/// the end is missing.
 ///
-/// No key is ever a label, so the number of series depends on the sources and their policies alone. The sources must have different names. The
-/// call takes no permits. It reads the counters one after the other while other threads decide, so two counters may differ by the decisions made
-/// between the two reads.
+/// No key is ever a label, so the number of series depends on the sources and their policies alone. The sources must
+/// have different names. The call takes no permits. It reads the counters one after the other while other threads
+/// decide, so two counters may differ by the decisions made between the two reads.
 pub fn write(sources: &[Source<'_>], format: Format, out: &mut [u8]) -> usize {
+    write_each(&|with: &mut dyn FnMut(&Source<'_>)| sources.iter().for_each(with), format, out)
+}
+
+/// [`write`] of sources that no array holds.
+#[doc(hidden)]
+pub fn write_each(sources: &Each<'_>, format: Format, out: &mut [u8]) -> usize {
     let mut w = Exposition::new(out, format);
     w.decisions(sources);
+    w.reasons(sources);
     w.policies(sources);
     for family in &FAMILIES {
         w.family(family, sources);
@@ -112,20 +151,18 @@ const fn gauge(
 }
 
 static FAMILIES: [Family; 13] = [
-    counter("tollbar_clock_backward", "Requests with an earlier time than one before them.", |source, stats| {
-        match source.of {
-            Of::Limiter { backward_steps, .. } => Some(backward_steps),
-            Of::Table(_) => Some(stats?.backward_steps),
-        }
+    counter("tollbar_clock_backward", "Requests older than one before them.", |source, stats| match source.of {
+        Of::Limiter { backward_steps, .. } => Some(backward_steps),
+        Of::Table(_) => Some(stats?.backward_steps),
     }),
-    gauge("tollbar_waiting", "Callers that sleep until they have a permit.", |source, _| match source.of {
+    gauge("tollbar_waiting", "Callers that wait for a permit.", |source, _| match source.of {
         Of::Limiter { waiting, .. } => Some(u64::from(waiting)),
         Of::Table(_) => None,
     }),
-    gauge("tollbar_table_size_bytes", "Bytes of memory that the table takes.", |_, stats| Some(stats?.bytes)),
-    gauge("tollbar_table_slots", "Slots of the table, one for each key.", |_, stats| Some(stats?.slots)),
+    gauge("tollbar_table_size_bytes", "Bytes of the table.", |_, stats| Some(stats?.bytes)),
+    gauge("tollbar_table_slots", "Slots of the table.", |_, stats| Some(stats?.slots)),
     gauge("tollbar_table_used_slots", "Slots that hold a key, expired or not.", |_, stats| Some(stats?.keys)),
-    counter("tollbar_table_inserts", "New keys that took an empty slot or the slot of an expired key.", |_, stats| {
+    counter("tollbar_table_inserts", "New keys in an empty slot or that of an expired key.", |_, stats| {
         stats.map(|stats| stats.inserted.wrapping_add(stats.reclaimed))
     }),
     counter("tollbar_table_evictions", "Keys with a debt whose slot a new key took.", |_, stats| Some(stats?.evicted)),
@@ -137,9 +174,7 @@ static FAMILIES: [Family; 13] = [
     }),
     counter("tollbar_table_untracked_keys", "New keys admitted and not stored.", |_, stats| Some(stats?.untracked)),
     counter("tollbar_table_resets", "Keys that were reset.", |_, stats| Some(stats?.resets)),
-    counter("tollbar_table_retries", "Swaps repeated because another thread came first.", |_, stats| {
-        Some(stats?.retries)
-    }),
+    counter("tollbar_table_retries", "Repeated swaps.", |_, stats| Some(stats?.retries)),
     gauge("tollbar_table_overrides", "Keys with a policy of their own.", |_, stats| Some(stats?.overrides)),
 ];
 
@@ -186,9 +221,9 @@ impl<'a> Exposition<'a> {
         self.w.length
     }
 
-    fn decisions(&mut self, sources: &[Source<'_>]) {
+    fn decisions(&mut self, sources: &Each<'_>) {
         self.head("tollbar_decisions", Kind::Counter, "Decisions by policy and verdict.");
-        for source in sources {
+        sources(&mut |source| {
             each_policy(source, |number, _, counts| {
                 let verdicts = [("allowed", counts.allowed), ("denied", counts.denied), ("never", counts.never)];
                 for (verdict, value) in verdicts {
@@ -198,29 +233,55 @@ impl<'a> Exposition<'a> {
                     self.value(value);
                 }
             });
-        }
+        });
+    }
+
+    fn reasons(&mut self, sources: &Each<'_>) {
+        self.head(
+            "tollbar_reasons",
+            Kind::Counter,
+            "Decisions for a ban, a reserve, a full queue, a missing or an exempt key.",
+        );
+        sources(&mut |source| {
+            let Reasons { banned, reserve, queue_full, missing_key, exempt } = source.reasons();
+            let all = [
+                ("banned", banned),
+                ("reserve", reserve),
+                ("queue_full", queue_full),
+                ("missing_key", missing_key),
+                ("exempt", exempt),
+            ];
+            let have = if let Of::Table(_) = source.of { 5 } else { 3 };
+            for (reason, value) in all.into_iter().take(have) {
+                self.w.text("tollbar_reasons_total");
+                self.labels(source.name, None);
+                self.label(",reason=", reason.as_bytes());
+                self.value(value);
+            }
+        });
     }
 
     /// Only these series have the policy's text as a label. So when an operator edits a policy, all other series go on.
-    fn policies(&mut self, sources: &[Source<'_>]) {
+    fn policies(&mut self, sources: &Each<'_>) {
         self.head("tollbar_policy_info", Kind::Gauge, "The text of a policy.");
-        for source in sources {
+        sources(&mut |source| {
             each_policy(source, |number, policy, _| {
                 let mut line = [0; text::TEXT_MOST];
-                let length = text::print(policy, &mut line);
+                let burst = if source.rates_only { policy.limit } else { policy.burst };
+                let length = text::print(&Policy { burst, init: policy.init.min(burst), ..*policy }, &mut line);
                 self.w.text("tollbar_policy_info");
                 self.labels(source.name, Some(number));
                 self.label(",text=", line.get(..length).unwrap_or_default());
                 self.value(1);
             });
-        }
+        });
     }
 
-    fn family(&mut self, family: &Family, sources: &[Source<'_>]) {
+    fn family(&mut self, family: &Family, sources: &Each<'_>) {
         let mut headed = false;
-        for source in sources {
+        sources(&mut |source| {
             let Some(value) = (family.value)(source, source.stats().as_ref()) else {
-                continue;
+                return;
             };
             if !headed {
                 self.head(family.name, family.kind, family.help);
@@ -232,7 +293,7 @@ impl<'a> Exposition<'a> {
             }
             self.labels(source.name, None);
             self.value(value);
-        }
+        });
     }
 
     fn head(&mut self, name: &str, kind: Kind, help: &str) {
@@ -285,7 +346,7 @@ fn each_policy(source: &Source<'_>, mut with: impl FnMut(u32, &Policy, Counts)) 
     match source.of {
         Of::Limiter { policy, decisions, .. } => with(0, policy, decisions),
         Of::Table(table) => {
-            for number in 0..table.policies() {
+            for number in source.first..table.policies() {
                 let id = PolicyId::new(number);
                 if let (Ok(policy), Ok(counts)) = (table.policy(id), table.counts(id)) {
                     with(number, &policy, counts);

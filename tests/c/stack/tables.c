@@ -205,7 +205,7 @@ CASE(tollbar_table_get_counts) {
     RUN(tollbar_table_get_counts(w->table, 0, &counts));
 }
 CASE(tollbar_table_count_verdict) {
-    RUN(tollbar_table_count_verdict(w->table, 0, TOLLBAR_DENIED));
+    RUN(tollbar_table_count_verdict(w->table, 0, TOLLBAR_DENIED, TOLLBAR_REASON_RATE));
 }
 CASE(tollbar_table_get_stats) {
     tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;

@@ -73,8 +73,18 @@ def metrics(sources: Mapping[str, Limiter | Table], *, openmetrics: bool = False
     """Counts and sizes of limiters and tables for Prometheus: decisions by policy and verdict, keys, evictions, clock steps.
 
     The names are the label `limit`. A table's decisions are those of all processes that share it. The media type is
-    `text/plain; version=0.0.4`, and with `openmetrics` it is `application/openmetrics-text; version=1.0.0; charset=utf-8`."""
-    return _core.metrics(tuple(sources.items()), openmetrics)
+    `text/plain; version=0.0.4`, and with `openmetrics` it is `application/openmetrics-text; version=1.0.0; charset=utf-8`. The label
+    `policy` is the name that the table's program gave, or else the number."""
+    text = _core.metrics(tuple(sources.items()), openmetrics)
+    for limit, of in sources.items():
+        for name, number in of._names.items() if isinstance(of, Table) else ():
+            text = text.replace(_labels(limit, str(number)), _labels(limit, name))
+    return text
+
+
+def _labels(*values: str) -> str:
+    limit, policy = (value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for value in values)
+    return f'{{limit="{limit}",policy="{policy}"'
 
 
 __all__ = [

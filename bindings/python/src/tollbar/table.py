@@ -117,7 +117,8 @@ class Table(_core.Table):
     At most `waiters` callers of this process wait for the table's keys at one time.
     """
 
-    __slots__ = ("_places",)
+    __slots__ = ("_names", "_places")
+    _names: dict[str, int]
     _places: _queue.Places
 
     def __new__(
@@ -225,7 +226,7 @@ class Table(_core.Table):
             kind,
             path,
         )
-        self._places = _queue.Places(waiters)
+        self._places, self._names = _queue.Places(waiters), names
         return self
 
     def policy(self, policy: int | str = 0) -> Policy:

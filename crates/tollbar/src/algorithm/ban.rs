@@ -4,16 +4,17 @@
 //! word = TAT << bits | mark        mark 0..after: refusals so far; mark = after: banned
 //! ```
 //!
-//! The TAT and the decision are those of [`super::gcra`]. A refusal writes: it raises the mark by one. The refusal that makes
-//! the mark `after` bans the key until `U = now + ban`. The ban is a debt: it raises the TAT to `U + (burst − 1)` permits, so a cost of 1
-//! first passes at `U`, and the bucket then refills from empty. A refusal during a ban writes nothing, so it does not prolong the ban.
+//! The TAT and the decision are those of [`super::gcra`]. A refusal writes: it raises the mark by one. The refusal
+//! that makes the mark `after` bans the key until `U = now + ban`. The ban is a debt: it raises the TAT to `U +
+//! (burst − 1)` permits, so a cost of 1 first passes at `U`, and the bucket then refills from empty. A refusal during
+//! a ban writes nothing, so it does not prolong the ban.
 //!
-//! Refusals are forgotten when the bucket is full again (the TAT is not after the clock), and when a ban ends. A full bucket admits every
-//! cost up to the burst, so a refusal always finds a TAT after the clock, and its word expires after `now`. No step lowers the TAT, so the
-//! time of expiry never falls: it depends on the TAT only.
+//! Refusals are forgotten when the bucket is full again (the TAT is not after the clock), and when a ban ends. A full
+//! bucket admits every cost up to the burst, so a refusal always finds a TAT after the clock, and its word expires
+//! after `now`. No step lowers the TAT, so the time of expiry never falls: it depends on the TAT only.
 //!
-//! A charge ([`Algorithm::charge`]) that leaves no permit counts as a refusal. So after 5 failures that are charged afterwards, `5/min ban 1h`
-//! bans at once, and not at the sixth request. A ban takes no charges and no reservations.
+//! A charge ([`Algorithm::charge`]) that leaves no permit counts as a refusal. So after 5 failures that are charged
+//! afterwards, `5/min ban 1h` bans at once, and not at the sixth request. A ban takes no charges and no reservations.
 //!
 //! Most admitted in any interval of length t: that of gcra, `burst + limit/period · t`.
 
@@ -45,8 +46,8 @@ impl Ban {
     /// Compiles a policy of kind [`Kind::Gcra`] with `ban`, whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::Ban`] if the word cannot hold so long a ban beside the clock,
-    /// and those of [`super::gcra::Gcra::new`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::Ban`] if the word cannot hold so long a
+    /// ban beside the clock, and those of [`super::gcra::Gcra::new`].
     pub fn new(policy: &Policy) -> Result<Ban, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::Gcra || policy.ban == 0 {
@@ -60,7 +61,8 @@ impl Ban {
         // The grid has room for twice its span beyond the clock: for a debt of two bursts, or for a ban and a burst.
         let banned = mul_div_ceil(u128::from(policy.ban), limit.into(), NonZeroU128::from(period));
         let banned = banned.and_then(|permits| u64::try_from(permits).ok()).ok_or(PolicyError::Ban)?;
-        // A policy that would not fit without its ban either gets the error of a bucket without a ban, such as a burst that is too large.
+        // A policy that would not fit without its ban either gets the error of a bucket without a ban, such as a
+        // burst that is too large.
         grid(policy, policy.burst, tat_bits)?;
         let grid = match policy.burst.checked_add(banned / 2 + 1) {
             Some(span) => grid(policy, span, tat_bits).map_err(|_| PolicyError::Ban)?,
@@ -77,8 +79,8 @@ impl Ban {
         &self.grid
     }
 
-    /// The time at which the ban of `state` ends, in nanoseconds. `None` if it is not banned at `now`, and [`NEVER`] if the ban ends after
-    /// the last time.
+    /// The time at which the ban of `state` ends, in nanoseconds. `None` if it is not banned at `now`, and [`NEVER`]
+    /// if the ban ends after the last time.
     pub fn banned_until(&self, state: u64, now: u64) -> Option<u64> {
         let (tat, mark) = self.unpack(state);
         self.is_banned(tat, mark, self.grid.units(now)).then(|| self.end(tat))
@@ -89,7 +91,8 @@ impl Ban {
         self.pack(self.ban(until), self.after)
     }
 
-    /// The permits, rounded up, that the limit must refill before the first one can be taken; 0 for a banned key, because a ban is no number.
+    /// The permits, rounded up, that the limit must refill before the first one can be taken; 0 for a banned key,
+    /// because a ban is no number.
     pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
         let clock = self.grid.units(now);
         let Some((tat, _)) = self.here(state, clock) else { return 0 };
@@ -97,7 +100,8 @@ impl Ban {
         units / permit + u64::from(units % permit != 0)
     }
 
-    /// The word of a key without refusals that lacks `permits` of its burst, or owes up to another burst; 0 for no permits.
+    /// The word of a key without refusals that lacks `permits` of its burst, or owes up to another burst; 0 for no
+    /// permits.
     pub(super) fn charged(&self, permits: u64, now: u64) -> u64 {
         if permits == 0 || now > self.last {
             return 0;
@@ -110,13 +114,13 @@ impl Ban {
     /// A decision that left the state `state` at `now`, with [`Reason::Banned`] if a ban refused it.
     pub(super) fn with_reason(&self, decision: Decision, state: u64, now: u64) -> Decision {
         match decision.verdict {
-            Verdict::Denied if self.banned_until(state, now).is_some() => decision.because(Reason::Banned),
+            Verdict::Denied if self.bans(state, now) => decision.because(Reason::Banned),
             _ => decision,
         }
     }
 
-    /// Moves a key's word from the policy `old` to this one. A key that `old` banned stays banned until the same time, or longer if its
-    /// debt lasts longer. `None` for a key that is not banned.
+    /// Moves a key's word from the policy `old` to this one. A key that `old` banned stays banned until the same
+    /// time, or longer if its debt lasts longer. `None` for a key that is not banned.
     pub(super) fn adopt(&self, old: &Ban, state: u64) -> Option<u64> {
         let (tat, mark) = old.unpack(state);
         if mark < old.after {
@@ -182,6 +186,10 @@ impl Ban {
 impl Algorithm for Ban {
     const BOOKS_AHEAD: bool = true;
     const COUNTS_REFUSALS: bool = true;
+
+    fn bans(&self, state: u64, now: u64) -> bool {
+        self.banned_until(state, now).is_some()
+    }
 
     fn described(&self, step: Step, state: u64) -> u64 {
         match step.verdict {

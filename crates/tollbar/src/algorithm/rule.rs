@@ -117,8 +117,8 @@ impl Rule {
         Some(gcra.plain())
     }
 
-    /// `state` in a slot that stays taken until `until`, at the time `now`. With `exact` the debt is kept to the unit, and otherwise the time to a
-    /// 64th. `None` if no word of the rule says so.
+    /// `state` in a slot that stays taken until `until`, at the time `now`. With `exact` the debt is kept to the
+    /// unit, and otherwise the time to a 64th. `None` if no word of the rule says so.
     pub(crate) fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {
         match self {
             Rule::Gcra(gcra) => gcra.hold(state, until, now, exact),
@@ -156,8 +156,8 @@ impl Rule {
         }
     }
 
-    /// Whether a request may ask that permits are left after it ([`step_leaving`](super::step_leaving)). Rules that lend are left out: they may admit a
-    /// cost and refuse a smaller one.
+    /// Whether a request may ask that permits are left after it ([`step_leaving`](super::step_leaving)). Rules that
+    /// lend are left out: they may admit a cost and refuse a smaller one.
     pub(crate) fn keeps_reserves(&self) -> bool {
         match self {
             Rule::Closed
@@ -175,7 +175,8 @@ impl Rule {
         }
     }
 
-    /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater expires no sooner.
+    /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater
+    /// expires no sooner.
     pub(crate) fn words_are_times(&self) -> bool {
         match self {
             Rule::Gcra(_) | Rule::Ban(_) | Rule::Pair(_) | Rule::Pacer(_) | Rule::LevelRefill(_) => true,
@@ -275,8 +276,8 @@ impl Algorithm for Rule {
         each!(self, a => a.fresh_at(state, now), now)
     }
 
-    /// Under a limit of 0 the word is a time: the end of the debt that the key had when its policy became 0. A word after the last time is a
-    /// quota's count, and never expires.
+    /// Under a limit of 0 the word is a time: the end of the debt that the key had when its policy became 0. A word
+    /// after the last time is a quota's count, and never expires.
     #[inline(always)]
     fn expires_at(&self, state: u64) -> u64 {
         if let Rule::Gcra(gcra) = self {
@@ -336,6 +337,10 @@ impl Algorithm for Rule {
 
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
         each!(self, a => a.last_booking(state, charge), None)
+    }
+
+    fn bans(&self, state: u64, now: u64) -> bool {
+        matches!(self, Rule::Ban(ban) if ban.bans(state, now))
     }
 
     fn counts_refusals(&self) -> bool {

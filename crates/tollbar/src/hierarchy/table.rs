@@ -33,12 +33,12 @@ impl<'a> Nodes for TableNodes<'a> {
 }
 
 impl Hierarchy {
-    /// Takes `cost` permits for a leaf class, or for a key of it, from the leaf and from all classes above it, or says when they can be had. An empty
-    /// `key` is a node of its own.
+    /// Takes `cost` permits for a leaf class, or for a key of it, from the leaf and from all classes above it, or
+    /// says when they can be had. An empty `key` is a node of its own.
     ///
     /// # Errors
-    /// [`HierarchyError::NoSuchClass`], [`HierarchyError::NotALeaf`], [`HierarchyError::Policy`] or [`HierarchyError::Table`]. After an error the
-    /// call has charged nothing.
+    /// [`HierarchyError::NoSuchClass`], [`HierarchyError::NotALeaf`], [`HierarchyError::Policy`] or
+    /// [`HierarchyError::Table`]. After an error the call has charged nothing.
     #[inline]
     pub fn take(&self, table: &Table, class: ClassId, key: &[u8], cost: u64) -> Result<Share, HierarchyError> {
         self.try_take(table, class, key, None, cost)
@@ -82,7 +82,7 @@ impl Hierarchy {
         let taken =
             table.with_nodes(self.policy, DEBT_MOST, |nodes| take(&nodes, way, self.burst, (time, cost), &clock))?;
         let outcome = taken.ok_or(HierarchyError::Policy)??;
-        table.count_of_leaf(self.policy, key, time, outcome.decision.verdict);
+        table.count_of_leaf(self.policy, key, time, outcome.decision.verdict, outcome.decision.reason);
         let bound = self.class_at(class, outcome.bound);
         Ok(Share { decision: outcome.decision, bound, interval: outcome.interval })
     }

@@ -4,8 +4,8 @@ use super::INTEGER_MOST;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The limits that a server's header fields describe. `None`: no field gives the value, or the field is malformed. The drafts require clients to
-/// ignore a malformed field.
+/// The limits that a server's header fields describe. `None`: no field gives the value, or the field is malformed.
+/// The drafts require clients to ignore a malformed field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Permits per window.
@@ -21,17 +21,21 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads the lines of an answer's header, `Name: value`, each ended by LF or CR LF. It skips other fields. Names may have any case. The lines of
-    /// `RateLimit` are one list, and so are those of `RateLimit-Policy` (RFC 9110, section 5.3). Of the lines of `Retry-After` the one with the longest
-    /// wait counts, and of other fields the first line. If an item has a parameter twice, the last one counts (RFC 9651, section 4.2.3.2).
+    /// Reads the lines of an answer's header, `Name: value`, each ended by LF or CR LF. It skips other fields. Names
+    /// may have any case. The lines of `RateLimit` are one list, and so are those of `RateLimit-Policy` (RFC 9110,
+    /// section 5.3). Of the lines of `Retry-After` the one with the longest wait counts, and of other fields the
+    /// first line. If an item has a parameter twice, the last one counts (RFC 9651, section 4.2.3.2).
     ///
-    /// It knows `Retry-After` as seconds, with or without a fraction, or as a date in one of the three forms of RFC 9110, section 5.6.7; `X-RateLimit-`
-    /// and `X-Rate-Limit-` with `Limit`, `Remaining` and `Reset`; and all versions of draft-ietf-httpapi-ratelimit-headers. If an answer has several dialects, the newest counts. If a
-    /// field describes several limits, the one with the fewest permits left counts. `RateLimit-Policy` describes it only if it names that limit.
+    /// It knows `Retry-After` as seconds, with or without a fraction, or as a date in one of the three forms of RFC
+    /// 9110, section 5.6.7; `X-RateLimit-` and `X-Rate-Limit-` with `Limit`, `Remaining` and `Reset`; and all
+    /// versions of draft-ietf-httpapi-ratelimit-headers. If an answer has several dialects, the newest counts. If a
+    /// field describes several limits, the one with the fewest permits left counts. `RateLimit-Policy` describes it
+    /// only if it names that limit.
     ///
-    /// `utc` is the time of the answer in nanoseconds since 1970: dates and epochs are counted from it. Servers write the reset of each dialect in
-    /// several ways: a number from 10^12 on is read as milliseconds since 1970, from 10^9 on as seconds since 1970, and a smaller one as seconds
-    /// from now, with or without a fraction. A time that is past is 0, and one beyond 64 bits of nanoseconds is the largest of these.
+    /// `utc` is the time of the answer in nanoseconds since 1970: dates and epochs are counted from it. Servers write
+    /// the reset of each dialect in several ways: a number from 10^12 on is read as milliseconds since 1970, from
+    /// 10^9 on as seconds since 1970, and a smaller one as seconds from now, with or without a fraction. A time that
+    /// is past is 0, and one beyond 64 bits of nanoseconds is the largest of these.
     pub fn read(text: &[u8], utc: u64) -> Seen {
         let field = |name: &'static str| values_of(text, name).next();
         let newest = service_limit(text, utc);
@@ -64,7 +68,8 @@ impl Seen {
     }
 }
 
-/// Reads `RateLimit`. In version 07 its members are `limit`, `remaining` and `reset`. In versions 08 to 11 its items are limits.
+/// Reads `RateLimit`. In version 07 its members are `limit`, `remaining` and `reset`. In versions 08 to 11 its items
+/// are limits.
 fn service_limit(text: &[u8], utc: u64) -> Seen {
     let member = |name: &str| items_of(text, "ratelimit").filter_map(|one| value_in(one, name)).last();
     if let Some(remaining) = member("remaining").and_then(integer) {
@@ -84,8 +89,8 @@ fn service_limit(text: &[u8], utc: u64) -> Seen {
     Seen { remaining: Some(remaining), more_after, ..policy(text, Some(head(item)), None) }
 }
 
-/// Finds a policy by its name, or else by its number of permits, or else takes the first one. Returns its limit and its window. If there is no such
-/// policy, it returns `limit` alone.
+/// Finds a policy by its name, or else by its number of permits, or else takes the first one. Returns its limit and
+/// its window. If there is no such policy, it returns `limit` alone.
 fn policy(text: &[u8], name: Option<&[u8]>, limit: Option<u64>) -> Seen {
     // Up to version 07 the item is the number of permits; from 08 on it is a name, and `q` is the number.
     let permits = |item: &[u8]| parameter(item, "q").and_then(integer).or_else(|| integer(head(item)));
@@ -233,7 +238,8 @@ fn delay(text: &[u8]) -> Option<u64> {
     integer(text)?.checked_mul(SECOND)
 }
 
-/// The wait that a field `Retry-After` asks for. Proxies and clients join several of them with commas: the longest counts.
+/// Reads the value of a field `Retry-After`, and returns the wait in nanoseconds. A proxy may join several values with
+/// commas. Then the function returns the longest wait.
 fn retry_after(text: &[u8], utc: u64) -> Option<u64> {
     let seconds = |text| decimal(text).map(|(whole, ns)| whole.saturating_mul(SECOND).saturating_add(ns));
     date(text, utc).map(|at| at.saturating_sub(utc)).or_else(|| split(text, b',').filter_map(seconds).max())
@@ -250,7 +256,8 @@ fn reset(text: &[u8], utc: u64) -> Option<u64> {
     })
 }
 
-/// A number with or without a fraction, as its whole and its billionths. A whole beyond 64 bits is the largest of these.
+/// A number with or without a fraction, as its whole and its billionths. A whole beyond 64 bits is the largest of
+/// these.
 fn decimal(text: &[u8]) -> Option<(u64, u64)> {
     let (whole, fraction) = cut(text, |byte| byte == b'.');
     let fraction = fraction.unwrap_or(b"0");
@@ -264,9 +271,9 @@ fn decimal(text: &[u8]) -> Option<(u64, u64)> {
     Some((whole, ns))
 }
 
-/// A date in nanoseconds since 1970, 0 for a day before, the largest number of 64 bits if it has more: `Sun, 06 Nov 1994 08:49:37 GMT`, or one of the two forms
-/// before it, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`. Two digits of a year are of the year that is at most 50 years
-/// after `utc`.
+/// A date in nanoseconds since 1970, 0 for a day before, the largest number of 64 bits if it has more: `Sun, 06 Nov
+/// 1994 08:49:37 GMT`, or one of the two forms before it, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37
+/// 1994`. Two digits of a year are of the year that is at most 50 years after `utc`.
 fn date(text: &[u8], utc: u64) -> Option<u64> {
     let mut parts = text.split(|byte| b" ,-".contains(byte)).filter(|part| !part.is_empty()).skip(1);
     let mut part = || parts.next();
@@ -315,7 +322,8 @@ fn month(name: &[u8]) -> Option<u64> {
 
 /// The last year with these two digits that is at most 50 years after `utc` (RFC 9110, section 5.6.7).
 fn of_century(digits: u64, utc: u64) -> u64 {
-    // To a day in four years, which is enough for a bound of 50.
+    // A year of 365.25 days. The result is wrong for at most a day around New Year, which moves the limit of 50 years
+    // by one.
     let now = 1970 + utc / (1_461 * 6 * 3_600 * SECOND);
     let year = now / 100 * 100 + digits;
     match year > now + 50 {

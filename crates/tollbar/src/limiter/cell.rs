@@ -1,10 +1,11 @@
 //! One word, one compare-and-swap.
 //!
-//! The functions here step a bare [`AtomicU64`] of any owner. [`Cell`] is such a word on its own cache line, with its algorithm.
+//! The functions here step a bare [`AtomicU64`] of any owner. [`Cell`] is such a word on its own cache line, with its
+//! algorithm.
 //!
-//! Decisions use Relaxed orderings: the word is the whole state of a decision, and its modification order orders any two admissions.
-//! Exactness needs no more. Bookings and give-backs use Release, and a give-back reads with Acquire: it must see the flag of bookings and
-//! the highest word that were written before the word that it reads.
+//! Decisions use Relaxed orderings: the word is the whole state of a decision, and its modification order orders any
+//! two admissions. Exactness needs no more. Bookings and give-backs use Release, and a give-back reads with Acquire:
+//! it must see the flag of bookings and the highest word that were written before the word that it reads.
 
 mod returns;
 
@@ -25,8 +26,8 @@ pub fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) 
     apply(word, |state| algorithm.step(state, now, cost), |_| ())
 }
 
-/// [`step`] of a rule chosen at run time. The usual case, a token bucket whose word no other call changes meanwhile, is inlined and saves no
-/// registers.
+/// [`step`] of a rule chosen at run time. The usual case, a token bucket whose word no other call changes meanwhile,
+/// is inlined and saves no registers.
 #[doc(hidden)]
 #[inline(always)]
 pub fn admit(word: &AtomicU64, rule: &Rule, now: u64, cost: u64) -> Verdict {
@@ -136,7 +137,8 @@ pub(super) fn reserve<A: Algorithm>(
         if booked.at > now {
             ahead();
         }
-        // Release: a thread that reads this word, or a word that later swaps made of it, with Acquire also sees what `ahead` wrote.
+        // Release: a thread that reads this word, or a word that later swaps made of it, with Acquire also sees what
+        // `ahead` wrote.
         match word.exchange_weak(state, booked.next, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return Some(booked.at),
             Err(seen) => state = seen,
@@ -177,7 +179,8 @@ struct Line {
     booked: AtomicU32,
     /// The highest word that a give-back has lowered.
     highest: AtomicU64,
-    /// From this clock reading on the quick way does not decide. A limiter sets it to 0 when it puts another state in place of this one.
+    /// From this clock reading on the quick way does not decide. A limiter sets it to 0 when it puts another state in
+    /// place of this one.
     quick_end: AtomicU64,
 }
 
@@ -189,8 +192,8 @@ pub struct Quick<'a> {
 }
 
 impl Quick<'_> {
-    /// [`Shared::admit_at`] in the usual case, by one attempt to swap. `None`: nothing has been decided, and the caller calls
-    /// [`Shared::admit_at`].
+    /// [`Shared::admit_at`] in the usual case, by one attempt to swap. `None`: nothing has been decided, and the
+    /// caller calls [`Shared::admit_at`].
     #[inline(always)]
     pub(super) fn admit_at(&self, now: u64, cost: u64) -> Option<Verdict> {
         let Line { words, watch, quick_end, .. } = self.line;
@@ -235,11 +238,11 @@ impl<A: Algorithm> Cell<A> {
         }
     }
 
-    /// Whether permits have ever been booked for a later time than that of their call. A caller that has called [`Cell::word`] before sees
-    /// every booking that is in that word.
+    /// Whether permits have ever been booked for a later time than that of their call. A caller that has called
+    /// [`Cell::word`] before sees every booking that is in that word.
     pub fn has_booked(&self) -> bool {
-        // Relaxed: a booking sets the flag before it swaps the word, with Release. The Relaxed swaps of other calls in between are
-        // read-modify-writes, so they hand that Release on.
+        // Relaxed: a booking sets the flag before it swaps the word, with Release. The Relaxed swaps of other calls
+        // in between are read-modify-writes, so they hand that Release on.
         self.line.booked.load(Ordering::Relaxed) != 0
     }
 
@@ -399,6 +402,10 @@ impl<A: Algorithm> Shared for Cell<A> {
         // A first request may take a gap.
         let gaps = if self.gaps.exist() { self.gaps.permits(now) } else { 0 };
         last_by_steps(&self.algorithm, self.word(), now, &mut after_first(gaps, costs), until)
+    }
+
+    fn bans(&self, now: u64) -> bool {
+        self.algorithm.bans(self.word(), now)
     }
 
     fn counts_refusals(&self) -> bool {

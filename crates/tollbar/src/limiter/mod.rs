@@ -36,7 +36,7 @@ use crate::algorithm::Charge;
 use crate::clock::Clock;
 #[cfg(not(unix))]
 use crate::clock::Manual as Usual;
-use crate::decision::{Counts, Decision, Verdict};
+use crate::decision::{Counts, Decision, Reason, Reasons, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
 use change::Changes;
@@ -46,8 +46,8 @@ use waiting::{Lines, WAITERS};
 #[cfg(unix)]
 type Usual = crate::clock::Utc<crate::clock::Tsc>;
 
-/// A shared state with a clock. The default clock is the time-stamp counter, or, on a system that is no Unix, a clock that the caller
-/// moves.
+/// A shared state with a clock. The default clock is the time-stamp counter, or, on a system that is no Unix, a clock
+/// that the caller moves.
 ///
 /// ```
 /// use tollbar::{Limiter, Policy};
@@ -61,8 +61,8 @@ type Usual = crate::clock::Utc<crate::clock::Tsc>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Each call counts the decision that it returns ([`Limiter::counts`]), in 1 KiB of the limiter: 16 threads have a cache line each, and
-/// further threads share these lines.
+/// Each call counts the decision that it returns ([`Limiter::counts`]), in 1 KiB of the limiter: 16 threads have a
+/// cache line each, and further threads share these lines.
 #[derive(Debug)]
 pub struct Limiter<S = State, C = Usual> {
     shared: S,
@@ -86,6 +86,8 @@ pub struct Snapshot {
     pub backward_steps: u64,
     /// [`Limiter::counts`].
     pub decisions: Counts,
+    /// How many of these decisions had which reason.
+    pub reasons: Reasons,
 }
 
 #[cfg(unix)]
@@ -163,7 +165,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.clock.now()
     }
 
-    /// Takes `cost` permits now, or takes none and returns the nanoseconds to wait ([`Decision::retry_after`]). A cost of 0 asks without charging.
+    /// Takes `cost` permits now, or takes none and returns the nanoseconds to wait ([`Decision::retry_after`]). A
+    /// cost of 0 asks without charging.
     #[inline]
     pub fn check(&self, cost: u64) -> Decision {
         self.check_at(self.clock.now(), cost)
@@ -179,7 +182,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
                 false => self.admit_with_credit(cost),
             };
         };
-        // This comes before the reading of the clock: the processor loads the line of counts while it waits for the time-stamp counter.
+        // This comes before the reading of the clock: the processor loads the line of counts while it waits for the
+        // time-stamp counter.
         let Some(line) = self.tally.own_line() else { return self.admit_late(cost) };
         let Some(now) = self.clock.at_once() else { return self.admit_late(cost) };
         match quick.admit_at(now, cost) {
@@ -219,12 +223,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         }
     }
 
-    /// [`Limiter::check`] at the caller's time, on the scale of [`Limiter::now`], or on another that all callers of this
-    /// limiter share.
+    /// [`Limiter::check`] at the caller's time, on the scale of [`Limiter::now`], or on another that all callers of
+    /// this limiter share.
     #[inline]
     pub fn check_at(&self, now: u64, cost: u64) -> Decision {
         let decision = self.shared().check_at(now, cost);
-        let _ = self.tally.count(decision.verdict);
+        self.tally.count_with_reason(&decision);
         decision
     }
 
@@ -269,7 +273,19 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     #[inline(never)]
     fn admit_any_at(&self, now: u64, cost: u64) -> Verdict {
-        self.tally.count(self.shared().admit_at(now, cost))
+        let verdict = self.shared().admit_at(now, cost);
+        if verdict == Verdict::Denied {
+            self.count_ban(now);
+        }
+        self.tally.count(verdict)
+    }
+
+    /// Counts a refusal at `now` as one by a ban, if a ban is in force. For calls that return no reason.
+    #[inline(never)]
+    fn count_ban(&self, now: u64) {
+        if self.shared().bans(now) {
+            self.tally.count_reason(Reason::Banned);
+        }
     }
 
     /// Returns what [`Limiter::check`] would return, and takes no permits.
@@ -286,15 +302,18 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     pub fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
         let taken = self.shared().take_up_to_at(now, most);
         self.tally.count_taken(taken);
+        if taken == 0 {
+            self.count_ban(now);
+        }
         taken
     }
 
-    /// Charges `cost` permits without asking, and returns the rest that could not be charged. Use it for an admitted request whose cost, or
-    /// failure, is known only afterwards. Later requests wait until the debt is paid.
+    /// Charges `cost` permits without asking, and returns the rest that could not be charged. Use it for an admitted
+    /// request whose cost, or failure, is known only afterwards. Later requests wait until the debt is paid.
     ///
     /// A token bucket holds a debt of one burst below empty, and windows and logs hold none;
-    /// [`Algorithm::charge`](crate::algorithm::Algorithm::charge) has all algorithms. Under a policy with `ban` a charge that leaves no
-    /// permit counts as a refusal. The counts of decisions leave out charges.
+    /// [`Algorithm::charge`](crate::algorithm::Algorithm::charge) has all algorithms. Under a policy with `ban` a
+    /// charge that leaves no permit counts as a refusal. The counts of decisions leave out charges.
     ///
     /// ```
     /// use tollbar::{Limiter, Policy, Reason};
@@ -318,22 +337,26 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared().charge_at(now, cost)
     }
 
-    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. The decision's times count from the return.
+    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. The
+    /// decision's times count from the return.
     ///
-    /// Callers wait in a queue and get their permits in the order in which they came. A caller that comes while others wait joins the queue, also if
-    /// permits are there. Only the first of the queue holds a booking, where the algorithm can book ahead (gcra, lists of two, pacer, warm-up, interval
-    /// aligned to time 0). It hands the booking on if it leaves, and the last caller gives it back. Under all other algorithms the first one asks again when a
-    /// permit could be free. There a caller that checks in a loop may take every permit; past a booking it gets none.
+    /// Callers wait in a queue and get their permits in the order in which they came. A caller that comes while
+    /// others wait joins the queue, also if permits are there. Only the first of the queue holds a booking, where the
+    /// algorithm can book ahead (gcra, lists of two, pacer, warm-up, interval aligned to time 0). It hands the
+    /// booking on if it leaves, and the last caller gives it back. Under all other algorithms the first one asks
+    /// again when a permit could be free. There a caller that checks in a loop may take every permit; past a booking
+    /// it gets none.
     ///
-    /// The call refuses at once, with nothing taken, if the permits would come after the deadline: after those of all callers before it, as far as
-    /// these are known. (A sliding window or log sees one limit ahead, and a limiter whose threads have credit less.) So does a caller that finds the
-    /// maximum number of callers asleep ([`Reason::QueueFull`](crate::Reason::QueueFull)).
+    /// The call refuses at once, with nothing taken, if the permits would come after the deadline: after those of all
+    /// callers before it, as far as these are known. (A sliding window or log sees one limit ahead, and a limiter
+    /// whose threads have credit less.) So does a caller that finds the maximum number of callers asleep
+    /// ([`Reason::QueueFull`]).
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
         let decision = match waiting::wait(self, &self.clock, &self.waiting, 0, cost, deadline) {
             Ok(decision) => decision,
             Err(never) => match never {},
         };
-        let _ = self.tally.count(decision.verdict);
+        self.tally.count_with_reason(&decision);
         decision
     }
 
@@ -342,8 +365,9 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.wait_until(cost, self.clock.now().saturating_add(patience))
     }
 
-    /// Takes `cost` permits ahead for the earliest instant at which they may be used, and returns that instant. The caller must not act
-    /// earlier. `None`, and nothing is taken, if it is after `until`. A cost of 0 takes nothing and departs now.
+    /// Takes `cost` permits ahead for the earliest instant at which they may be used, and returns that instant. The
+    /// caller must not act earlier. `None`, and nothing is taken, if it is after `until`. A cost of 0 takes nothing
+    /// and departs now.
     pub fn reserve(&self, cost: u64, until: u64) -> Option<u64> {
         self.reserve_at(self.clock.now(), cost, until).ok()
     }
@@ -366,22 +390,28 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
             }
         });
         let _ = self.tally.count(booked.err().unwrap_or(Verdict::Allowed));
+        if booked == Err(Verdict::Denied) {
+            self.count_ban(now);
+        }
         booked
     }
 
-    /// Takes back up to `permits` unused permits of an earlier charge, without those that the limiter has regained by refill since the
-    /// charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the number that it took back.
+    /// Takes back up to `permits` unused permits of an earlier charge, without those that the limiter has regained by
+    /// refill since the charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the
+    /// number that it took back.
     ///
     /// The caller must give back a charge only once. These algorithms take permits back, and the others take none:
     ///
     /// - Gcra without `borrow` and `ban`, unless the limiter's threads have credit.
     /// - Lifetime quotas.
-    /// - Fixed windows, interval with `anchor first`, curves and calendars, in the charge's window or slice. Weighted windows, in that window and
-    ///   the next.
-    /// - Of a list each policy takes back the permits that it has not refilled. The return value is of the policy that took more.
+    /// - Fixed windows, interval with `anchor first`, curves and calendars, in the charge's window or slice. Weighted
+    ///   windows, in that window and the next.
+    /// - Of a list each policy takes back the permits that it has not refilled. The return value is of the policy
+    ///   that took more.
     ///
-    /// If the policy has become a slower one since the charge, the call may return permits that the former policy has refilled. The limiter may
-    /// then admit that many permits more than the slower policy's bound, and never more than the bounds of both policies together.
+    /// If the policy has become a slower one since the charge, the call may return permits that the former policy has
+    /// refilled. The limiter may then admit that many permits more than the slower policy's bound, and never more
+    /// than the bounds of both policies together.
     ///
     /// ```
     /// use tollbar::algorithm::Charge;
@@ -405,14 +435,16 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     }
 
     /// Counts a decision that a call with several limits made.
-    pub(crate) fn count_decided(&self, verdict: Verdict) {
+    pub(crate) fn count_decided(&self, verdict: Verdict, reason: Reason) {
         let _ = self.tally.count(verdict);
+        self.tally.count_reason(reason);
     }
 
     /// Decisions of all threads since the limiter was made, by verdict.
     ///
-    /// A call counts once, by the verdict that it returns. [`Limiter::take_up_to`] and [`Limiter::reserve`] count as allowed if they took
-    /// permits, and as refused if not; a cost of 0 is allowed. A peek is not a decision. [`Limiter::reset`] leaves the counts.
+    /// A call counts once, by the verdict that it returns. [`Limiter::take_up_to`] and [`Limiter::reserve`] count as
+    /// allowed if they took permits, and as refused if not; a cost of 0 is allowed. A peek is not a decision.
+    /// [`Limiter::reset`] leaves the counts.
     pub fn counts(&self) -> Counts {
         let counts = self.tally.counts();
         Counts { allowed: counts.allowed.wrapping_add(self.shared().spent()), ..counts }
@@ -420,7 +452,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Makes the state fresh, which ends a ban, too. Admissions of other threads in the same instant may survive it.
     pub fn reset(&self) {
-        // A limit of 0 goes on with the state before it. All other states are not in use, or a change of policy is about to charge them.
+        // A limit of 0 goes on with the state before it. All other states are not in use, or a change of policy is
+        // about to charge them.
         self.shared.reset();
         self.changes.states().for_each(Shared::reset);
     }
@@ -436,6 +469,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
                 steps.saturating_add(state.watch().backward_steps())
             }),
             decisions: self.counts(),
+            reasons: self.tally.reasons(),
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Words};
 
-/// One of the shared states. `repr` gives it a tag of its own: in a niche of a state's words the tag would cost each decision an instruction.
+/// One of the shared states. `repr` gives it a tag of its own: in a niche of a state's words the tag would cost each
+/// decision an instruction.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum State {
@@ -58,18 +59,19 @@ impl State {
         }
     }
 
-    /// A fresh token bucket whose threads take permits in advance, for a limit that several threads check all the time. Such a thread is
-    /// charged for more permits than its request costs. It keeps the rest as *credit* on a cache line of its own, and spends it on its next
-    /// requests without reading the clock.
+    /// A fresh token bucket whose threads take permits in advance, for a limit that several threads check all the
+    /// time. Such a thread is charged for more permits than its request costs. It keeps the rest as *credit* on a
+    /// cache line of its own, and spends it on its next requests without reading the clock.
     ///
-    /// At most `burst + rate · t` pass in every interval of length t, as without credit. Credit costs part of the burst: the credit of all
-    /// threads together is at most C, an eighth of the burst and 65,536 permits at most. So requests may be refused up to C permits early,
-    /// and one request can take at most `burst − C`. C is 0 if the burst is below 32: then no thread keeps credit, and every answer is that
-    /// of [`State::new`]'s.
+    /// At most `burst + rate · t` pass in every interval of length t, as without credit. Credit costs part of the
+    /// burst: the credit of all threads together is at most C, an eighth of the burst and 65,536 permits at most. So
+    /// requests may be refused up to C permits early, and one request can take at most `burst − C`. C is 0 if the
+    /// burst is below 32: then no thread keeps credit, and every answer is that of [`State::new`]'s.
     ///
     /// # Errors
-    /// As [`State::new`], and [`PolicyError::OptionMismatch`] unless the policy is of kind [`crate::Kind::Gcra`], without `borrow` and with a
-    /// limit above 0. [`PolicyError::Classes`] for a policy with classes: a thread's credit would pay for any of them.
+    /// As [`State::new`], and [`PolicyError::OptionMismatch`] unless the policy is of kind [`crate::Kind::Gcra`],
+    /// without `borrow` and with a limit above 0. [`PolicyError::Classes`] for a policy with classes: a thread's
+    /// credit would pay for any of them.
     #[cfg(unix)]
     pub fn with_credit(policy: &Policy) -> Result<State, PolicyError> {
         if !policy.classes.is_empty() {
@@ -259,6 +261,9 @@ impl Shared for State {
     }
     fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> u64 {
         each!(self, s => s.last_of(now, costs, until))
+    }
+    fn bans(&self, now: u64) -> bool {
+        each!(self, s => s.bans(now))
     }
     fn counts_refusals(&self) -> bool {
         each!(self, s => s.counts_refusals())

@@ -9,17 +9,18 @@
 //!   owner = a thread pointer; 0: free
 //! ```
 //!
-//! A thread claims a free line by one compare-and-swap and keeps it as long as the limiter lives. Only the owner adds to the
-//! owner's words, so a plain instruction is exact. A thread that finds no free line adds to the others' words by a locked
-//! instruction.
+//! A thread claims a free line by one compare-and-swap and keeps it as long as the limiter lives. Only the owner adds
+//! to the owner's words, so a plain instruction is exact. A thread that finds no free line adds to the others' words
+//! by a locked instruction.
 //!
-//! A thread that ends leaves its line to the next thread with its thread pointer. The C library gives the memory at that address to a new
-//! thread only after the old one has ended, so a line still has one writer.
+//! A thread that ends leaves its line to the next thread with its thread pointer. The C library gives the memory at
+//! that address to a new thread only after the old one has ended, so a line still has one writer.
 //!
-//! A child of a fork continues in its own copy of the limiter. Two processes must not count in the same memory: a child's thread has the
-//! thread pointer of the parent's thread that forked, and one of two plain additions could be lost.
+//! A child of a fork continues in its own copy of the limiter. Two processes must not count in the same memory: a
+//! child's thread has the thread pointer of the parent's thread that forked, and one of two plain additions could be
+//! lost.
 
-use crate::decision::{Counts, Verdict};
+use crate::decision::{Counts, Decision, Reason, Reasons, Verdict};
 use crate::sync::{bump, rarely, AtomicU64, Ordering};
 use core::marker::PhantomData;
 
@@ -49,12 +50,14 @@ pub(super) struct OwnLine<'a>(&'a Line, PhantomData<*const ()>);
 #[derive(Debug)]
 pub(super) struct Tally {
     lines: [Line; LINES],
+    /// Counts of decisions by [`Reason::counter`]. All threads share them, because these reasons are rare.
+    reasons: [AtomicU64; Reasons::FIELDS],
 }
 
 impl Default for Tally {
     fn default() -> Tally {
         // The derived code would be a third of a kilobyte, because it would make each line separately.
-        Tally { lines: core::array::from_fn(|_| Line::default()) }
+        Tally { lines: core::array::from_fn(|_| Line::default()), reasons: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 
@@ -69,7 +72,8 @@ impl Tally {
         self.count_as(pointer(), verdict)
     }
 
-    /// The calling thread's line. `None`: the thread does not own its first place, or not yet. The caller then counts by [`Tally::count`].
+    /// The calling thread's line. `None`: the thread does not own its first place, or not yet. The caller then counts
+    /// by [`Tally::count`].
     #[inline(always)]
     pub(super) fn own_line(&self) -> Option<OwnLine<'_>> {
         let who = pointer();
@@ -84,6 +88,28 @@ impl Tally {
     /// Counts a call that took `permits`: as allowed if it took any, otherwise as denied.
     pub(super) fn count_taken(&self, permits: u64) {
         let _ = self.count(if permits == 0 { Verdict::Denied } else { Verdict::Allowed });
+    }
+
+    /// Counts a decision by its verdict and its reason.
+    #[inline]
+    pub(super) fn count_with_reason(&self, decision: &Decision) {
+        let _ = self.count(decision.verdict);
+        if decision.reason != Reason::of(decision.verdict) {
+            self.count_reason(decision.reason);
+        }
+    }
+
+    /// Counts the reason of a decision that another call has counted by its verdict.
+    #[inline(never)]
+    pub(super) fn count_reason(&self, reason: Reason) {
+        if let Some(count) = reason.counter().and_then(|counter| self.reasons.get(counter)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The decisions by reason.
+    pub(super) fn reasons(&self) -> Reasons {
+        Reasons::by_counter(|counter| self.reasons.get(counter).map_or(0, |count| count.load(Ordering::Relaxed)))
     }
 
     /// The sums.
@@ -129,7 +155,8 @@ impl Tally {
                 }
             }
         }
-        // The compiler does not see that this is the argument. If it did, each caller would save its copy of the verdict across this call.
+        // The compiler does not see that this is the argument. If it did, each caller would save its copy of the
+        // verdict across this call.
         core::hint::black_box(verdict)
     }
 
@@ -166,8 +193,8 @@ impl Line {
 const _: () =
     assert!(Verdict::Allowed as usize == 0 && Verdict::Denied as usize == 1 && Verdict::Never as usize == WORDS - 1);
 
-/// A thread's first place. Thread pointers mostly differ by the size of a stack, a multiple of 4096. The upper bits of the product depend
-/// on all bits that differ.
+/// A thread's first place. Thread pointers mostly differ by the size of a stack, a multiple of 4096. The upper bits
+/// of the product depend on all bits that differ.
 #[inline(always)]
 fn place(who: u64) -> usize {
     ((who as u32).wrapping_mul(0x9e37_79b1) >> (32 - LINES.trailing_zeros())) as usize

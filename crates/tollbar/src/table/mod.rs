@@ -46,7 +46,7 @@ pub use decide::several::{Asked, Found, Time, Under};
 pub use memory::error::{Call, TableError};
 #[cfg(not(loom))]
 pub(crate) use memory::mix::mix;
-pub use slots::protocol::OnFull;
+pub use slots::states::OnFull;
 
 #[cfg(not(loom))]
 pub use self::{

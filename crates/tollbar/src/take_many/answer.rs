@@ -61,13 +61,14 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
         taken.decision.retry_after = common_wait(parts, taken.decision.retry_after);
     }
     if let Some(part) = binding {
-        part.count_refusal(taken.decision.verdict);
+        part.count_refusal(&taken.decision);
     }
     taken
 }
 
-/// The earliest time from `wait` on at which every limit admits the request if no other request comes: at the end of one limit's wait another one may refuse,
-/// because permits of a curve are lost at the end of its slice. [`NEVER`] if the limits do not agree within [`ROUNDS`] waits.
+/// The earliest time from `wait` on at which every limit admits the request if no other request comes: at the end of
+/// one limit's wait another one may refuse, because permits of a curve are lost at the end of its slice. [`NEVER`] if
+/// the limits do not agree within [`ROUNDS`] waits.
 #[inline(never)]
 fn common_wait(parts: &[Part<'_>], mut wait: u64) -> u64 {
     for _ in 0..ROUNDS {

@@ -3,7 +3,7 @@
 use super::in_flight::Seat;
 use super::{AnyLimiter, Limit, ManyError, LIMITS_MOST};
 use crate::algorithm::Charge;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::in_flight::Ticket;
 #[cfg(not(loom))]
 use crate::table::{KeyLimit, Prepared};
@@ -79,12 +79,12 @@ impl<'a> Target<'a> {
     }
 
     #[inline]
-    pub(super) fn count(&self, verdict: Verdict) {
+    fn count(&self, verdict: Verdict, reason: Reason) {
         match self {
             Target::None | Target::InFlight(_) => {}
-            Target::Limiter(limiter) => limiter.count(verdict),
+            Target::Limiter(limiter) => limiter.count(verdict, reason),
             #[cfg(not(loom))]
-            Target::Key(key) => key.count(verdict),
+            Target::Key(key) => key.count(verdict, reason),
         }
     }
 
@@ -176,8 +176,9 @@ impl<'a> Part<'a> {
         Ok(self.admits)
     }
 
-    /// Records the refusal that the peek has found: a bucket with `init` begins to fill, and some policies count refusals. If the limit now admits the
-    /// cost, because of a reset or another thread, the call gives the charge back.
+    /// Records the refusal that the peek has found: a bucket with `init` begins to fill, and some policies count
+    /// refusals. If the limit now admits the cost, because of a reset or another thread, the call gives the charge
+    /// back.
     #[inline(never)]
     pub(super) fn refuse(&mut self) {
         // The peek would have returned an error.
@@ -280,7 +281,8 @@ impl<'a> Part<'a> {
         self.peek_after(0)
     }
 
-    /// The decision that the limit would make so many nanoseconds later, if no other request came. `None` if there is no limit.
+    /// The decision that the limit would make so many nanoseconds later, if no other request came. `None` if there is
+    /// no limit.
     pub(super) fn peek_after(&self, wait: u64) -> Option<Decision> {
         let now = self.now.saturating_add(wait);
         match &self.target {
@@ -294,18 +296,18 @@ impl<'a> Part<'a> {
     }
 
     /// Counts the refusal of the request, whose limit binds.
-    pub(super) fn count_refusal(&self, verdict: Verdict) {
-        self.target.count(verdict);
+    pub(super) fn count_refusal(&self, refusal: &Decision) {
+        self.target.count(refusal.verdict, refusal.reason);
         #[cfg(not(loom))]
         if let Target::Key(key) = &self.target {
-            key.note_refusal(verdict, self.now);
+            key.note_refusal(refusal.verdict, self.now);
         }
     }
 
     /// Counts the admission, and gives the ticket of a permit in flight to the caller.
     #[inline]
     pub(super) fn admit(&self) {
-        self.target.count(Verdict::Allowed);
+        self.target.count(Verdict::Allowed, self.decision.map_or(Reason::Admitted, |decision| decision.reason));
         if let Target::InFlight(seat) = &self.target {
             seat.ticket.set(self.ticket);
         }

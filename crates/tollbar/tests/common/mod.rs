@@ -36,17 +36,19 @@ pub fn away_from_edges(period: u64) {
     }
 }
 
-/// Whether this is `make check`, whose searches make a tenth of their rounds.
-pub fn is_quick() -> bool {
-    std::env::var_os("TOLLBAR_QUICK").is_some()
+/// Whether searches make only a part of their rounds: those of `make soak ONLY=searches` make all.
+pub fn is_short() -> bool {
+    std::env::var_os("TOLLBAR_SEARCH").is_none()
 }
 
-/// `full` rounds of a search, or a tenth of them in `make check`.
+/// `full` rounds of a search in `make soak ONLY=searches`, a quarter of them in `make test`, a tenth in `make check`.
 pub fn rounds(full: u64) -> u64 {
-    if is_quick() {
+    if !is_short() {
+        full
+    } else if std::env::var_os("TOLLBAR_QUICK").is_some() {
         full.div_ceil(10)
     } else {
-        full
+        full.div_ceil(4)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Barrier;
 use std::thread;
 use tollbar::clock::Manual;
-use tollbar::{Counts, Limiter, Policy, State, Verdict};
+use tollbar::take_many::{take_many, Limit};
+use tollbar::{Counts, Limiter, Policy, Reason, Reasons, State, Verdict};
 
 const SEC: u64 = 1_000_000_000;
 /// Each kind of state, and the usual case of a token bucket beside its rare ones.
@@ -118,4 +119,40 @@ fn a_limiter_with_credit_counts_exactly() {
         assert_eq!(limiter.counts(), expected, "{text}");
         assert!(expected.allowed > 0 && expected.never == 4_000, "{text}: {expected:?}");
     }
+}
+
+/// A call that refuses because of a ban, a class's reserve or a full queue counts the verdict and the reason.
+#[test]
+fn c11_reasons() {
+    let banning = || {
+        let limiter = limiter("1/min ban 1h after 2");
+        assert!(limiter.check(1).is_allowed() && limiter.check(1).reason == Reason::Rate);
+        assert_eq!(limiter.check(1).reason, Reason::Banned);
+        assert_eq!(limiter.snapshot().reasons, Reasons { banned: 1, ..Reasons::default() });
+        limiter
+    };
+    type Ask = fn(&Limiter<State, Manual>) -> bool;
+    let ways: [Ask; 6] = [
+        |limiter| limiter.admit(1) == Verdict::Allowed,
+        |limiter| limiter.check(1).is_allowed(),
+        |limiter| limiter.take_up_to(1) != 0,
+        |limiter| limiter.reserve(1, limiter.now() + SEC).is_some(),
+        |limiter| limiter.wait(1, SEC).is_allowed(),
+        |limiter| take_many(&[Limit::Limiter(limiter, 1)]).expect("a limiter").decision.is_allowed(),
+    ];
+    for (n, ask) in ways.into_iter().enumerate() {
+        let limiter = banning();
+        assert!(!ask(&limiter), "way {n}");
+        assert_eq!(limiter.snapshot().reasons, Reasons { banned: 2, ..Reasons::default() }, "way {n}");
+    }
+    let classes = limiter("10/min reserve low 8 high 0");
+    for _ in 0..3 {
+        let _ = classes.check_class(1, "low").expect("a class");
+    }
+    assert!(!take_many(&[Limit::Class("low", &Limit::Limiter(&classes, 1))]).expect("a class").decision.is_allowed());
+    assert_eq!(classes.snapshot().reasons, Reasons { reserve: 2, ..Reasons::default() });
+    let full = limiter("1/min").with_waiters(0);
+    assert!(full.wait(1, 0).is_allowed());
+    assert_eq!(full.wait(1, 3600 * SEC).reason, Reason::QueueFull);
+    assert_eq!(full.snapshot().reasons, Reasons { queue_full: 1, ..Reasons::default() });
 }

@@ -143,7 +143,7 @@ fn e5_the_time_of_the_next_permit_is_right_under_every_policy() {
     }
     println!("more_after: {early} too early and {late} too late of {steps}; {unknown} unknown");
     assert_eq!((early, late), (0, 0));
-    assert!(steps - unknown > 50_000, "{unknown} unknown of {steps}");
+    assert!(steps - unknown > rounds(50_000), "{unknown} unknown of {steps}");
 }
 
 /// `retry_after` and `reset_after` of a decision.

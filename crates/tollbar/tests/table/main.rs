@@ -1,4 +1,5 @@
-//! Tests of tables: a table decides for each key as a limiter would, and a change of policy, a full table or a damaged slot keeps its bound.
+//! Tests of tables: a table decides for each key as a limiter would, and a change of policy, a full table or a
+//! damaged slot keeps its bound.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -14,6 +15,7 @@ mod table_innocents;
 mod table_overrides;
 mod table_overrides_oracle;
 mod table_policies;
+mod table_reasons;
 mod table_refusals;
 mod table_single;
 mod table_statistics;

@@ -1,6 +1,6 @@
 /* One call writes the counters of a process's limiters and tables for Prometheus:
  *
- *     const tollbar_metrics_source sources[] = {{"api", 3, limiter, NULL}, {"logins", 6, NULL, logins}};
+ *     const tollbar_metrics_source sources[] = {{"api", 3, limiter, NULL, 0}, {"logins", 6, NULL, logins, 0}};
  *     char text[16384];
  *     size_t length;
  *     if (tollbar_metrics(sources, 2, TOLLBAR_METRICS_PROMETHEUS, text, sizeof text, &length) == 0)
@@ -9,6 +9,8 @@
  * These are the metrics. The label `limit` of each is the source's name:
  *
  *     tollbar_decisions_total{policy,verdict}         decisions by the policy's number, verdict allowed, denied or never
+ *     tollbar_reasons_total{reason}                   decisions for the reason banned, reserve or queue_full; in a table
+ *                                                     also for missing_key or exempt
  *     tollbar_policy_info{policy,text}                1; the policy's text
  *     tollbar_clock_backward_total                    requests whose time is earlier than a previous request's
  *     tollbar_waiting                                 callers that sleep (limiters)

@@ -4,20 +4,21 @@ use super::multi_word::Op;
 use super::Table;
 use crate::algorithm::{begun, Algorithm, Charge, Reservation, Rule, Step};
 use crate::clock::{Bell, Clock};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::waiting::{self, last_by_peeks, last_by_steps, Permits};
 use crate::table::memory::error::TableError;
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
-use crate::table::slots::protocol::Event;
+use crate::table::slots::states::Event;
 
 impl Table {
-    /// Books `cost` permits of `key` for the earliest instant at which they may be used, if that is `until` at the latest. The caller must use
-    /// them at that instant ([`Charge::at`]) or later. It gives back an unused booking ([`Table::give_back`]).
+    /// Books `cost` permits of `key` for the earliest instant at which they may be used, if that is `until` at the
+    /// latest. The caller must use them at that instant ([`Charge::at`]) or later. It gives back an unused booking
+    /// ([`Table::give_back`]).
     ///
-    /// [`Charge::cost`] is `cost`, or 0 if no key was charged: for an exempt or empty key, and for a new key that a full table admits without
-    /// storing it.
+    /// [`Charge::cost`] is `cost`, or 0 if no key was charged: for an exempt or empty key, and for a new key that a
+    /// full table admits without storing it.
     ///
     /// Gcra, lists of two, pacer, warm-up and interval aligned to time 0 book ahead. The other algorithms refuse.
     ///
@@ -62,35 +63,39 @@ impl Table {
         cost: u64,
         until: u64,
     ) -> Result<Result<Charge, Verdict>, TableError> {
-        let booked = self.book(policy, key, now, cost, until)?;
+        let mut reason = None;
+        let booked = self.book(policy, key, now, cost, until, &mut reason)?;
         let verdict = booked.err().unwrap_or(Verdict::Allowed);
-        self.policies.memory.count_decision_checked(policy.number(), verdict);
+        let reason = reason.unwrap_or(Reason::of(verdict));
+        self.policies.memory.count_with_reason(policy.number(), verdict, reason);
         self.note_refusal(verdict, policy, key, Some(now));
         Ok(booked)
     }
 
-    /// Takes `cost` permits of `key`, and sleeps for at most `patience` nanoseconds until they may be used. See [`Table::wait_until`].
+    /// Takes `cost` permits of `key`, and sleeps for at most `patience` nanoseconds until they may be used. See
+    /// [`Table::wait_until`].
     pub fn wait(&self, policy: PolicyId, key: &[u8], cost: u64, patience: u64) -> Decision {
         self.wait_until(policy, key, cost, self.now().saturating_add(patience))
     }
 
-    /// Takes `cost` permits of `key`, and sleeps until they may be used, at the latest until `deadline` (on [`Table::now`]'s scale). The answer's
-    /// times count from the return.
+    /// Takes `cost` permits of `key`, and sleeps until they may be used, at the latest until `deadline` (on
+    /// [`Table::now`]'s scale). The answer's times count from the return.
     ///
-    /// The callers of a key that use one table object wait in a queue, as those of a limiter do ([`Limiter::wait_until`](crate::Limiter::wait_until)). Of
-    /// several queues, such as those of several processes, the first callers depart in the order of their bookings. So a later caller of another queue may
-    /// depart before this one: at most one of each other queue for each caller before this one in its own queue. If a process is killed while callers wait,
-    /// the booking of the first of each queue stays charged.
+    /// The callers of a key that use one table object wait in a queue, as those of a limiter do
+    /// ([`Limiter::wait_until`](crate::Limiter::wait_until)). Of several queues, such as those of several processes,
+    /// the first callers depart in the order of their bookings. So a later caller of another queue may depart before
+    /// this one: at most one of each other queue for each caller before this one in its own queue. If a process is
+    /// killed while callers wait, the booking of the first of each queue stays charged.
     ///
-    /// The call refuses at once, and takes nothing, if the permits would come too late, or if as many callers of all keys sleep already as may
-    /// ([`Options::waiters`](crate::table::Options::waiters)).
+    /// The call refuses at once, and takes nothing, if the permits would come too late, or if as many callers of all
+    /// keys sleep already as may ([`Options::waiters`](crate::table::Options::waiters)).
     pub fn wait_until(&self, policy: PolicyId, key: &[u8], cost: u64, deadline: u64) -> Decision {
         use super::answer::Answer;
         Answer::of(self.try_wait_until(policy, key, cost, deadline))
     }
 
-    /// [`Table::wait_until`]. It returns the error where that would refuse because of one, and then has taken nothing, unless the table was
-    /// damaged during the sleep.
+    /// [`Table::wait_until`]. It returns the error where that would refuse because of one, and then has taken
+    /// nothing, unless the table was damaged during the sleep.
     ///
     /// # Errors
     /// Those of [`Table::try_check`].
@@ -104,7 +109,7 @@ impl Table {
     ) -> Result<Decision, TableError> {
         let permits = KeyPermits { table: self, policy, key };
         let decision = waiting::wait(&permits, &permits, &self.waiting, permits.hash(), cost, deadline)?;
-        self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
+        self.policies.memory.count_with_reason(policy.number(), decision.verdict, decision.reason);
         self.note_refusal(decision.verdict, policy, key, None);
         Ok(decision)
     }
@@ -114,7 +119,7 @@ impl Table {
         self.waiting.asleep()
     }
 
-    /// [`Table::try_reserve`] without counting the decision.
+    /// [`Table::try_reserve`] without counting the decision. The call sets `reason` if the verdict does not tell it.
     fn book(
         &self,
         policy: PolicyId,
@@ -122,12 +127,16 @@ impl Table {
         now: u64,
         cost: u64,
         until: u64,
+        reason: &mut Option<Reason>,
     ) -> Result<Result<Charge, Verdict>, TableError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
             Err(decided) => {
-                let verdict = decided?.verdict;
+                let verdict = decided.map(|decision| {
+                    *reason = Some(decision.reason);
+                    decision.verdict
+                })?;
                 return Ok(if verdict == Verdict::Allowed { Ok(Charge { at: now, cost: 0 }) } else { Err(verdict) });
             }
         };
@@ -144,7 +153,7 @@ impl Table {
         if now <= until && self.spend_credit(version, hash, now, cost) {
             return Ok(Ok(Charge { at: now, cost }));
         }
-        self.book_one_word(version, hash, now, cost, until)
+        self.book_one_word(version, hash, now, cost, until, reason)
     }
 
     fn book_one_word(
@@ -154,6 +163,7 @@ impl Table {
         now: u64,
         cost: u64,
         until: u64,
+        reason: &mut Option<Reason>,
     ) -> Result<Result<Charge, Verdict>, TableError> {
         let memory = &self.policies.memory;
         let mut at = now;
@@ -161,7 +171,8 @@ impl Table {
             _ if cost == 0 => Step::ask(),
             Some(Reservation { at: earliest, next }) if earliest <= until => {
                 if earliest > now {
-                    // Before the swap, so that a call that gives back permits of this key and reads the swapped state sees the note.
+                    // Before the swap, so that a call that gives back permits of this key and reads the swapped state
+                    // sees the note.
                     memory.note_booking(version.number);
                 }
                 at = earliest;
@@ -172,7 +183,10 @@ impl Table {
         };
         let mut booked = Err(Verdict::Denied);
         let mut event = Event::Known;
-        self.request(version, hash, now, &mut step, &mut |_, outcome| {
+        self.request(version, hash, now, &mut step, &mut |rule, outcome| {
+            if outcome.verdict == Verdict::Denied && rule.bans(outcome.state, now) {
+                *reason = Some(Reason::Banned);
+            }
             booked = if outcome.verdict == Verdict::Allowed { Ok(()) } else { Err(outcome.verdict) };
             event = outcome.event;
         })?;
@@ -243,7 +257,7 @@ impl Permits for KeyPermits<'_> {
     }
 
     fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, TableError> {
-        Ok(self.table.book(self.policy, self.key, now, cost, until)?.ok().map(|charge| charge.at))
+        Ok(self.table.book(self.policy, self.key, now, cost, until, &mut None)?.ok().map(|charge| charge.at))
     }
 
     fn books_ahead(&self) -> Result<bool, TableError> {

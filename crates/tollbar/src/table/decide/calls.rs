@@ -4,6 +4,7 @@ use super::answer::{describe, full};
 use super::multi_word::Op;
 use super::{Answer, Lookup, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
+use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::TableError;
@@ -14,7 +15,8 @@ use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::candidates::Candidates;
-use crate::table::slots::protocol::{first_to_expire, is_new, Changed, OnFull, Room};
+use crate::table::slots::protocol::{first_to_expire, is_new, Room};
+use crate::table::slots::states::{Changed, OnFull};
 
 /// Whether a peek shows the ban to which its refusal would lead.
 #[derive(Clone, Copy)]
@@ -33,14 +35,23 @@ impl Refusal {
 }
 
 impl Table {
-    /// Takes `cost` permits of `key` under `policy`, or takes none and returns the nanoseconds to wait ([`Decision::retry_after`]). A cost of 0 asks
-    /// without charging. A table without this policy refuses.
+    /// The table's time in nanoseconds, which calls without a `now` argument use. It is UTC since
+    /// [`TIME_ZERO`](crate::clock::TIME_ZERO), by the system clock of the process that made the table, at that time.
+    /// With [`Source::Wall`](crate::clock::Source::Wall) it is Unix time.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.clock.now().wrapping_add(self.offset)
+    }
+
+    /// Takes `cost` permits of `key` under `policy`, or takes none and returns the nanoseconds to wait
+    /// ([`Decision::retry_after`]). A cost of 0 asks without charging. A table without this policy refuses.
     #[inline]
     pub fn check(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
         self.decide(policy, key, None, cost)
     }
 
-    /// [`Table::check`] at the caller's time. All callers of a table must use one scale: that of [`Table::now`], or another one.
+    /// [`Table::check`] at the caller's time. All callers of a table must use one scale: that of [`Table::now`], or
+    /// another one.
     #[inline]
     pub fn check_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
         self.decide(policy, key, Some(now), cost)
@@ -58,11 +69,12 @@ impl Table {
         self.decide(policy, key, Some(now), cost)
     }
 
-    /// [`Table::check`], or [`Table::check_at`] if `now` is given. It returns the error where they would refuse because of one.
+    /// [`Table::check`], or [`Table::check_at`] if `now` is given. It returns the error where they would refuse
+    /// because of one.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`]. [`TableError::MissingKey`] for an empty key, if the options say [`Missing::Report`](crate::table::Missing).
-    /// [`TableError::Corrupt`] if the memory is damaged.
+    /// [`TableError::NoSuchPolicy`]. [`TableError::MissingKey`] for an empty key, if the options say
+    /// [`Missing::Report`](crate::table::Missing). [`TableError::Corrupt`] if the memory is damaged.
     #[inline(always)]
     pub fn try_check(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
         self.decide(policy, key, now, cost)
@@ -88,7 +100,8 @@ impl Table {
         self.try_take_up_to(policy, key, Some(now), most).unwrap_or(0)
     }
 
-    /// [`Table::take_up_to`], or [`Table::take_up_to_at`] if `now` is given. It returns the error where they would take nothing because of one.
+    /// [`Table::take_up_to`], or [`Table::take_up_to_at`] if `now` is given. It returns the error where they would
+    /// take nothing because of one.
     ///
     /// # Errors
     /// Those of [`Table::try_check`].
@@ -97,9 +110,7 @@ impl Table {
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
             Err(decided) => {
-                let taken = if decided?.is_allowed() { most } else { 0 };
-                self.policies.memory.count_decision_checked(policy.number(), verdict_of(taken));
-                return Ok(taken);
+                return Ok(if self.counted(policy, decided)?.is_allowed() { most } else { 0 });
             }
         };
         let now = self.time(now);
@@ -126,6 +137,7 @@ impl Table {
     fn take_up_to_one_word(&self, version: &Version, hash: u64, now: u64, most: u64) -> Result<u64, TableError> {
         let mut taken = 0;
         let mut verdict = Verdict::Denied;
+        let mut banned = false;
         let mut step = |rule: &Rule, state| {
             taken = rule.available(state, now).min(most);
             // A bucket that starts without permits begins to refill at its first request, so the state must be stored.
@@ -138,7 +150,12 @@ impl Table {
                 taken => rule.step_out_of_line(state, now, taken),
             }
         };
-        self.request(version, hash, now, &mut step, &mut |_, outcome| verdict = outcome.verdict)?;
+        self.request(version, hash, now, &mut step, &mut |rule, outcome| {
+            (verdict, banned) = (outcome.verdict, rule.bans(outcome.state, now));
+        })?;
+        if banned {
+            self.policies.memory.count_reason(Reason::Banned);
+        }
         Ok(if verdict == Verdict::Allowed { taken } else { 0 })
     }
 
@@ -150,10 +167,11 @@ impl Table {
         self.reset_at(policy, key, self.now())
     }
 
-    /// Lets `key` begin again with a fresh state, and returns whether it does. The key gets another slot with its next charge. No key takes its
-    /// former slot until its debt would have been paid, because a slot's time must not become earlier. If no other candidate slot is free
-    /// (after some resets within the time of the debt, or in a full table), a key under gcra begins again in its slot. Under other algorithms the call
-    /// then changes nothing and returns false. A key under a quota keeps its slot.
+    /// Lets `key` begin again with a fresh state, and returns whether it does. The key gets another slot with its
+    /// next charge. No key takes its former slot until its debt would have been paid, because a slot's time must not
+    /// become earlier. If no other candidate slot is free (after some resets within the time of the debt, or in a
+    /// full table), a key under gcra begins again in its slot. Under other algorithms the call then changes nothing
+    /// and returns false. A key under a quota keeps its slot.
     ///
     /// If the key begins again, the calling thread loses its credit for the key. Other threads keep theirs.
     ///
@@ -211,7 +229,8 @@ impl Table {
         Err(TableError::Corrupt)
     }
 
-    /// Exempts `key` from `policy`: the table admits it always and charges it nothing. About 1,600 keys of a table can be exempt at one time.
+    /// Exempts `key` from `policy`: the table admits it always and charges it nothing. About 1,600 keys of a table
+    /// can be exempt at one time.
     ///
     /// # Errors
     /// [`TableError::NoSuchPolicy`]. [`TableError::Exempt`] if the set has no room for the key.
@@ -239,14 +258,16 @@ impl Table {
         }
     }
 
-    /// Counts a decision that the caller has made itself under a policy, such as a refusal because of a peek, which no call counts.
+    /// Counts a decision that the caller has made itself, such as a refusal because of a peek. The table does not count
+    /// peeks. `reason` is the reason that the peek returned.
     ///
     /// # Errors
     /// [`TableError::NoSuchPolicy`].
-    pub fn count_decided(&self, policy: PolicyId, verdict: Verdict) -> Result<(), TableError> {
+    pub fn count_decided(&self, policy: PolicyId, verdict: Verdict, reason: Reason) -> Result<(), TableError> {
         match self.policies.memory.has_policy(policy.number()) {
             true => {
                 self.policies.memory.count_decision_out_of_line(policy.number(), verdict);
+                self.policies.memory.count_reason(reason);
                 Ok(())
             }
             false => Err(TableError::NoSuchPolicy),
@@ -263,17 +284,21 @@ impl Table {
         }
         if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
             if let Some(state) = self.read_state(&self.lookup(version, self.hash_bytes(key) ^ version.salt)) {
-                let step = match version.step_plain(state, now, cost) {
-                    Some(step) => step,
-                    None => version.rule.step(state, now, cost),
+                let (verdict, state) = match version.step_plain(state, now, cost) {
+                    Some(step) => (step.verdict, state),
+                    None => {
+                        let step = version.rule.step(state, now, cost);
+                        (step.verdict, version.rule.described(step, state))
+                    }
                 };
-                return A::of_step(&version.rule, step.verdict, version.rule.described(step, state), now, cost);
+                return A::of_step(&version.rule, verdict, state, now, cost);
             }
         }
         A::of(self.peek_slow(policy, key, now, cost, Refusal::Counted))
     }
 
-    /// [`Table::peek_for`] with a full decision, out of line. In a table with hot keys it includes the calling thread's credit.
+    /// [`Table::peek_for`] with a full decision, out of line. In a table with hot keys it includes the calling
+    /// thread's credit.
     ///
     /// # Errors
     /// Those of [`Table::try_check`].
@@ -282,8 +307,8 @@ impl Table {
         self.peek_as(policy, key, now, cost, Refusal::Counted)
     }
 
-    /// [`Table::peek`] or, with a time, [`Table::peek_at`], of a request whose refusal would not count toward a ban. It tells when permits come to a client
-    /// that waits for them.
+    /// [`Table::peek`] or, with a time, [`Table::peek_at`], of a request whose refusal would not count toward a ban.
+    /// It tells when permits come to a client that waits for them.
     pub fn peek_uncounted(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Decision {
         Decision::of(self.peek_as(policy, key, now, cost, Refusal::Uncounted))
     }
@@ -323,8 +348,8 @@ impl Table {
         self.read_state(&self.lookup(version, hash))
     }
 
-    /// The state of a key at one instant: that of its slot, or a fresh one (0) if the key is new and would get a slot that no key has ever had.
-    /// `None`: the caller must take the slow path.
+    /// The state of a key at one instant: that of its slot, or a fresh one (0) if the key is new and would get a slot
+    /// that no key has ever had. `None`: the caller must take the slow path.
     #[inline(always)]
     fn read_state(&self, lookup: &Lookup<'_>) -> Option<u64> {
         let Lookup { version, first, second, key } = *lookup;

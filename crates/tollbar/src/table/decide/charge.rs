@@ -8,7 +8,7 @@ use crate::table::memory::error::TableError;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
-use crate::table::slots::protocol::Event;
+use crate::table::slots::states::Event;
 
 impl Table {
     /// Charges `cost` permits to `key` without a decision, and returns the rest that could not be charged. Use it for a request that has been

@@ -1,14 +1,13 @@
 //! How one request is decided.
 //!
-//! The functions stand in the order in which a request calls them. [`Table::decide`] is inlined into its caller and decides the common case
-//! completely: a key of up to 16 bytes that is in one of its first two buckets, under a token bucket, in a slot that no other call changes
-//! meanwhile. Every rare case is a tail call of an out-of-line function whose arguments fit the registers, so the common case spills no
-//! registers.
+//! The functions stand in the order of their calls. [`Table::decide`] is inlined into its caller and decides the common
+//! case completely: a key of up to 16 bytes in one of its first two buckets, under a token bucket, in a slot that no
+//! other call changes meanwhile. Rare cases are tail calls of functions that are out of line, so no register is spilled.
 //!
 //! | the request goes on to | because |
 //! |---|---|
 //! | [`Table::decide_hot`] | the table has hot keys: the thread may have taken permits in advance |
-//! | [`Table::decide_rare`] | the key is long or empty, some key is exempt, or this process has not compiled the policy |
+//! | [`Table::decide_rare`] | the key is long or empty, some key is exempt, or the policy is not compiled yet |
 //! | [`Table::decide_hashed`] | the thread may own no counters yet |
 //! | [`Table::miss`] | the key is not in its first two buckets |
 //! | [`Table::step_slow`] | the algorithm is not a plain token bucket, or another call has changed the slot |
@@ -39,7 +38,8 @@ use super::policies::conversion::UnderVersion;
 use super::policies::local::Scratch;
 use super::policies::{Policies, PolicyId, ROUNDS};
 use super::slots::candidates::tag;
-use super::slots::protocol::{self, Event, OnFull, Outcome};
+use super::slots::protocol;
+use super::slots::states::{Event, OnFull, Outcome};
 use super::slots::Slots;
 use crate::algorithm::pair::Usual;
 use crate::algorithm::{Algorithm, Rule, Step};
@@ -52,8 +52,8 @@ use hot_keys::HotKeys;
 use prefetch::prefetch;
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
 
-/// Keyed limits in shared memory. Any number of threads and processes may make calls at once. No call waits for another or allocates, unless
-/// its documentation says so.
+/// Keyed limits in shared memory. Any number of threads and processes may make calls at once. No call waits for
+/// another or allocates, unless its documentation says so.
 #[derive(Debug)]
 pub struct Table {
     pub(super) policies: Policies,
@@ -64,7 +64,8 @@ pub struct Table {
     /// Nanoseconds that are added to the clock, modulo 2^64.
     pub(super) offset: u64,
     pub(super) secrets: RapidSecrets,
-    /// The callers of this object that are asleep in [`Table::wait_until`]. On the heap, because a table is moved while it is made.
+    /// The callers of this object that are asleep in [`Table::wait_until`]. On the heap, because a table is moved
+    /// while it is made.
     pub(super) waiting: Box<Lines<LISTS>>,
     /// The credit of this process's threads, if the table has hot keys.
     pub(super) hot: Option<HotKeys>,
@@ -186,8 +187,9 @@ impl Table {
         self.step(&lookup, now, cost, Some(line), |verdict| line.count(verdict))
     }
 
-    /// Finds a key in its first two buckets, steps its state, and calls `count` with the verdict. In a rare case another function decides, and
-    /// that function counts the decision, on the thread's own `line` if the caller has it.
+    /// Finds a key in its first two buckets, steps its state, and calls `count` with the verdict. In a rare case
+    /// another function decides, and that function counts the decision, on the thread's own `line` if the caller has
+    /// it.
     #[inline(always)]
     fn step<A: Answer>(
         &self,
@@ -216,7 +218,8 @@ impl Table {
         A::of_step(&version.rule, verdict, next.unwrap_or(state), now, cost)
     }
 
-    /// A request whose key needs more than a short hash before the probe. The arguments fit the registers, so the common case spills none.
+    /// A request whose key needs more than a short hash before the probe. The arguments fit the registers, so the
+    /// common case spills none.
     #[inline(never)]
     fn decide_rare<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
         self.decide_rare_at(policy, key, when.given(), cost)
@@ -255,8 +258,8 @@ impl Table {
         }
     }
 
-    /// A request that must call a function to read the clock. Its arguments are the key word and the second bucket instead of the hash, because
-    /// the caller has those in registers.
+    /// A request that must call a function to read the clock. Its arguments are the key word and the second bucket
+    /// instead of the hash, because the caller has those in registers.
     #[inline(never)]
     fn decide_late<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, cost: u64) -> A {
         self.decide_hashed(version, self.slots.hash_of_key(key, second), Some(self.now()), cost)
@@ -266,8 +269,8 @@ impl Table {
     #[inline(never)]
     fn miss<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, now: u64, cost: u64) -> A {
         let candidates = self.slots.candidates_of_key(key, second);
-        // The insertion probes the spare bucket, too, so it comes before the probe for a known key. In a flood of new keys this order lets
-        // the processor load the next key's cache lines while it waits for this key's.
+        // The insertion probes the spare bucket, too, so it comes before the probe for a known key. In a flood of new
+        // keys this order lets the processor load the next key's cache lines while it waits for this key's.
         if let Some(Some(fresh)) = version.plain.step(0, now, cost) {
             let expired = |state| version.plain.expired_before(state, now);
             if let Some(event) = protocol::insert_among_own(&candidates, key, fresh, version.plain.gap(), expired) {
@@ -285,8 +288,8 @@ impl Table {
         }
     }
 
-    /// One try to take one permit under a list of two policies. Its arguments fit the registers, so it has the thread's `line` instead of
-    /// the cost.
+    /// One try to take one permit under a list of two policies. Its arguments fit the registers, so it has the
+    /// thread's `line` instead of the cost.
     #[inline(never)]
     fn step_pair<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, line: Option<&Line>) -> A {
         let state = slot.state();
@@ -330,8 +333,12 @@ impl Table {
             let state = slot.state();
             let Step { verdict, next } = version.rule.step(state, now, cost);
             if slot.commit(key, state, next) {
+                let state = next.unwrap_or(state);
                 self.policies.memory.count_decision(version.number, verdict);
-                return of_slow_step(&version.rule, verdict, next.unwrap_or(state), now, cost);
+                if verdict == Verdict::Denied && version.rule.bans(state, now) {
+                    self.policies.memory.count_reason(Reason::Banned);
+                }
+                return of_slow_step(&version.rule, verdict, state, now, cost);
             }
         }
         match self.slots.hash_in_slot(key, slot) {
@@ -344,7 +351,7 @@ impl Table {
     #[inline(never)]
     fn slow(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, TableError> {
         let decision = self.slow_uncounted(version, hash, now, cost)?;
-        self.policies.memory.count_decision_out_of_line(version.number, decision.verdict);
+        self.policies.memory.count_with_reason(version.number, decision.verdict, decision.reason);
         Ok(decision)
     }
 
@@ -380,8 +387,8 @@ impl Table {
         Ok(decision)
     }
 
-    /// Makes a request by the protocol, and calls `finish` with the rule that decided and the outcome. If another call changes the policy
-    /// meanwhile, it makes the request under the new one.
+    /// Makes a request by the protocol, and calls `finish` with the rule that decided and the outcome. If another
+    /// call changes the policy meanwhile, it makes the request under the new one.
     #[inline(never)]
     fn request(
         &self,
@@ -410,7 +417,8 @@ impl Table {
         Err(TableError::Corrupt)
     }
 
-    /// The current version of a key's policy and the key's hash. For an empty or an exempt key: the decision, which needs no probe.
+    /// The current version of a key's policy and the key's hash. For an empty or an exempt key: the decision, which
+    /// needs no probe.
     #[inline(never)]
     fn prepare<'s, 't: 's>(
         &'t self,
@@ -436,7 +444,7 @@ impl Table {
     /// Counts a decision that no other call has counted, such as that on an empty or an exempt key.
     fn counted(&self, policy: PolicyId, decided: Result<Decision, TableError>) -> Result<Decision, TableError> {
         if let Ok(decision) = &decided {
-            self.policies.memory.count_decision_checked(policy.number(), decision.verdict);
+            self.policies.memory.count_with_reason(policy.number(), decision.verdict, decision.reason);
         }
         decided
     }
@@ -448,8 +456,8 @@ impl Table {
         Lookup { version, first, second, key: version.key | tag(hash) }
     }
 
-    /// The hash of a key under the table's seed. It uses rapidhash's second mixing step, because without it some bits are visibly uneven for
-    /// sequences of addresses.
+    /// The hash of a key under the table's seed. It uses rapidhash's second mixing step, because without it some bits
+    /// are visibly uneven for sequences of addresses.
     #[inline(always)]
     pub(super) fn hash_bytes(&self, key: &[u8]) -> u64 {
         if key.len() > SHORT {
@@ -462,13 +470,6 @@ impl Table {
     #[inline(always)]
     pub(super) fn hash_out_of_line(&self, key: &[u8]) -> u64 {
         hash_long(key, &self.secrets)
-    }
-
-    /// The table's time in nanoseconds, which calls without a `now` argument use. It is UTC since [`TIME_ZERO`](crate::clock::TIME_ZERO),
-    /// by the system clock of the process that made the table, at that time. With [`Source::Wall`] it is Unix time.
-    #[inline(always)]
-    pub fn now(&self) -> u64 {
-        self.clock.now().wrapping_add(self.offset)
     }
 }
 

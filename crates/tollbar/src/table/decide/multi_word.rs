@@ -11,7 +11,8 @@ use crate::table::policies::compiled::Version;
 use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::multi_word::{Decided, MultiWord};
 use crate::table::policies::ROUNDS;
-use crate::table::slots::protocol::{first_to_expire, Candidate, Changed, Event, OnFull};
+use crate::table::slots::protocol::{first_to_expire, Candidate};
+use crate::table::slots::states::{Changed, Event, OnFull};
 
 pub(super) use crate::table::policies::multi_word::Op;
 

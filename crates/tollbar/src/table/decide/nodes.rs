@@ -1,9 +1,9 @@
-//! Nodes of a hierarchy as keys of a table. A permit of their policy is a nanosecond, so a charge of any length is a number of permits.
-//! [`crate::hierarchy`] decides which nodes a request charges, and how much.
+//! Nodes of a hierarchy as keys of a table. A permit of their policy is a nanosecond, so a charge of any length is a
+//! number of permits. [`crate::hierarchy`] decides which nodes a request charges, and how much.
 
 use super::Table;
 use crate::algorithm::{needed, step_leaving, Algorithm, Charge};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::{find_in_two, Slot};
 use crate::table::policies::compiled::Version;
@@ -52,9 +52,9 @@ impl Table {
 
     /// Counts the decision on a request for a leaf, and records the leaf's key if the request was refused.
     #[inline]
-    pub(crate) fn count_of_leaf(&self, policy: PolicyId, key: &[u8], now: u64, verdict: Verdict) {
+    pub(crate) fn count_of_leaf(&self, policy: PolicyId, key: &[u8], now: u64, verdict: Verdict, reason: Reason) {
         self.policies.memory.note_time(now);
-        self.policies.memory.count_decision_checked(policy.number(), verdict);
+        self.policies.memory.count_with_reason(policy.number(), verdict, reason);
         if !key.is_empty() {
             self.note_refusal(verdict, policy, key, Some(now));
         }

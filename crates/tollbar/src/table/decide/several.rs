@@ -1,10 +1,10 @@
-//! A key as one limit of several: a preparation, which writes nothing, and the charge that it prepares. [`crate::take_many`] decides over
-//! several limits and counts the decision.
+//! A key as one limit of several: a preparation, which writes nothing, and the charge that it prepares.
+//! [`crate::take_many`] decides over several limits and counts the decision.
 
 use super::answer::describe;
 use super::{Table, SHORT};
 use crate::algorithm::{Charge, Step};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::{find_in_two, Slot, TAG_BITS};
 use crate::table::policies::compiled::{salt, Version};
@@ -30,7 +30,8 @@ pub(crate) struct Prepared<'a> {
     known: Option<(&'a Version, Found<'a>)>,
 }
 
-/// The policy of a request, for the calls of [`crate::take_many::take_many`]'s common case: two known keys of one table.
+/// The policy of a request, for the calls of [`crate::take_many::take_many`]'s common case: two known keys of one
+/// table.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Under<'a>(&'a Version);
@@ -44,8 +45,9 @@ impl Table {
         Some(Under(version))
     }
 
-    /// Looks for a short key, and returns it if the policy admits its request. `None`: the general call must decide. The caller calls it in a
-    /// loop over its keys, because two copies in one function need more registers than there are.
+    /// Looks for a short key, and returns it if the policy admits its request. `None`: the general call must decide.
+    /// The caller calls it in a loop over its keys, because two copies in one function need more registers than there
+    /// are.
     #[doc(hidden)]
     #[inline(always)]
     pub fn find<'a>(&'a self, under: Under<'a>, key: &[u8], now: u64, cost: u64) -> Option<Found<'a>> {
@@ -59,8 +61,8 @@ impl Table {
         Some(Found { slot, key: lookup.key, state, next })
     }
 
-    /// Charges two keys under one policy, if no other call has changed their slots. False: nothing has been charged, and the general call must
-    /// decide.
+    /// Charges two keys under one policy, if no other call has changed their slots. False: nothing has been charged,
+    /// and the general call must decide.
     #[doc(hidden)]
     #[inline(always)]
     pub fn take_both(&self, one: &Asked<'_>, other: &Asked<'_>, when: Time) -> bool {
@@ -94,7 +96,8 @@ impl Table {
         true
     }
 
-    /// Gives back the charge of one key, because the other key's failed. The result is always false, and the caller returns it.
+    /// Gives back the charge of one key, because the other key's failed. The result is always false, and the caller
+    /// returns it.
     #[inline(always)]
     fn undo(&self, asked: &Asked<'_>, when: Time) -> bool {
         self.undo_found(asked.under, asked.found, when, *asked.cost)
@@ -141,7 +144,8 @@ pub struct Time {
     pub given: bool,
 }
 
-/// A known key under a plain token bucket that admits a request: a slot that held `key` and `state`, and the state after the charge.
+/// A known key under a plain token bucket that admits a request: a slot that held `key` and `state`, and the state
+/// after the charge.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
@@ -197,8 +201,8 @@ impl<'a> KeyLimit<'a> {
         self.table.try_peek(self.policy, self.key, Some(now), cost)
     }
 
-    /// Charges by one swap the request of `prepare`, if the slot has not changed since. `None`: nothing has been charged, and the caller must call
-    /// [`KeyLimit::charge`].
+    /// Charges by one swap the request of `prepare`, if the slot has not changed since. `None`: nothing has been
+    /// charged, and the caller must call [`KeyLimit::charge`].
     #[inline]
     pub(crate) fn charge_prepared(&self, prepared: &Prepared<'a>, now: u64) -> Option<()> {
         prepared.known?.1.charge().then(|| self.table.policies.memory.note_time(now))
@@ -266,8 +270,8 @@ impl<'a> KeyLimit<'a> {
 
     /// Counts the decision of a call over several limits.
     #[inline]
-    pub(crate) fn count(&self, verdict: Verdict) {
-        self.table.policies.memory.count_decision_checked(self.policy.number(), verdict);
+    pub(crate) fn count(&self, verdict: Verdict, reason: Reason) {
+        self.table.policies.memory.count_with_reason(self.policy.number(), verdict, reason);
     }
 
     /// Records the key of a request that it has refused at `now`, if its table records refusals.

@@ -6,16 +6,20 @@ use crate::algorithm::Charge;
 use crate::policy::Policy;
 use crate::sync::Ordering;
 use crate::table::memory::mix::mix;
+use crate::table::memory::returns::Turn;
 use crate::table::memory::slot;
 use crate::table::memory::slot::Pair;
+use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::records::version_of;
 use crate::table::slots::candidates::CANDIDATES;
 use crate::table::slots::probe::{self, scalar};
 use crate::table::slots::protocol::{first_to_expire, Room};
+use crate::table::slots::states::{Relation, States};
 use crate::table::Options;
 use alloc::vec::Vec;
 
-/// A call moves a key to another slot and is killed when the key has left its slot: the key owes until that slot's time, and begins anew then.
+/// A call moves a key to another slot and is killed when the key has left its slot: the key owes until that slot's
+/// time, and begins anew then.
 #[test]
 fn a_key_whose_move_was_killed_keeps_its_debt() {
     const SECOND: u64 = 1_000_000_000;
@@ -158,8 +162,8 @@ fn bookings_ahead_are_noted() {
     assert_eq!(noted(&copy), [66]);
 }
 
-/// A policy changes between the two steps of a settlement, which closes the receipt and then lowers the key's debt. By the new, slower rate
-/// none of the permits that the old one refilled would count as refilled.
+/// A policy changes between the two steps of a settlement, which closes the receipt and then lowers the key's debt.
+/// By the new, slower rate none of the permits that the old one refilled would count as refilled.
 #[test]
 fn a_settlement_overtaken_by_a_change_returns_nothing() {
     const SECOND: u64 = 1_000_000_000;
@@ -180,8 +184,8 @@ fn a_settlement_overtaken_by_a_change_returns_nothing() {
     assert_eq!(table.peek_at(PolicyId::FIRST, b"key", SECOND + SECOND / 10, 1).remaining, 5);
 }
 
-/// E10: between the read and the swap of one return, another return and a request at a later time bring the state back. Without turns five permits would
-/// pass at one instant.
+/// E10: between the read and the swap of one return, another return and a request at a later time bring the state
+/// back. Without turns five permits would pass at one instant.
 #[test]
 fn a_state_that_came_back_gives_nothing_twice() {
     const SECOND: u64 = 1_000_000_000;
@@ -227,8 +231,8 @@ fn the_turn_of_a_killed_process_is_taken() {
     turns.iter().for_each(|turn| turn.store(0, Ordering::Relaxed));
 }
 
-/// A caller has read its policy's version, and sleeps until the version's record belongs to another policy. Its key has no permits by then, and
-/// gets no second slot under the other policy's version.
+/// A caller has read its policy's version, and sleeps until the version's record belongs to another policy. Its key
+/// has no permits by then, and gets no second slot under the other policy's version.
 #[test]
 fn a_caller_whose_record_belongs_to_another_policy_finds_its_key() {
     let policy = |burst: u64| Policy { burst, init: burst, ..Policy::new(1, 3_600_000_000_000) };
@@ -249,4 +253,103 @@ fn a_caller_whose_record_belongs_to_another_policy_finds_its_key() {
     assert!(taken, "no change took the record of the first version again");
     let decision = table.slow_uncounted(slept, hash, 0, 2).expect("no damage");
     assert_eq!(decision.verdict, Verdict::Denied);
+}
+
+/// [`States`] of a request that another call interrupts: `after_converting` runs between the conversion of a state and
+/// its swap, and `after_vacating` runs when a moving key has left its old slot.
+struct Sleeper<'t> {
+    states: UnderVersion<'t>,
+    after_vacating: &'t dyn Fn(),
+    after_converting: &'t dyn Fn(),
+}
+
+impl States for Sleeper<'_> {
+    fn expires_at(&self, pair: Pair) -> u64 {
+        self.states.expires_at(pair)
+    }
+    fn relation(&self, found: u64, key: u64) -> Relation {
+        self.states.relation(found, key)
+    }
+    fn adopt(&self, key: u64, pair: Pair) -> u64 {
+        self.states.adopt(key, pair)
+    }
+    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+        let state = self.states.convert(key, pair, now);
+        (self.after_converting)();
+        state
+    }
+    fn owing(&self, key: u64, until: u64) -> u64 {
+        self.states.owing(key, until)
+    }
+    fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
+        self.states.hold(pair, until, now, exact)
+    }
+    fn is_current(&self, key: u64) -> bool {
+        self.states.is_current(key)
+    }
+    fn turn(&self, tag: u64) -> Option<Turn<'_>> {
+        self.states.turn(tag)
+    }
+    fn vacated(&self) {
+        self.states.vacated();
+        (self.after_vacating)();
+    }
+}
+
+/// A call that moves a key sleeps through so many changes of the policy that its version's number is another's. The
+/// key does not come under it.
+#[test]
+fn s36_a_call_that_sleeps_while_it_moves_a_key_admits_no_second_burst() {
+    const NOW: u64 = 1_000_000_000_000;
+    let [slow, fast]: [Policy; 2] = ["1/s burst 20", "10/s burst 7"].map(|text| text.parse().expect("a policy"));
+    for changes in [1, 127, 128, 129, 254, 255, 256, 300, 510, 700] {
+        let table = Table::private(&Options::new(4096), &[slow]).expect("memory");
+        let own = PolicyId::FIRST;
+        assert_eq!(table.take_up_to_at(own, b"key", NOW, 30), 20);
+        table.set_policy(own, &fast).expect("a record");
+        let (hash, slept) = (table.hash(own, b"key").expect("a hash"), core::cell::Cell::new(false));
+        let mut scratch = Scratch::new();
+        let version = table.policies.current(own, hash, &mut scratch).expect("compiled");
+        let sleep = || {
+            slept.set(true);
+            for n in 0..changes {
+                table.set_policy(own, if n % 2 == 0 { &slow } else { &fast }).expect("a record");
+            }
+        };
+        let candidates = table.slots.candidates(hash);
+        let states = UnderVersion { policies: &table.policies, version };
+        let mover = Sleeper { states, after_vacating: &sleep, after_converting: &|| () };
+        assert!(first_to_expire(&mover, &candidates, version.key | candidates.tag, NOW).is_err());
+        assert!(slept.get(), "the key did not move");
+        assert_eq!(table.take_up_to_at(own, b"key", NOW, 30), 0, "{changes} changes");
+        assert!(table.entries(NOW).count() <= 1);
+        // The key owes no longer than under the first policy.
+        table.set_policy(own, &fast).expect("a record");
+        let later = NOW + 20_100_000_000;
+        assert_eq!(table.take_up_to_at(own, b"key", later, 30), 7, "{changes} changes");
+    }
+}
+
+/// The policy changes while a call converts a key. The call leaves the slot to the next one, because its own
+/// version's number may be another's soon.
+#[test]
+fn s36_a_call_converts_no_key_to_a_version_that_has_been_replaced() {
+    const NOW: u64 = 1_000_000_000_000;
+    let [first, second, third]: [Policy; 3] =
+        ["10/s burst 20", "10/s burst 21", "10/s burst 22"].map(|text| text.parse().expect("a policy"));
+    let table = Table::private(&Options::new(4096), &[first]).expect("memory");
+    assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"key", NOW, 10), 10);
+    table.set_policy(PolicyId::FIRST, &second).expect("a record");
+    let hash = table.hash(PolicyId::FIRST, b"key").expect("a hash");
+    let mut scratch = Scratch::new();
+    let version = table.policies.current(PolicyId::FIRST, hash, &mut scratch).expect("compiled");
+    let candidates = table.slots.candidates(hash);
+    let pairs = || candidates.slots().map(|slot| slot.pair()).collect::<Vec<_>>();
+    let before = pairs();
+    let change = || table.set_policy(PolicyId::FIRST, &third).expect("a record");
+    let states = UnderVersion { policies: &table.policies, version };
+    let sleeper = Sleeper { states, after_vacating: &|| (), after_converting: &change };
+    assert!(first_to_expire(&sleeper, &candidates, version.key | candidates.tag, NOW).is_err());
+    assert_eq!(pairs(), before);
+    assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"key", NOW, 30), 10);
 }

@@ -118,7 +118,7 @@ impl TableError {
             TableError::Truncated => "the table is shorter or longer than its header says",
             TableError::Corrupt => "the table's header is damaged",
             TableError::OtherCapacity => "the table has another capacity",
-            TableError::OtherPolicies => "the table has other policies",
+            TableError::OtherPolicies => "the table has other policies (tollbar table set-policy)",
             TableError::OtherOptions => "the table has other options",
             TableError::Boot => "the system does not say whether the file's content is of this boot",
             TableError::OtherBoot => "the table is used by processes whose system gives another boot id",

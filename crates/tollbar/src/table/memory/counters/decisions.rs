@@ -1,16 +1,18 @@
 //! Counts of decisions by policy and verdict.
 //!
-//! Each call that decides counts once, when it knows its answer. It counts on the calling thread's own line ([`super::lines`]). A thread
-//! without a line counts by a locked addition on a counter that threads share. Peeks and errors are not counted.
+//! Each call that decides counts once, when it knows its answer. It counts on the calling thread's own line
+//! ([`super::lines`]). A thread without a line counts by a locked addition on a counter that threads share. Peeks and
+//! errors are not counted.
 
 use super::lines::{self, Line, LineCounter};
 use super::shards::{self, ShardCounter, GRAIN};
-use crate::decision::{Counts, Verdict};
+use crate::decision::{Counts, Reason, Verdict};
 use crate::sync::Ordering;
 use crate::table::memory::layout::{Shard, PARTS, POLICIES_MOST};
 use crate::table::memory::Memory;
 
-/// A thread without a line tries again to claim one after this many decisions under its policy of all threads without a line.
+/// A thread without a line tries again to claim one after this many decisions under its policy of all threads without
+/// a line.
 const CLAIM_INTERVAL: u64 = 1 << 16;
 
 impl Memory {
@@ -87,12 +89,22 @@ impl Memory {
         self.count_slow(policy, Verdict::Allowed);
     }
 
-    /// Counts a decision under a policy number that the caller has not checked: it counts only if the table has the policy.
-    #[cold]
-    pub(crate) fn count_decision_checked(&self, policy: u32, verdict: Verdict) {
+    /// Counts a decision by its verdict and its reason. The caller need not know whether the table has the policy: if
+    /// not, the call counts nothing.
+    #[inline]
+    pub(crate) fn count_with_reason(&self, policy: u32, verdict: Verdict, reason: Reason) {
         if self.has_policy(policy) {
             self.count_decision_out_of_line(policy, verdict);
+            if reason != Reason::of(verdict) {
+                self.count_reason(reason);
+            }
         }
+    }
+
+    /// Counts the reason of a decision that another call has counted by its verdict.
+    #[inline(never)]
+    pub(crate) fn count_reason(&self, reason: Reason) {
+        self.shard().add_reason(reason);
     }
 
     /// Counts several decisions of one call.
@@ -132,7 +144,8 @@ impl Memory {
         }
     }
 
-    /// Compares a caller's time with the newest one of the thread's own `line`: counts a step back, or keeps `now` as the newest.
+    /// Compares a caller's time with the newest one of the thread's own `line`: counts a step back, or keeps `now` as
+    /// the newest.
     #[inline(always)]
     pub(crate) fn note_time_on(&self, line: &Line, now: u64) {
         let newest = line.get(LineCounter::Newest);

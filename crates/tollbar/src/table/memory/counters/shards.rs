@@ -1,10 +1,11 @@
 //! Counters of rare events, in shards that threads share.
 //!
-//! The address of a thread's stack chooses its shard, so that threads seldom share one. Frequent events are counted on lines that one thread
-//! owns ([`super::lines`]).
+//! The address of a thread's stack chooses its shard, so that threads seldom share one. Frequent events are counted
+//! on lines that one thread owns ([`super::lines`]).
 
+use crate::decision::{Reason, Reasons};
 use crate::sync::Ordering;
-use crate::table::memory::layout::{Shard, SHARDS};
+use crate::table::memory::layout::{Shard, COUNTERS, SHARDS};
 
 /// The counters of a shard. The number is the counter's index in [`Shard::counts`].
 #[derive(Clone, Copy)]
@@ -24,7 +25,10 @@ pub(crate) enum ShardCounter {
     Newest = 10,
 }
 
-const _: () = assert!(SHARDS.is_power_of_two());
+/// The words of [`Shard::counts`] from this index on count decisions by reason. [`Reason::counter`] is the offset.
+const REASONS: usize = 11;
+
+const _: () = assert!(SHARDS.is_power_of_two() && REASONS + Reasons::FIELDS <= COUNTERS);
 
 /// Nanoseconds. Backward steps up to this are not counted, and the newest time is stored only when it grows by more.
 pub(crate) const GRAIN: u64 = 1_000;
@@ -69,6 +73,13 @@ impl Shard {
         self.counts.get(what as usize).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
+    /// Counts a decision for `reason`, if the reason has a counter.
+    pub(crate) fn add_reason(&self, reason: Reason) {
+        if let Some(count) = reason.counter().and_then(|counter| self.counts.get(REASONS + counter)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn add(&self, what: ShardCounter, n: u64) {
         if let Some(count) = self.counts.get(what as usize) {
@@ -102,4 +113,12 @@ impl Shard {
 /// The sum of one counter over all shards.
 pub(crate) fn sum(shards: &[Shard; SHARDS], what: ShardCounter) -> u64 {
     shards.iter().map(|shard| shard.get(what)).fold(0, u64::wrapping_add)
+}
+
+/// The decisions by reason: the sums over all shards.
+pub(crate) fn reasons(shards: &[Shard; SHARDS]) -> Reasons {
+    Reasons::by_counter(|counter| {
+        let counts = shards.iter().filter_map(|shard| shard.counts.get(REASONS + counter));
+        counts.map(|count| count.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+    })
 }
