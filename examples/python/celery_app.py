@@ -17,5 +17,5 @@ app = Celery("celery_app", broker="memory://", backend="cache+memory://")
 @app.task
 @tollbar.limit(table, key=lambda address: address, policy="to")  # above it the task fails with tollbar.Limited
 @tollbar.limit(table, key=lambda address: "all", policy="mails", wait=None)  # each worker sleeps until its turn
-def send(address):
+def send(address: str) -> str:
     return f"sent to {address}"

@@ -10,7 +10,7 @@ import django
 import tollbar
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 POLICIES = {"all": "300/day algo fixed-window anchor first", "api": "5/day algo fixed-window anchor first"}
@@ -36,12 +36,12 @@ class ApiThrottle(Throttle):
 class Api(APIView):
     throttle_classes = [ApiThrottle]
 
-    def get(self, request):
-        return HttpResponse("found")
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponse(b"found")
 
 
-def home(request):
-    return HttpResponse("hello")
+def home(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(b"hello")
 
 
 urlpatterns = [path("", home), path("api", Api.as_view())]

@@ -7,7 +7,7 @@
 import os
 
 import tollbar
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request
 from tollbar.fastapi import RateLimit
 
 POLICIES = {"address": "100/day algo fixed-window anchor first", "second": "50/s", "day": "20/day algo fixed-window anchor first"}
@@ -15,12 +15,12 @@ table = tollbar.Table.open(os.environ.get("TABLE", "/dev/shm/fastapi-app"), POLI
 app = FastAPI()
 
 
-def api_key(request):
+def api_key(request: Request) -> str | None:
     return request.headers.get("x-api-key")
 
 
 @app.get("/", dependencies=[Depends(RateLimit(table, policy="address"))])
-async def home():
+async def home() -> str:
     return "hello"
 
 
@@ -37,5 +37,5 @@ per_key = RateLimit(
 
 @app.get("/search", dependencies=[Depends(per_key)])
 @app.get("/report", dependencies=[Depends(per_key)])
-async def search():
+async def search() -> str:
     return "found"

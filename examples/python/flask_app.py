@@ -17,11 +17,11 @@ RateLimit(table, policy="all", exempt={"192.0.2.7"}).init_app(app)
 
 
 @app.get("/")
-def home():
+def home() -> str:
     return "hello"
 
 
 @app.get("/login")
 @RateLimit(table, policy="login")
-def login():
+def login() -> str:
     return "welcome"

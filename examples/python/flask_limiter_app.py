@@ -22,16 +22,16 @@ limiter = Limiter(
 
 @app.get("/slow")
 @limiter.limit("7 per minute")
-def slow():
+def slow() -> str:
     return "24"
 
 
 @app.get("/fast")
-def fast():
+def fast() -> str:
     return "42"
 
 
 @app.get("/ping")
 @limiter.exempt
-def ping():
+def ping() -> str:
     return "PONG"

@@ -19,27 +19,27 @@ limiter = Limiter(key_func=get_remote_address, storage_uri=os.environ.get("STORA
 
 
 @limiter.limit("5/minute")
-async def starlette_home(request: Request):
+async def starlette_home(request: Request) -> PlainTextResponse:
     return PlainTextResponse("test")
 
 
 starlette = Starlette(routes=[Route("/home", starlette_home)])
 starlette.state.limiter = limiter
-starlette.add_exception_handler(RateLimitExceeded, _rate_limit_exceeded_handler)
+starlette.add_exception_handler(RateLimitExceeded, _rate_limit_exceeded_handler)  # type: ignore[arg-type]
 
 app = FastAPI()
 app.state.limiter = limiter
-app.add_exception_handler(RateLimitExceeded, _rate_limit_exceeded_handler)
+app.add_exception_handler(RateLimitExceeded, _rate_limit_exceeded_handler)  # type: ignore[arg-type]
 app.mount("/starlette", starlette)
 
 
 @app.get("/home")
 @limiter.limit("5/minute")
-async def home(request: Request):
+async def home(request: Request) -> PlainTextResponse:
     return PlainTextResponse("test")
 
 
 @app.get("/mars")
 @limiter.limit("100/minute")
-async def mars(request: Request, response: Response):
+async def mars(request: Request, response: Response) -> dict[str, str]:
     return {"key": "value"}

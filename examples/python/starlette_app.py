@@ -9,6 +9,7 @@ import os
 import tollbar
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from tollbar.asgi import RateLimit
@@ -16,7 +17,7 @@ from tollbar.asgi import RateLimit
 table = tollbar.Table.open(os.environ.get("TABLE", "/dev/shm/starlette-app"), "100/day algo fixed-window anchor first", 100_000)
 
 
-async def home(request):
+async def home(request: Request) -> PlainTextResponse:
     return PlainTextResponse("hello")
 
 

@@ -48,6 +48,7 @@ def on_files(files, config):
         files.append(File.generated(config, uri, content=(ROOT / source).read_text()))
     files.append(File.generated(config, "guide/c.md", content=c_page()))
     files.append(File.generated(config, "report.html", abs_src_path=str(REPORT)))
+    files.append(File.generated(config, "assets/iframe-worker.js", abs_src_path=str(ROOT / "tools" / "site" / "iframe-worker.js")))
     return files
 
 
