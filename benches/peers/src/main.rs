@@ -7,13 +7,14 @@
 //! Without arguments: the peers that are crates, as text. `--all BUILT`: with the peers in other languages, which
 //! `tools/bench-peers.sh` has built in that directory. `--document DOCS`: writes `benchmarks.md` and its charts there; `--nginx
 //! TEXTS`, at the end: with what the programs in `nginx/bench` have printed. `--cores`: one
-//! to all processors beside the model. `--one`: only the rows of one key, as text. `--smoke`: small sizes, and no target is checked. `--hashers`: how governor's
+//! to all processors beside the model; `--json FILE` writes the figures. `--page FILE DIRECTORY`: writes the page of such figures. `--one`: only the rows of one key, as text. `--smoke`: small sizes, and no target is checked. `--hashers`: how governor's
 //! fastest set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's memory has huge pages as well.
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the floor and the fences are written for x86-64");
 
 mod book;
+mod cores;
 #[path = "../../../crates/tollbar/benches/common/credit.rs"]
 mod credit;
 mod document;
@@ -105,6 +106,10 @@ fn main() {
     let smoke = is_given("--smoke");
     let sizes = if smoke { SMOKE } else { FULL };
     let short = CACHED_ORDER.min(sizes.order);
+    if let Some(json) = after("--page") {
+        cores::write(&json, arguments.last().expect("--page: a file and a directory").as_ref());
+        return;
+    }
     if is_given("--hashers") {
         hashers::compare(sizes.small, short, sizes.cached);
         hashers::compare(sizes.medium, sizes.order, Amount { rounds: sizes.middling.rounds.min(5), ..sizes.middling });
@@ -114,7 +119,7 @@ fn main() {
     let book = &mut Book::default();
     let (rounds, turn) = sizes.one;
     if is_given("--cores") {
-        model::cores(book, sizes.medium, sizes.middling, rounds, turn);
+        cores::run(book, &sizes, after("--json").as_deref());
         return;
     }
     if is_given("--one") {

@@ -14,13 +14,8 @@
 //! a memory bus that is busy.
 
 use crate::book::{of_threads, Book};
-use crate::keyed::CACHED_ORDER;
-use crate::keys::{Order, Spread};
-use crate::measure::{measure_for, Amount};
 use crate::one::{self, Work};
-use crate::rows::Set;
 use crate::who::{self, Who};
-use std::time::Duration;
 
 /// The model of one contender at one work.
 #[derive(Clone, Copy)]
@@ -65,23 +60,8 @@ pub fn millions(nanoseconds: f64, threads: usize) -> f64 {
     threads as f64 / nanoseconds * 1e3
 }
 
-/// Measured figures beside the model's, for one thread, two, and so on to all processors.
-pub fn cores(book: &mut Book, keys: usize, amount: Amount, rounds: usize, turn: Duration) {
-    let most = std::thread::available_parallelism().map_or(2, |threads| threads.get().max(2));
-    let threads: Vec<usize> = (1..=most).collect();
-    for work in [Work::Allowed, Work::Denied] {
-        for &threads in &threads {
-            let mut all = one::contenders(work, None);
-            measure_for(&mut all, threads, rounds, turn);
-            book.add(&one::title(work), threads, all);
-        }
-    }
-    let set = Set::new(book, keys, false);
-    for spread in [Spread::Uniform, Spread::Zipf] {
-        let order = Order::<8>::new(keys, spread, (keys * 8).max(CACHED_ORDER));
-        let title = set.title(spread, Work::Allowed);
-        set.row(book, &order, &title, Work::Allowed, &threads, Vec::new, amount);
-    }
+/// Prints measured figures beside the model's, for each number of threads.
+pub fn print(book: &Book, threads: &[usize]) {
     println!("\nmillions of requests a second: measured, and by the model that is fitted to 1 and 2 threads");
     let mut seen: Vec<(String, Who)> = Vec::new();
     for group in book.groups.iter().filter(|group| group.threads == 1) {
@@ -90,7 +70,7 @@ pub fn cores(book: &mut Book, keys: usize, amount: Amount, rounds: usize, turn: 
     for (work, who) in seen {
         let Some(model) = Model::of(book, &work, who) else { continue };
         println!("\n{work}: {} (a = {:.1} ns, s = {:.2})", who.name, model.alone, model.lines);
-        for &threads in &threads {
+        for &threads in threads {
             let Some(row) = book.row(&work, threads, who) else { continue };
             let (measured, modelled) = (millions(row.nanoseconds(), threads), model.millions(threads));
             let off = (measured / modelled - 1.0) * 100.0;

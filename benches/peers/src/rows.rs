@@ -111,6 +111,16 @@ impl Set {
         others: impl Fn() -> Vec<Contender<'a>>,
         amount: Amount,
     ) {
+        for &threads in threads {
+            let mut all = self.contenders(order, work);
+            all.extend(others());
+            measure(&mut all, threads, amount);
+            book.add(title, threads, all);
+        }
+    }
+
+    /// The contenders in this process.
+    pub fn contenders<'a>(&'a self, order: &'a Order<8>, work: Work) -> Vec<Contender<'a>> {
         let of = move |key: &Key<8>| -> &'a Tables {
             match (work, &self.no) {
                 (Work::Denied, Some(no)) => no,
@@ -118,37 +128,31 @@ impl Set {
                 _ => &self.yes,
             }
         };
-        for &threads in threads {
-            let mut all = vec![
-                Contender::singles(who::TABLE, order, move |key, _| of(key).ours.admit(key)),
-                Contender::singles(who::TABLE_AT, order, move |key, now| of(key).ours.admit_at(key, now)),
-            ];
-            if work != Work::Mixed {
-                // A batch goes to one table.
-                let ours = &of(&[0; 8]).ours;
-                all.push(Contender::batches(who::TABLE_MANY, order, move |keys, now| ours.admit_many_at(keys, now)));
-                all.push(Contender::batches(who::TABLE_DECISIONS, order, move |keys, now| {
-                    ours.check_many_at(keys, now)
-                }));
-            }
-            if work == Work::Allowed {
-                let ours = &self.yes.ours;
-                all.push(Contender::singles(who::TABLE_HOT, order, move |key, _| ours.admit_hot(key)));
-                all.push(Contender::singles(who::TABLE_HOT_AT, order, move |key, now| ours.admit_hot_at(key, now)));
-            }
-            all.extend([
-                Contender::singles(who::GOVERNOR, order, move |key, _| of(key).default.admit(key)),
-                Contender::batches(who::GOVERNOR_FASTEST, order, move |keys, now| {
-                    set_now(now);
-                    keys.iter().filter(|key| of(key).tuned.admit(key)).count()
-                }),
-                Contender::singles(who::PINGORA, order, move |key, _| of(key).pingora.admit_key(key)),
-                Contender::batches(who::PREFETCHED, order, |keys, _| self.floor.batch(keys)),
-            ]);
-            all.extend(others());
-            measure(&mut all, threads, amount);
-            book.add(title, threads, all);
+        let mut all = vec![
+            Contender::singles(who::TABLE, order, move |key, _| of(key).ours.admit(key)),
+            Contender::singles(who::TABLE_AT, order, move |key, now| of(key).ours.admit_at(key, now)),
+        ];
+        if work != Work::Mixed {
+            // A batch goes to one table.
+            let ours = &of(&[0; 8]).ours;
+            all.push(Contender::batches(who::TABLE_MANY, order, move |keys, now| ours.admit_many_at(keys, now)));
+            all.push(Contender::batches(who::TABLE_DECISIONS, order, move |keys, now| ours.check_many_at(keys, now)));
         }
+        if work == Work::Allowed {
+            let ours = &self.yes.ours;
+            all.push(Contender::singles(who::TABLE_HOT, order, move |key, _| ours.admit_hot(key)));
+            all.push(Contender::singles(who::TABLE_HOT_AT, order, move |key, now| ours.admit_hot_at(key, now)));
+        }
+        all.extend([
+            Contender::singles(who::GOVERNOR, order, move |key, _| of(key).default.admit(key)),
+            Contender::batches(who::GOVERNOR_FASTEST, order, move |keys, now| {
+                set_now(now);
+                keys.iter().filter(|key| of(key).tuned.admit(key)).count()
+            }),
+            Contender::singles(who::PINGORA, order, move |key, _| of(key).pingora.admit_key(key)),
+            Contender::batches(who::PREFETCHED, order, |keys, _| self.floor.batch(keys)),
+        ]);
+        all
     }
 
     /// Measures one request at a time: each begins when the one before has completed, so that cache misses do

@@ -35,6 +35,7 @@ const fn floor(name: &'static str) -> Who {
 
 pub const TOLLBAR: Who = ours("tollbar");
 pub const TOLLBAR_AT: Who = ours("tollbar, caller's time");
+pub const COUNTED_AT: Who = ours("tollbar, counted, caller's time");
 pub const GCRA_AT: Who = ours("tollbar, `Cell<Gcra>`, caller's time");
 pub const TOLLBAR_C: Who = ours("tollbar through C");
 pub const TOLLBAR_C_AT: Who = ours("tollbar through C, caller's time");
@@ -52,6 +53,12 @@ pub const TABLE_DECISIONS: Who = ours("tollbar table, batches of 32, full answer
 
 pub const TABLE_LONG: Who = ours("tollbar table, caller's time, keys of 24 bytes");
 
+pub const IN_FLIGHT: Who = ours("tollbar in flight");
+pub const QUEUE: Who = ours("tollbar queue");
+pub const TAKE_MANY: Who = ours("tollbar take_many");
+
+pub const MUTEX: Who = peer("a mutex");
+pub const MUTEX_MAP: Who = peer("a mutex and a hash map");
 pub const GOVERNOR: Who = peer("governor");
 pub const GOVERNOR_AT: Who = peer("governor, caller's time");
 pub const GOVERNOR_FASTEST: Who = peer("governor, fastest set-up, caller's time");
@@ -72,3 +79,46 @@ pub const BARE_CAS: Who = floor("a bare CAS");
 pub const FETCH_ADD: Who = floor("a fetch-and-add");
 pub const LOCAL: Who = floor("a thread-local increment");
 pub const PREFETCHED: Who = floor("a prefetched line and a locked add");
+
+/// Every contender.
+pub const ALL: [Who; 39] = [
+    TOLLBAR,
+    TOLLBAR_AT,
+    COUNTED_AT,
+    GCRA_AT,
+    TOLLBAR_C,
+    TOLLBAR_C_AT,
+    CREDIT,
+    CREDIT_C,
+    TABLE,
+    TABLE_AT,
+    TABLE_HOT,
+    TABLE_HOT_AT,
+    TABLE_MANY,
+    TABLE_DECISIONS,
+    TABLE_LONG,
+    IN_FLIGHT,
+    QUEUE,
+    TAKE_MANY,
+    MUTEX,
+    MUTEX_MAP,
+    GOVERNOR,
+    GOVERNOR_AT,
+    GOVERNOR_FASTEST,
+    RATELIMIT,
+    LEAKY,
+    PINGORA,
+    FOLLY,
+    FOLLY_AT,
+    X_TIME,
+    X_TIME_AT,
+    UBER,
+    GUAVA,
+    LIMITS,
+    PYRATE,
+    READ_TSC,
+    BARE_CAS,
+    FETCH_ADD,
+    LOCAL,
+    PREFETCHED,
+];

@@ -15,9 +15,9 @@ pub fn table(document: &Document) -> String {
     table.row(&["date", &said("date", &["-u", "+%Y-%m-%d"])]);
     table.row(&["processor", &format!("{processor}, {count} to this machine")]);
     table.row(&["caches", &caches()]);
-    table.row(&["memory", &format!("{:.0} GiB", kib("/proc/meminfo", "MemTotal") / 1024.0 / 1024.0)]);
+    table.row(&["memory", &memory()]);
     table.row(&["huge pages", &read("/sys/kernel/mm/transparent_hugepage/enabled")]);
-    table.row(&["kernel", &format!("{} {}", said("uname", &["-s"]), read("/proc/sys/kernel/osrelease"))]);
+    table.row(&["kernel", &kernel()]);
     table.row(&["compiler", &said("rustc", &["--version"])]);
     for program in document.programs.iter().flat_map(|programs| programs.all()) {
         table.row(&["peers", &program.versions]);
@@ -42,7 +42,15 @@ pub fn version(name: &str) -> String {
     found.map_or("of unknown version".into(), |(version, _)| version.to_owned())
 }
 
-fn caches() -> String {
+pub fn memory() -> String {
+    format!("{:.0} GiB", kib("/proc/meminfo", "MemTotal") / 1024.0 / 1024.0)
+}
+
+pub fn kernel() -> String {
+    format!("{} {}", said("uname", &["-s"]), read("/proc/sys/kernel/osrelease"))
+}
+
+pub fn caches() -> String {
     let of = |index: usize| {
         let read = |name: &str| read(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
         let (level, kind, size) = (read("level"), read("type"), read("size"));
@@ -55,17 +63,17 @@ fn kib(path: &str, name: &str) -> f64 {
     line(path, name).split(' ').next().and_then(|kib| kib.parse().ok()).unwrap_or(f64::NAN)
 }
 
-fn line(path: &str, name: &str) -> String {
+pub fn line(path: &str, name: &str) -> String {
     let text = read_to_string(path).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name)).and_then(|line| line.split_once(':'));
     line.map_or("unknown".into(), |(_, value)| value.trim().to_owned())
 }
 
-fn read(path: &str) -> String {
+pub fn read(path: &str) -> String {
     read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-fn said(program: &str, arguments: &[&str]) -> String {
+pub fn said(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     output.map_or("unknown".into(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -1,7 +1,7 @@
 //! `docs/benchmarks.md`: prose from a template, figures from the book.
 
 mod charts;
-mod machine;
+pub mod machine;
 mod paper;
 mod tables;
 
@@ -20,6 +20,7 @@ use std::path::Path;
 use std::time::Instant;
 
 pub use machine::load;
+pub use tables::{figure, name, Table};
 
 /// The parts of the document.
 pub struct Document<'a> {

@@ -68,7 +68,7 @@ pub fn work(book: &Book, work: &str) -> String {
 }
 
 /// tollbar's names are bold; contenders that decide nothing are in italics.
-fn name(who: Who) -> String {
+pub fn name(who: Who) -> String {
     match who.side {
         Side::Ours => format!("**{}**", who.name),
         Side::Peer => who.name.to_owned(),
