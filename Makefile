@@ -79,9 +79,9 @@ bench:
 bench-peers:
 	tools/bench-peers.sh
 
-# By one thread and by as many as there are processors, beside the model of docs/benchmarks.md.
+# With one thread to as many as there are processors: some minutes. build/bench-cores is static and runs on other hosts.
 bench-cores:
-	tools/bench-peers.sh --cores
+	tools/bench-cores.sh
 
 # The documentation as a site, build/site/index.html, with the report of a log in it.
 docs:

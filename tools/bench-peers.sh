@@ -2,7 +2,6 @@
 # tollbar beside all of its peers, in one run of some minutes: builds the programs of the peers in other languages into
 # build/peers, runs them with the crates, and writes docs/benchmarks.md and its charts. `--to DIRECTORY`: writes them there.
 # `--smoke`: small sizes in a second or two and half a minute of nginx, written to build/peers/docs, to see that all of it works.
-# `--cores`: no other peers; one to all processors beside the model.
 set -eu
 cd "$(dirname "$0")/.."
 built=$PWD/build/peers
@@ -32,11 +31,6 @@ python_peers() {
     cp "$here/python/requirements.txt" "$built/requirements.txt"
 }
 
-if [ "${1:-}" = --cores ]; then
-    tools/setup.sh lib
-    run --cores
-    exit
-fi
 tools/setup.sh peers
 mkdir -p "$built"
 make --silent lib nginx
@@ -59,8 +53,10 @@ if [ "${1:-}" = --smoke ]; then
     run --smoke --all "$built" --document "$docs" --nginx "$throughput"
     python3 "$here/check.py" "$docs"
     run --smoke --hashers
-    run --smoke --cores
-    echo "2 passed, 0 failed"
+    run --smoke --cores --json "$built/cores.json"
+    run --page "$built/cores.json" "$docs/benchmarks"
+    grep -q "a mutex and a hash map" "$docs/benchmarks/$(nproc)-processors.md"
+    echo "3 passed, 0 failed"
 else
     python3 nginx/bench/cost.py 200 >"$cost"
     python3 nginx/bench/throughput.py 7 1 >"$throughput"

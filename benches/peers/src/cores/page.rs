@@ -142,7 +142,7 @@ fn targets(run: &Run) -> Vec<Target> {
         let mut of = run.figures.iter().filter(|figure| figure.who == who.name);
         of.find(|figure| figure.what.ends_with(which)).map(|figure| figure.value)
     };
-    for who in [who::COUNTED_AT, who::CREDIT, who::TABLE] {
+    for who in [who::TOLLBAR, who::CREDIT, who::TABLE] {
         let ratio = value(who, super::placements::WORST).zip(value(who, super::placements::MEDIAN));
         let what = format!("two threads, {}: the worst placement, over the median", who.name);
         add(what, ratio.map(|(worst, median)| worst / median), false, 1.3, "×");

@@ -1,17 +1,24 @@
 //! Decisions of one limiter, counted by verdict.
 //!
 //! ```text
-//!  line, one cache line
-//! ┌───────┬─────────────────────────┬─────────────────────────┬───┐
-//! │ owner │ allowed │ denied │ never │ allowed │ denied │ never │ 0 │
-//! │       │ the owner's decisions   │ decisions of the others │   │
-//! └───────┴─────────────────────────┴─────────────────────────┴───┘
+//! ┌─────────────────────────────────────┐
+//! │ owner of line 0, 1, 2 …             │   two cache lines, which threads mostly read
+//! └─────────────────────────────────────┘
+//!  line, one cache line                    others, one cache line
+//! ┌─────────┬────────┬───────┬───┐        ┌─────────┬────────┬───────┬───┐
+//! │ allowed │ denied │ never │ 0 │        │ allowed │ denied │ never │ 0 │
+//! └─────────┴────────┴───────┴───┘        └─────────┴────────┴───────┴───┘
+//!   the owner's decisions                   of threads that own no line
+//!
 //!   owner = a thread pointer; 0: free
 //! ```
 //!
 //! A thread claims a free line by one compare-and-swap and keeps it as long as the limiter lives. Only the owner adds
-//! to the owner's words, so a plain instruction is exact. A thread that finds no free line adds to the others' words
-//! by a locked instruction.
+//! to a line's words, so a plain instruction is exact. A thread that finds no free line adds to the words of others by
+//! a locked instruction.
+//!
+//! The owners have cache lines of their own. A thread whose first place belongs to another thread finds its line
+//! without a look at that thread's counts, which change with each decision.
 //!
 //! A thread that ends leaves its line to the next thread with its thread pointer. The C library gives the memory at
 //! that address to a new thread only after the old one has ended, so a line still has one writer.
@@ -21,13 +28,13 @@
 //! lost.
 
 use crate::decision::{Counts, Decision, Reason, Reasons, Verdict};
-use crate::sync::{bump, rarely, AtomicU64, Ordering};
+use crate::sync::{bump, rarely, AtomicU64, CachePadded, Ordering};
 use core::marker::PhantomData;
 
-/// The number of lines. Further threads share these. A power of two.
+/// The number of lines, each of which one thread owns. A power of two.
 pub(super) const LINES: usize = if cfg!(loom) { 2 } else { 16 };
-/// The number of lines that a thread tries to claim.
-const PROBES: usize = if cfg!(loom) { 2 } else { 4 };
+/// The number of lines that all further threads share. A power of two.
+const SHARED: usize = if cfg!(loom) { 1 } else { 4 };
 /// Verdicts.
 const WORDS: usize = 3;
 
@@ -38,9 +45,7 @@ const NOBODY: u64 = 1;
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 struct Line {
-    owner: AtomicU64,
-    own: [AtomicU64; WORDS],
-    others: [AtomicU64; WORDS],
+    words: [AtomicU64; WORDS],
 }
 
 /// The line of the thread that found it. It is no `Send`, because only that thread may add to it.
@@ -49,7 +54,9 @@ pub(super) struct OwnLine<'a>(&'a Line, PhantomData<*const ()>);
 /// Decisions by verdict.
 #[derive(Debug)]
 pub(super) struct Tally {
+    owners: CachePadded<[AtomicU64; LINES]>,
     lines: [Line; LINES],
+    others: [Line; SHARED],
     /// Counts of decisions by [`Reason::counter`]. All threads share them, because these reasons are rare.
     reasons: [AtomicU64; Reasons::FIELDS],
 }
@@ -57,12 +64,17 @@ pub(super) struct Tally {
 impl Default for Tally {
     fn default() -> Tally {
         // The derived code would be a third of a kilobyte, because it would make each line separately.
-        Tally { lines: core::array::from_fn(|_| Line::default()), reasons: core::array::from_fn(|_| AtomicU64::new(0)) }
+        Tally {
+            owners: CachePadded::new(core::array::from_fn(|_| AtomicU64::new(FREE))),
+            lines: core::array::from_fn(|_| Line::default()),
+            others: core::array::from_fn(|_| Line::default()),
+            reasons: core::array::from_fn(|_| AtomicU64::new(0)),
+        }
     }
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(LINES.is_power_of_two() && size_of::<Line>() == 64);
+const _: () = assert!(LINES.is_power_of_two() && SHARED.is_power_of_two() && size_of::<Line>() == 64);
 
 // Relaxed throughout: a count publishes no other data.
 impl Tally {
@@ -77,12 +89,12 @@ impl Tally {
     #[inline(always)]
     pub(super) fn own_line(&self) -> Option<OwnLine<'_>> {
         let who = pointer();
-        let line = self.line(place(who));
-        if line.owner.load(Ordering::Relaxed) != who {
+        let place = place(who);
+        if self.owner(place).load(Ordering::Relaxed) != who {
             rarely();
             return None;
         }
-        Some(OwnLine(line, PhantomData))
+        Some(OwnLine(self.line(place), PhantomData))
     }
 
     /// Counts a call that took `permits`: as allowed if it took any, otherwise as denied.
@@ -115,42 +127,43 @@ impl Tally {
     /// The sums.
     pub(super) fn counts(&self) -> Counts {
         let of = |verdict: Verdict| {
-            let words = |line: &Line| {
-                let words = [&line.own, &line.others].map(|words| words.get(verdict as usize));
-                words.into_iter().flatten().map(|word| word.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
-            };
-            self.lines.iter().map(words).fold(0, u64::wrapping_add)
+            let words = self.lines.iter().chain(&self.others).filter_map(|line| line.words.get(verdict as usize));
+            words.map(|word| word.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
         };
         Counts { allowed: of(Verdict::Allowed), denied: of(Verdict::Denied), never: of(Verdict::Never) }
     }
 
     #[inline(always)]
     fn count_as(&self, who: u64, verdict: Verdict) -> Verdict {
-        let line = self.line(place(who));
-        if line.owner.load(Ordering::Relaxed) != who {
+        let place = place(who);
+        if self.owner(place).load(Ordering::Relaxed) != who {
             rarely();
             // Called last, with the verdict for its answer: the caller saves no register for this.
             return self.count_slow(who, verdict);
         }
-        line.add(verdict);
+        self.line(place).add(verdict);
         verdict
     }
 
     /// [`Tally::count`] for a thread that does not own its first place, or not yet.
     #[inline(never)]
     fn count_slow(&self, who: u64, verdict: Verdict) -> Verdict {
-        let claimed = |line: &&Line| match line.owner.load(Ordering::Relaxed) {
-            owner if owner == who => true,
-            FREE if who != NOBODY => {
-                line.owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let claimed = |&place: &usize| {
+            let owner = self.owner(place);
+            match owner.load(Ordering::Relaxed) {
+                claimed if claimed == who => true,
+                FREE if who != NOBODY => {
+                    owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+                }
+                _ => false,
             }
-            _ => false,
         };
         let first = place(who);
-        match (0..PROBES).map(|n| self.line(first.wrapping_add(n))).find(claimed) {
-            Some(line) => line.add(verdict),
+        match (first..first.wrapping_add(LINES)).find(claimed) {
+            Some(place) => self.line(place).add(verdict),
             None => {
-                if let Some(word) = self.line(first).others.get(verdict as usize) {
+                let others = self.others.get(first & (SHARED - 1));
+                if let Some(word) = others.and_then(|line| line.words.get(verdict as usize)) {
                     word.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -158,6 +171,13 @@ impl Tally {
         // The compiler does not see that this is the argument. If it did, each caller would save its copy of the
         // verdict across this call.
         core::hint::black_box(verdict)
+    }
+
+    /// The owner of the line of this number, modulo their number.
+    #[inline(always)]
+    fn owner(&self, number: usize) -> &AtomicU64 {
+        // SAFETY: below their number, which is a power of two.
+        unsafe { self.owners.get_unchecked(number & (LINES - 1)) }
     }
 
     /// The line of this number, modulo their number.
@@ -186,7 +206,7 @@ impl Line {
     #[inline(always)]
     fn add(&self, verdict: Verdict) {
         // SAFETY: there is a word for each of the three verdicts, 0 to 2.
-        bump(unsafe { self.own.get_unchecked(verdict as usize) });
+        bump(unsafe { self.words.get_unchecked(verdict as usize) });
     }
 }
 

@@ -30,8 +30,8 @@ fn counts_of_many_threads_add_up() {
         let all = round * THREADS * EACH;
         assert_eq!(tally.counts(), Counts { allowed: all / 4, denied: all / 2, never: all / 4 });
     }
-    let shared = |line: &Line| line.others.iter().any(|word| word.load(Ordering::Relaxed) != 0);
-    assert!(tally.lines.iter().any(shared), "{THREADS} threads on {LINES} lines");
+    let shared = |line: &Line| line.words.iter().any(|word| word.load(Ordering::Relaxed) != 0);
+    assert!(tally.others.iter().any(shared), "{THREADS} threads on {LINES} lines");
 }
 
 /// A thread's place differs from those of most others, whatever the size of the stacks.
