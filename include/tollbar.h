@@ -840,7 +840,7 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *         return try_later();
  *
  * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
- * each policy. docs/table-inside.md describes the layout and proves the protocol.
+ * each policy. docs/internals/table-inside.md describes the layout and proves the protocol.
  *
  * Hot keys is an option for a few keys that several threads check at once, such as large tenants among many small ones:
  *
@@ -3131,7 +3131,7 @@ int32_t tollbar_table_top_refused(const tollbar_table *table,
 
 /* A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping make fresh cells. A cell must be aligned to 8
  * bytes and may lie anywhere, also in memory that processes share. While threads use it, only these calls may access it.
- * Cells do not count decisions, because a word has no room for counts. docs/state-word.md says what the word means. */
+ * Cells do not count decisions, because a word has no room for counts. docs/internals/state-word.md says what the word means. */
 typedef struct tollbar_cell {
     /* The state. */
     uint64_t word;

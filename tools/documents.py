@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the documents beside the files: every relative link leads to a file and a heading, and every name in docs/verification.md and
+"""Checks the documents beside the files: every relative link leads to a file and a heading, and every name in docs/internals/verification.md and
 docs/change-it-safely.md that looks like a test or a function stands in a source. The first page of each face fits one screen, begins with how to
 install it, and has a program. Ends with `N passed, N failed`."""
 
@@ -56,7 +56,7 @@ for source in sources:
     if source.is_file():
         words.update(re.findall(r"\w+", source.read_text(errors="replace")))
 words.update(word for name in tracked for word in re.findall(r"\w+", name))
-for name in ("verification.md", "change-it-safely.md"):
+for name in ("internals/verification.md", "change-it-safely.md"):
     document = top / "docs" / name
     for symbol in sorted(set(re.findall(r"`([A-Za-z_]\w*(?:::\w+)*|\w+_\w+)`", document.read_text()))):
         missing = [part for part in symbol.split("::") if part not in words]

@@ -2,12 +2,12 @@
 # Builds the C artefacts, freestanding, into $1. For libtollbar and for libtollbar-redis: the shared library (soname .$2), the
 # same with its symbols (-named.so), and the archive. Both are linked from one object in which everything but the names in
 # abi/*.symbols is local, so each may stand beside any other library, and the two beside each other
-# (docs/decisions/0029-two-libraries.md).
+# (docs/internals/decisions/0029-two-libraries.md).
 #
 # Why not cargo's own: its .so carries unwinding tables that nothing here uses, and calls within the
 # library through the global offset table; together that is a third of the size.
 #
-# The packages themselves are Rust libraries only: docs/decisions/0026-rust-library-only.md. The static library is the only type that
+# The packages themselves are Rust libraries only: docs/internals/decisions/0026-rust-library-only.md. The static library is the only type that
 # rustc is asked for: with rlib beside it rustc exports more of the crates below and inlines less of them.
 #
 # On macOS the names are libtollbar.dylib and libtollbar.a. Rust's part is compiled for it in tests/macos.sh, which links the .dylib, too; the

@@ -6,7 +6,7 @@
  *
  * All requests charge in one order, so requests that race meet at the first limit that they share, and one of them passes. The limit that
  * refills a permit fastest comes first, and limits that take no permits back come last. tollbar_take_many has the same order. The modules do not
- * call it, because it costs a request half as many instructions again (docs/decisions/0025-several-limits-in-nginx.md).
+ * call it, because it costs a request half as many instructions again (docs/internals/decisions/0025-several-limits-in-nginx.md).
  *
  * The functions that decide a request or a connection return one of these results:
  *

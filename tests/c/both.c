@@ -1,5 +1,5 @@
 /* libtollbar and libtollbar-redis in one program. Each has its own copy of the core and of the clock
- * (docs/decisions/0029-two-libraries.md). The program must not notice. */
+ * (docs/internals/decisions/0029-two-libraries.md). The program must not notice. */
 #include "tollbar_redis.h"
 
 #include <stdio.h>

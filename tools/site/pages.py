@@ -29,24 +29,14 @@ REPORT = ROOT / "build" / "site-report.html"
 LINK = re.compile(r"(\]\()(?!#|[a-z]+:)([^)\s]+)(\))")
 
 
-def c_page() -> str:
-    """The README's section about C as a page of its own."""
-    text = (ROOT / "README.md").read_text()
-    found = re.search(r"^## C\n(.*?)(?=^## )", text, re.M | re.S)
-    if not found:
-        raise PluginError('README.md has no section "## C"')
-    return "# C\n" + found.group(1) + "\nAll calls are in [tollbar.h](include/tollbar.h), which is written to be read from its beginning.\n"
-
-
 def source_of(uri: str) -> str:
     """The file of the repository that a page was made from."""
-    return "README.md" if uri == "guide/c.md" else PAGES.get(uri, f"docs/{uri}")
+    return PAGES.get(uri, f"docs/{uri}")
 
 
 def on_files(files, config):
     for uri, source in PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / source).read_text()))
-    files.append(File.generated(config, "guide/c.md", content=c_page()))
     files.append(File.generated(config, "report.html", abs_src_path=str(REPORT)))
     files.append(File.generated(config, "assets/iframe-worker.js", abs_src_path=str(ROOT / "tools" / "site" / "iframe-worker.js")))
     return files
@@ -55,8 +45,7 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, config, files):
     own = page.file.src_uri
     folder = posixpath.dirname(source_of(own))
-    # The README is two pages; links lead to the first.
-    pages = {source_of(file.src_uri): file.src_uri for file in files if file.src_uri != "guide/c.md"}
+    pages = {source_of(file.src_uri): file.src_uri for file in files}
 
     def lead(match):
         target, _, heading = match.group(2).partition("#")

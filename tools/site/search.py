@@ -13,7 +13,7 @@ failed = 0
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
     # In two folders, since the frame's addresses are relative to the page.
-    for name in ("index.html", "guide/c.html"):
+    for name in ("index.html", "guide/rust.html"):
         page = browser.new_page()
         faults = []
         page.on("pageerror", lambda error: faults.append(str(error)))

@@ -1,6 +1,6 @@
 // Package cell is a token bucket in one 64-bit word, in Go alone.
 //
-// It steps the state word that tollbar publishes (docs/state-word.md) and gives the same decisions as the C library,
+// It steps the state word that tollbar publishes (docs/internals/state-word.md) and gives the same decisions as the C library,
 // to the bit, on the same word too. A decision is an atomic load and a compare-and-swap; a refusal writes nothing.
 //
 //	var perUser, _ = cell.New(5, time.Minute, 3) // 5 a minute, at most 3 at once

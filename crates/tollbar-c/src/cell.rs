@@ -11,7 +11,7 @@ use tollbar::limiter::cell;
 
 /// A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping make fresh cells. A cell must be aligned to 8
 /// bytes and may lie anywhere, also in memory that processes share. While threads use it, only these calls may access it.
-/// Cells do not count decisions, because a word has no room for counts. docs/state-word.md says what the word means.
+/// Cells do not count decisions, because a word has no room for counts. docs/internals/state-word.md says what the word means.
 #[repr(C)]
 pub struct tollbar_cell {
     /// The state.

@@ -103,7 +103,7 @@ pub struct Wall;
 ///
 /// That is 20,160 days after 1970. A window whose length divides 20,160 days (whole seconds that divide a minute, minutes that
 /// divide an hour, hours that divide a day, 1 to 10 days, 4 weeks) therefore begins at the same instants as one that is aligned
-/// to Unix time. A state word can hold times of 73 years (`docs/state-word.md`), which therefore last from 2025 on.
+/// to Unix time. A state word can hold times of 73 years (`docs/internals/state-word.md`), which therefore last from 2025 on.
 pub const TIME_ZERO: u64 = 20_160 * 86_400 * 1_000_000_000;
 
 /// Nanoseconds after [`TIME_ZERO`], 40 years. A system clock outside this span counts as not set.

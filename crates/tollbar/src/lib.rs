@@ -133,8 +133,7 @@ pub use limiter::{Limiter, Shared, Snapshot, State};
 pub use policy::{Anchor, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
 pub use units::NEVER;
 
-/// The programs of the README, and of the checkout's README, run as tests.
+/// The programs of the README, run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-#[doc = include_str!("../../../README.md")]
 mod readme {}

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # Properties of the built libraries: symbols, sizes, dependencies, and other libraries beside them. Sourced.
 
-# LIBRARY: the most bytes of its stripped shared library (docs/decisions/0003-small-artefacts.md).
+# LIBRARY: the most bytes of its stripped shared library (docs/internals/decisions/0003-small-artefacts.md).
 size_limit_of() {
     case $1 in
     tollbar) echo 368640 ;;

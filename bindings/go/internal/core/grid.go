@@ -15,7 +15,7 @@ const LastTime = horizon - 2
 // NoTime stands for "never" where a number of nanoseconds is expected.
 const NoTime = math.MaxUint64
 
-// Grid maps nanoseconds to units of 1/PerPermit permit and back, as docs/state-word.md defines it.
+// Grid maps nanoseconds to units of 1/PerPermit permit and back, as docs/internals/state-word.md defines it.
 //
 // A permit takes period/limit nanoseconds, which is rarely whole. In units of a well-chosen fraction of a
 // permit both the clock and all charges are whole numbers, so nothing is ever rounded twice.

@@ -1,7 +1,7 @@
 //! Looks up a host's name without blocking: in /etc/hosts, then at the name servers of /etc/resolv.conf.
 //!
 //! The system's resolver (getaddrinfo) blocks until its name servers answer, and this library starts no threads:
-//! docs/decisions/0019-names-without-waiting.md. Names that only the name service switch knows (mDNS, LDAP, NIS) are not found here.
+//! docs/internals/decisions/0019-names-without-waiting.md. Names that only the name service switch knows (mDNS, LDAP, NIS) are not found here.
 //!
 //! IPv4 addresses come before IPv6 addresses. A machine without one kind refuses it at once, and the link tries the next address.
 

@@ -20,7 +20,7 @@
 //! ```
 //!
 //! Threads: [`Hosts`] is a plain value, and each call needs it exclusively. A program with threads holds a mutex of its own around each call, not while
-//! it sleeps. No call waits, allocates or calls the system (docs/decisions/0054).
+//! it sleeps. No call waits, allocates or calls the system (docs/internals/decisions/0054).
 
 mod host;
 mod hosts;

@@ -1,4 +1,4 @@
-//! A second implementation, written from docs/state-word.md alone. Its words must equal the library's, bit for
+//! A second implementation, written from docs/internals/state-word.md alone. Its words must equal the library's, bit for
 //! bit, because other languages rely on that page.
 
 use crate::common::{scale, Rng, DAY};

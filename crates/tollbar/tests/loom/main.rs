@@ -3,7 +3,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --test loom`
 //!
 //! A thread that loom stops between two steps while the others run to their end looks to them like a killed thread. Every model ends, so no
-//! thread ever waits for another. What each model proves is in docs/verification.md.
+//! thread ever waits for another. What each model proves is in docs/internals/verification.md.
 #![cfg(loom)]
 
 mod log;

@@ -88,10 +88,10 @@ fn each_algorithm_is_in_the_documents() {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_else(|why| panic!("{path}: {why}"));
     let choosing = read("docs/algorithms.md");
     let (_, choosing) = choosing.split_once("[lists: end]").expect("the list of algorithms");
-    let words = read("docs/state-word.md");
+    let words = read("docs/internals/state-word.md");
     for name in Kind::ALL.map(Kind::name) {
         assert!(choosing.contains(name), "docs/algorithms.md does not describe {name}");
-        assert!(words.contains(name), "docs/state-word.md does not say whether the word of {name} is promised");
+        assert!(words.contains(name), "docs/internals/state-word.md does not say whether the word of {name} is promised");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of policies' texts and of the names and reasons that callers see. Some tests read the sources: their layers, their words, and docs/one-request.md.
+//! Tests of policies' texts and of the names and reasons that callers see. Some tests read the sources: their layers, their words, and docs/internals/one-request.md.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! docs/one-request.md: each function and type that the page names is in the file that it names, and the usual case stays in a few files.
+//! docs/internals/one-request.md: each function and type that the page names is in the file that it names, and the usual case stays in a few files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ fn crates() -> PathBuf {
 }
 
 fn page() -> String {
-    let path = crates().with_file_name("docs").join("one-request.md");
+    let path = crates().with_file_name("docs").join("internals/one-request.md");
     fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
 }
 
@@ -110,7 +110,7 @@ fn faults(page: &str) -> Vec<String> {
 #[test]
 fn names_are_in_the_files_that_the_page_names() {
     let faults = faults(&page());
-    assert!(faults.is_empty(), "docs/one-request.md:\n{}", faults.join("\n"));
+    assert!(faults.is_empty(), "docs/internals/one-request.md:\n{}", faults.join("\n"));
 }
 
 #[test]

@@ -301,7 +301,7 @@ fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) -> u64 {
     let counts = Counts::new(1_000);
     let (done, calls) = (AtomicBool::new(false), AtomicU64::new(0));
     // The change after which each thread has begun its latest calls. A call that sleeps through 255 changes may
-    // decide by a version that is gone (docs/table-inside.md), so the changes wait for the slowest thread.
+    // decide by a version that is gone (docs/internals/table-inside.md), so the changes wait for the slowest thread.
     const BEHIND: u64 = 100;
     let (made, begun) = (AtomicU64::new(0), [(); THREADS as usize].map(|()| AtomicU64::new(0)));
     let slowest = || begun.iter().map(|change| change.load(Ordering::Acquire)).min().unwrap_or(0);

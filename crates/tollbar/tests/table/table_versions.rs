@@ -132,7 +132,7 @@ fn fresh(n: u64) -> Policy {
 
 const KEYS: u64 = 1_000;
 
-/// A thread that sleeps through more than a hundred changes may leave a slot under a version that is gone (docs/table-inside.md). These tests
+/// A thread that sleeps through more than a hundred changes may leave a slot under a version that is gone (docs/internals/table-inside.md). These tests
 /// change less often while one sleeps.
 const ASLEEP: u64 = 32;
 

@@ -15,7 +15,7 @@
  *         return try_later();
  *
  * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
- * each policy. docs/table-inside.md describes the layout and proves the protocol.
+ * each policy. docs/internals/table-inside.md describes the layout and proves the protocol.
  *
  * Hot keys is an option for a few keys that several threads check at once, such as large tenants among many small ones:
  *

@@ -3,7 +3,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib striped::models`
 //!
 //! The limiter has 20 permits and a day to refill, so the permits charged are the permits taken. It mostly has
-//! one stripe, so that all threads want the same one. What each model proves is in docs/verification.md.
+//! one stripe, so that all threads want the same one. What each model proves is in docs/internals/verification.md.
 
 use super::counted::Counted;
 use super::stripe::Stripes;

@@ -48,7 +48,7 @@ impl Table {
     /// Fills `top` with the keys that requests were refused most, the most refused first, at the table's time. Returns their number, at most 224.
     ///
     /// A count is that of the last minute or two: it is halved each 68.7 s. Counts are not exact. Of a million keys whose frequencies follow
-    /// Zipf's law the first twenty are found (`refusals` in docs/verification.md). A key that another call is just recording is left out. So is
+    /// Zipf's law the first twenty are found (`refusals` in docs/internals/verification.md). A key that another call is just recording is left out. So is
     /// a key whose bytes do not have its hash, as in damaged memory.
     pub fn top_refused(&self, top: &mut [Refused]) -> usize {
         self.top_refused_at(self.now(), top)

@@ -148,7 +148,7 @@ mod vectors {
     }
 
     /// As in `scalar`. Each new key calls it in a full table. It is short, so that the processor's window reaches the next request's cache
-    /// lines: docs/decisions/0017-a-flood-in-the-window.md.
+    /// lines: docs/internals/decisions/0017-a-flood-in-the-window.md.
     #[inline(always)]
     pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, gap: u64) -> Option<(&'a Slot, u64)> {
         let Candidates { first, second, spare, .. } = *candidates;

@@ -44,7 +44,7 @@
 //! credit and then takes from the table. [`Table::reserve`] and [`Table::wait`] book in the table what the thread's
 //! credit does not pay at once. [`Table::charge`] charges the table. [`Table::give_back`] gives nothing back under a
 //! policy under which a thread has had credit. [`Table::peek`] counts the calling thread's credit. A batch uses no
-//! credit, because it overlaps the waits for memory that credit would save (docs/decisions/0012-hot-keys.md).
+//! credit, because it overlaps the waits for memory that credit would save (docs/internals/decisions/0012-hot-keys.md).
 //!
 //! Only gcra has credit.
 
