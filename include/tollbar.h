@@ -656,7 +656,7 @@ const char *tollbar_strreason(uint32_t reason);
 
 /* A limiter. Any number of threads may use it at once, in all calls but tollbar_limiter_free and tollbar_limiter_close. After a fork each
  * process has a copy of its own. A limiter must not lie in memory that processes share, because their threads would overwrite each other's
- * counts of decisions. The counts take 1 KiB: 16 threads have a cache line each, and further threads share these lines. */
+ * counts of decisions. The counts take 2.5 KiB: 32 threads have a cache line each, and further threads share four more. */
 typedef struct tollbar_limiter tollbar_limiter;
 
 /* How a limiter is made. All zero but `struct_size` is the default. */

@@ -18,7 +18,7 @@ pub const TOLLBAR_CREDIT_ON: u32 = 1;
 
 /// A limiter. Any number of threads may use it at once, in all calls but tollbar_limiter_free and tollbar_limiter_close. After a fork each
 /// process has a copy of its own. A limiter must not lie in memory that processes share, because their threads would overwrite each other's
-/// counts of decisions. The counts take 1 KiB: 16 threads have a cache line each, and further threads share these lines.
+/// counts of decisions. The counts take 2.5 KiB: 32 threads have a cache line each, and further threads share four more.
 pub struct tollbar_limiter {
     pub(super) limiter: Limiter<State, Utc>,
     pub(super) policy: Policy,

@@ -32,7 +32,7 @@ use crate::sync::{bump, rarely, AtomicU64, CachePadded, Ordering};
 use core::marker::PhantomData;
 
 /// The number of lines, each of which one thread owns. A power of two.
-pub(super) const LINES: usize = if cfg!(loom) { 2 } else { 16 };
+pub(super) const LINES: usize = if cfg!(loom) { 2 } else { 32 };
 /// The number of lines that all further threads share. A power of two.
 const SHARED: usize = if cfg!(loom) { 1 } else { 4 };
 /// Verdicts.

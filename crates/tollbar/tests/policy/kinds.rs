@@ -91,7 +91,10 @@ fn each_algorithm_is_in_the_documents() {
     let words = read("docs/internals/state-word.md");
     for name in Kind::ALL.map(Kind::name) {
         assert!(choosing.contains(name), "docs/algorithms.md does not describe {name}");
-        assert!(words.contains(name), "docs/internals/state-word.md does not say whether the word of {name} is promised");
+        assert!(
+            words.contains(name),
+            "docs/internals/state-word.md does not say whether the word of {name} is promised"
+        );
     }
 }
 

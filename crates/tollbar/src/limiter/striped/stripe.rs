@@ -52,13 +52,24 @@ const CREDIT: u64 = (1 << CREDIT_BITS) - 1;
 const FIRST_SLICE: u64 = 1;
 
 #[derive(Debug, Default)]
+#[repr(C)]
 struct Stripe {
-    owner: AtomicU64,
+    owner: Line,
     credit: AtomicU64,
     counter: AtomicU64,
     paid: AtomicU64,
     others: AtomicU64,
 }
+
+/// A word on a cache line of its own. The threads that may own a stripe read `owner` with each request, and its owner
+/// writes the other words with each request. On one line the others would wait for the owner.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line(AtomicU64);
+
+#[cfg(not(loom))]
+const _: () =
+    assert!(core::mem::size_of::<CachePadded<Stripe>>() == 128 && core::mem::offset_of!(Stripe, credit) == 64);
 
 /// Stripes of one limiter.
 #[derive(Debug)]
@@ -179,7 +190,7 @@ impl Stripes {
     /// [`Stripes::spend_first`] if the thread's stripe is its second.
     #[inline]
     pub(super) fn spend_second(&self, who: u64, cost: u64) -> bool {
-        let is_mine = |stripe: &Stripe| stripe.owner.load(Ordering::Relaxed) >> SLICE_BITS == who;
+        let is_mine = |stripe: &Stripe| stripe.owner.0.load(Ordering::Relaxed) >> SLICE_BITS == who;
         !is_mine(self.first(who)) && self.spend_from(self.second(who), who, cost, true) == Spent::Paid
     }
 
@@ -194,7 +205,7 @@ impl Stripes {
     #[inline(always)]
     fn spend_from(&self, stripe: &Stripe, who: u64, cost: u64, is_counted: bool) -> Spent {
         let slice = self.slice.load(Ordering::Relaxed);
-        let found = stripe.owner.load(Ordering::Relaxed);
+        let found = stripe.owner.0.load(Ordering::Relaxed);
         // The comparison includes the slice: another thread may own the stripe by now that this thread owned in an older slice, and the
         // credit that is read next is that thread's.
         if found != owner(who, slice) {
@@ -221,7 +232,7 @@ impl Stripes {
     /// The thread's credit; 0 if it has no stripe in the present slice.
     pub(super) fn credit(&self, who: u64) -> u64 {
         let slice = self.slice.load(Ordering::Relaxed);
-        let of = |stripe: &Stripe| match stripe.owner.load(Ordering::Relaxed) == owner(who, slice) {
+        let of = |stripe: &Stripe| match stripe.owner.0.load(Ordering::Relaxed) == owner(who, slice) {
             true => credit(stripe.credit.load(Ordering::Relaxed), slice),
             false => 0,
         };
@@ -253,7 +264,7 @@ impl Stripes {
     fn own<'a>(&self, stripe: &'a Stripe, who: u64, slice: u64) -> Option<Held<'a>> {
         let mine = owner(who, slice);
         // Acquire: if this names a newer slice than ours, the next load sees that slice or a later one.
-        let found = stripe.owner.load(Ordering::Acquire);
+        let found = stripe.owner.0.load(Ordering::Acquire);
         if found == mine {
             return Some(Held { stripe, slice });
         }
@@ -266,7 +277,7 @@ impl Stripes {
             return None;
         }
         // Release: see `take`. If the swap fails, another thread has the stripe.
-        stripe.owner.compare_exchange(found, mine, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        stripe.owner.0.compare_exchange(found, mine, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         // Relaxed: a count publishes no other data. If it fails, an earlier owner counts here.
         let _ = stripe.counter.compare_exchange(0, counter(who), Ordering::Relaxed, Ordering::Relaxed);
         Some(Held { stripe, slice })

@@ -34,14 +34,19 @@ fn counts_of_many_threads_add_up() {
     assert!(tally.others.iter().any(shared), "{THREADS} threads on {LINES} lines");
 }
 
-/// A thread's place differs from those of most others, whatever the size of the stacks.
+/// A thread's first place is seldom another's, whatever the size of the stacks: sixteen threads have twelve places or
+/// more, and of 64 threads at most five want one place.
 #[test]
 fn places_are_spread() {
     for stack in [64 << 10, 256 << 10, 2 << 20, (2 << 20) + 4096, 8 << 20, (8 << 20) + 4096] {
         let mut seen = [0; LINES];
+        let mut of_sixteen = 0;
         for n in 0..64 {
             seen[place(0x7f12_3456_7640 + n * stack)] += 1;
+            if n == 15 {
+                of_sixteen = seen.iter().filter(|&&n| n != 0).count();
+            }
         }
-        assert!(seen.iter().all(|&n| (1..=12).contains(&n)), "{stack}: {seen:?}");
+        assert!(of_sixteen >= 12 && seen.iter().all(|&n| n <= 5), "{stack}: {of_sixteen}, {seen:?}");
     }
 }
