@@ -256,14 +256,20 @@ pub fn room<T>(memory: *mut core::ffi::c_void, size: usize) -> Result<*mut T, i3
 
 /// Moves `value` to the heap. Without memory it returns an error.
 pub fn boxed<T>(value: T) -> Result<*mut T, i32> {
+    let block = allocated::<T>()?;
+    // SAFETY: fresh memory of T's layout.
+    unsafe { block.write(value) };
+    Ok(block)
+}
+
+/// Memory for a T, which the caller writes to before anything reads it.
+pub fn allocated<T>() -> Result<*mut T, i32> {
     let layout = core::alloc::Layout::new::<T>();
     // SAFETY: no type here has size 0.
     let block = unsafe { alloc::alloc::alloc(layout) }.cast::<T>();
     if block.is_null() {
         return Err(TOLLBAR_E_NO_MEMORY);
     }
-    // SAFETY: fresh memory of T's layout.
-    unsafe { block.write(value) };
     Ok(block)
 }
 

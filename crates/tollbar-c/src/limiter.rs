@@ -57,7 +57,7 @@ pub unsafe extern "C" fn tollbar_limiter_new(
         // SAFETY: by the caller's promise.
         let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
         // SAFETY: by the caller's promise.
-        out.write(boxed(unsafe { make(&policy, options) }?)?);
+        out.write(unsafe { make(&policy, options, allocated) }?);
         Ok(TOLLBAR_ALLOWED)
     })
 }
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
         // SAFETY: by the caller's promise.
         let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::validate)?) };
         // SAFETY: null options are the default; `error` by the caller's promise.
-        let made = unsafe { make(&policy, core::ptr::null()) }.and_then(boxed).inspect_err(|&code| {
+        let made = unsafe { make(&policy, core::ptr::null(), allocated) }.inspect_err(|&code| {
             // SAFETY: by the caller's promise.
             unsafe { report(error, code, 1, tollbar_strerror(code)) };
         })?;
@@ -127,11 +127,8 @@ pub unsafe extern "C" fn tollbar_limiter_init_in(
         // SAFETY: by the caller's promise.
         let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
         let memory = room::<tollbar_limiter>(memory, size)?;
-        // SAFETY: by the caller's promise.
-        let made = unsafe { make(&policy, options) }?;
-        // SAFETY: not null, aligned, large enough, and writable by the caller's promise.
-        unsafe { memory.write(made) };
-        out.write(memory);
+        // SAFETY: by the caller's promise; the memory is not null, aligned, large enough, and writable by that promise, too.
+        out.write(unsafe { make(&policy, options, || Ok(memory)) }?);
         Ok(TOLLBAR_ALLOWED)
     })
 }
@@ -163,9 +160,15 @@ pub unsafe extern "C" fn tollbar_limiter_now(limiter: *const tollbar_limiter, no
     })
 }
 
+/// Makes a limiter in the memory that `room` gives. Nothing takes the memory if the call fails.
+///
 /// # Safety
-/// `options` is null or readable.
-unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Result<tollbar_limiter, i32> {
+/// `options` is null or readable. What `room` gives is writable memory of the limiter's layout.
+unsafe fn make(
+    policy: &Policy,
+    options: *const tollbar_limiter_options,
+    room: impl FnOnce() -> Result<*mut tollbar_limiter, i32>,
+) -> Result<*mut tollbar_limiter, i32> {
     let (clock, waiters, credit) = if options.is_null() {
         (Source::Tsc, 0, TOLLBAR_CREDIT_OFF)
     } else {
@@ -179,9 +182,15 @@ unsafe fn make(policy: &Policy, options: *const tollbar_limiter_options) -> Resu
         TOLLBAR_CREDIT_ON => State::with_credit(policy),
         _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
     };
-    let mut limiter = Limiter::with(state.map_err(policy_code)?, Utc::new(clock));
-    if waiters != 0 {
-        limiter = limiter.with_waiters(waiters);
+    let state = state.map_err(policy_code)?;
+    let waiters = if waiters == 0 { Limiter::<State, Utc>::WAITERS } else { waiters };
+    let place = room()?;
+    // SAFETY: by the caller's promise. The value is made here, so that fewer copies of it lie on the stack.
+    unsafe {
+        place.write(tollbar_limiter {
+            limiter: Limiter::with(state, Utc::new(clock)).with_waiters(waiters),
+            policy: *policy,
+        });
     }
-    Ok(tollbar_limiter { limiter, policy: *policy })
+    Ok(place)
 }
