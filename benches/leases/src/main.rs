@@ -83,7 +83,8 @@ fn leased(way: &'static str, url: &Url, policy: &Policy, keys: &[Vec<u8>], each:
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // The node asks for larger leases as it spends more, and in its first second a new limit counts as empty. So the first calls do not count.
+        // The node asks for larger leases as it spends more, and in its first second a new limit counts as empty. So
+        // the first calls do not count.
         let warm = if each < Duration::from_secs(1) { each } else { Duration::from_millis(1500) };
         run(warm, keys, |key| node.check(key, 1).is_allowed());
         let before = node.stats().asked;

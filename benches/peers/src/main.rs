@@ -5,10 +5,12 @@
 //! table, in a part of the order of its own. A figure is then the time of a request of one thread.
 //!
 //! Without arguments: the peers that are crates, as text. `--all BUILT`: with the peers in other languages, which
-//! `tools/bench-peers.sh` has built in that directory. `--document DOCS`: writes `benchmarks.md` and its charts there; `--nginx
-//! TEXTS`, at the end: with what the programs in `nginx/bench` have printed. `--cores`: one
-//! to all processors beside the model; `--json FILE` writes the figures. `--page FILE DIRECTORY`: writes the page of such figures. `--one`: only the rows of one key, as text. `--smoke`: small sizes, and no target is checked. `--hashers`: how governor's
-//! fastest set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's memory has huge pages as well.
+//! `tools/bench-peers.sh` has built in that directory. `--document DOCS`: writes `benchmarks.md` and its charts
+//! there; `--nginx TEXTS`, at the end: with what the programs in `nginx/bench` have printed. `--cores`: one to all
+//! processors beside the model; `--json FILE` writes the figures. `--page FILE DIRECTORY`: writes the page of such
+//! figures. `--one`: only the rows of one key, as text. `--smoke`: small sizes, and no target is checked.
+//! `--hashers`: how governor's fastest set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's
+//! memory has huge pages as well.
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the floor and the fences are written for x86-64");

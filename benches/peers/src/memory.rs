@@ -31,8 +31,8 @@ pub fn resident() -> Resident {
 /// Makes a value. Returns it with the resident memory that making it added.
 pub fn weighed<T>(make: impl FnOnce() -> T) -> (T, Resident) {
     let settled = || {
-        // malloc may keep freed memory. If the new value reuses it, the measurement is too low; so it is if malloc returns it to the system meanwhile.
-        // SAFETY: a call of libc without conditions.
+        // malloc may keep freed memory. If the new value reuses it, the measurement is too low; so it is if malloc
+        // returns it to the system meanwhile. SAFETY: a call of libc without conditions.
         unsafe { libc::malloc_trim(0) };
         resident()
     };
@@ -54,8 +54,8 @@ pub const FULL: &str = "a table that is 80 % full of keys with a debt";
 pub const BYTES: &str = "bytes a key";
 pub const HOMELESS: &str = "keys that find no slot";
 
-/// Measures a table with keys that all owe in 80 % of its slots: bytes per key, and the keys that find no slot. The table refuses those,
-/// so that they can be counted: by default it would evict other keys for them.
+/// Measures a table with keys that all owe in 80 % of its slots: bytes per key, and the keys that find no slot. The
+/// table refuses those, so that they can be counted: by default it would evict other keys for them.
 pub fn full(book: &mut Book, keys: usize) {
     let now = Ours::now();
     // A new key has its permit, so it is refused only if there is no slot for it.

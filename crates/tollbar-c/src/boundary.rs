@@ -31,7 +31,8 @@ pub unsafe trait Growable: Copy {
     const MOST_SIZE: usize = 4096;
 }
 
-/// Reads a struct of any version. Fields that an older caller's struct lacks are 0. Bytes that this version does not know must be 0.
+/// Reads a struct of any version. Fields that an older caller's struct lacks are 0. Bytes that this version does not
+/// know must be 0.
 ///
 /// # Safety
 /// `from` is null, or points to a readable struct of `from.struct_size` bytes.
@@ -61,8 +62,8 @@ unsafe fn read_bytes(from: *const u8, size: usize, to: *mut u8, room: usize) -> 
     Ok(())
 }
 
-/// Writes a struct of any version. An older caller gets the fields that its struct has. A newer caller gets 0 in the fields that this
-/// version lacks. `struct_size` stays the caller's.
+/// Writes a struct of any version. An older caller gets the fields that its struct has. A newer caller gets 0 in the
+/// fields that this version lacks. `struct_size` stays the caller's.
 ///
 /// # Safety
 /// `to` points to a writable struct of `to.struct_size` bytes.
@@ -156,7 +157,8 @@ pub unsafe fn reference<'a, T>(at: *const T) -> Result<&'a T, i32> {
     }
 }
 
-/// Tells the compiler that the block which calls this is rare, as `rarely` in crates/tollbar/src/sync.rs does: the usual case then takes no branch.
+/// Tells the compiler that the block which calls this is rare, as `rarely` in crates/tollbar/src/sync.rs does: the
+/// usual case then takes no branch.
 #[cold]
 pub const fn rarely() {}
 
@@ -214,8 +216,9 @@ pub unsafe fn bytes<'a>(text: *const core::ffi::c_char, len: usize) -> Result<&'
     Ok(unsafe { core::slice::from_raw_parts(text.cast::<u8>(), len) })
 }
 
-/// Lets `write` fill the caller's buffer, and writes a NUL behind the text and the text's length to `*length`, unless `length` is null. `write` returns
-/// the length of the whole text. If the buffer is too small, the call still writes `*length` and returns an error.
+/// Lets `write` fill the caller's buffer, and writes a NUL behind the text and the text's length to `*length`, unless
+/// `length` is null. `write` returns the length of the whole text. If the buffer is too small, the call still writes
+/// `*length` and returns an error.
 ///
 /// # Safety
 /// `buffer` is null or has `capacity` writable bytes; `length` is null or writable.
@@ -228,7 +231,8 @@ pub unsafe fn fill(
     if buffer.is_null() {
         return Err(TOLLBAR_E_NULL);
     }
-    // SAFETY: not null, `capacity` writable bytes by the caller's promise. No allocation has more than isize::MAX bytes.
+    // SAFETY: not null, `capacity` writable bytes by the caller's promise. No allocation has more than isize::MAX
+    // bytes.
     let out = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), capacity.min(isize::MAX as usize)) };
     let text = write(out);
     if !length.is_null() {

@@ -9,9 +9,10 @@ use core::sync::atomic::AtomicU64;
 use tollbar::clock::{Clock, Tsc};
 use tollbar::limiter::cell;
 
-/// A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping make fresh cells. A cell must be aligned to 8
-/// bytes and may lie anywhere, also in memory that processes share. While threads use it, only these calls may access it.
-/// Cells do not count decisions, because a word has no room for counts. docs/internals/state-word.md says what the word means.
+/// A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping make fresh cells. A cell must be
+/// aligned to 8 bytes and may lie anywhere, also in memory that processes share. While threads use it, only these
+/// calls may access it. Cells do not count decisions, because a word has no room for counts.
+/// docs/internals/state-word.md says what the word means.
 #[repr(C)]
 pub struct tollbar_cell {
     /// The state.
@@ -20,9 +21,9 @@ pub struct tollbar_cell {
 
 /// Takes `cost` permits now, or takes none. It reads TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
 ///
-/// Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it does not have them now, TOLLBAR_NEVER if
-/// it can never have so many at once, or an error. `out`, unless NULL, gets the full decision. With NULL the call is cheaper. Any number of
-/// threads and processes may call at once.
+/// Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it does not have them
+/// now, TOLLBAR_NEVER if it can never have so many at once, or an error. `out`, unless NULL, gets the full decision.
+/// With NULL the call is cheaper. Any number of threads and processes may call at once.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -96,8 +97,9 @@ pub unsafe extern "C" fn tollbar_cell_take_up_to_at(
     })
 }
 
-/// Makes the call tollbar_cell_check_at for each of `count` cells of one policy, with the same cost, and writes its result to
-/// `results[i]`. Each cell is decided by itself. Returns 0, or an error of the whole batch. Then no cell has been charged.
+/// Makes the call tollbar_cell_check_at for each of `count` cells of one policy, with the same cost, and writes its
+/// result to `results[i]`. Each cell is decided by itself. Returns 0, or an error of the whole batch. Then no cell
+/// has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -130,7 +132,8 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
     })
 }
 
-/// Makes the cell fresh. Other calls may run at the same time, and admissions in the same instant may survive the reset.
+/// Makes the cell fresh. Other calls may run at the same time, and admissions in the same instant may survive the
+/// reset.
 ///
 /// # Safety
 /// `cell` is NULL or as said.

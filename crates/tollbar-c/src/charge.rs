@@ -7,13 +7,13 @@ use super::table::{table_code, tollbar_table};
 use core::ffi::c_void;
 use tollbar::table::PolicyId;
 
-/// Charges `cost` permits of the key under policy number `policy` without asking, now. Returns TOLLBAR_ALLOWED if all of them have been
-/// charged, TOLLBAR_DENIED if the key's state has no room for some, or an error. `*rest`, unless `rest` is NULL, gets the number of permits
-/// that have not been charged. Of a list of two policies each is charged as far as it has room, and the rest is what one of them could not
-/// take.
+/// Charges `cost` permits of the key under policy number `policy` without asking, now. Returns TOLLBAR_ALLOWED if all
+/// of them have been charged, TOLLBAR_DENIED if the key's state has no room for some, or an error. `*rest`, unless
+/// `rest` is NULL, gets the number of permits that have not been charged. Of a list of two policies each is charged
+/// as far as it has room, and the rest is what one of them could not take.
 ///
-/// A new key takes a slot as it does with its first admission. In a full table nothing is charged with TOLLBAR_ON_FULL_DENY
-/// and TOLLBAR_ON_FULL_ALLOW. An exempt key is charged nothing, with a rest of 0.
+/// A new key takes a slot as it does with its first admission. In a full table nothing is charged with
+/// TOLLBAR_ON_FULL_DENY and TOLLBAR_ON_FULL_ALLOW. An exempt key is charged nothing, with a rest of 0.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -10,12 +10,12 @@ use tollbar::algorithm::Rule;
 use tollbar::decision::{Decision, Verdict};
 use tollbar::table::{Answer, PolicyId, Table, TableError};
 
-/// Takes `cost` permits of a key now, or takes none. `key` points to `length` bytes, which the table does not keep. `policy` is the index of
-/// one of the table's policies. A cost of 0 asks without charging.
+/// Takes `cost` permits of a key now, or takes none. `key` points to `length` bytes, which the table does not keep.
+/// `policy` is the index of one of the table's policies. A cost of 0 asks without charging.
 ///
-/// Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it does not have them now, TOLLBAR_NEVER if it
-/// can never have so many at once, or an error. `out`, unless NULL, gets the full decision, such as the time until the same request would
-/// pass. With NULL the call is cheaper.
+/// Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it does not have them
+/// now, TOLLBAR_NEVER if it can never have so many at once, or an error. `out`, unless NULL, gets the full decision,
+/// such as the time until the same request would pass. With NULL the call is cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -126,8 +126,8 @@ unsafe fn check(
     out: *mut tollbar_decision,
 ) -> Result<i32, i32> {
     if !out.is_null() {
-        // Full decisions are out of line, and get the arguments unchanged. So the compiler saves no registers for them in a call without `out`.
-        // SAFETY: by the caller's promise.
+        // Full decisions are out of line, and get the arguments unchanged. So the compiler saves no registers for
+        // them in a call without `out`. SAFETY: by the caller's promise.
         return Ok(unsafe {
             match now {
                 Some(now) => check_in_full_at(table, policy, key, length, now, cost, out),
@@ -172,8 +172,8 @@ unsafe fn check_in_full(
     code(unsafe { write_in_full(Asked::new(table, policy, key, length, None, cost), out) })
 }
 
-/// Decides, writes the full decision to `out`, and returns its verdict. There is one copy for both kinds of time, because the arithmetic of a full
-/// decision takes longer than a call.
+/// Decides, writes the full decision to `out`, and returns its verdict. There is one copy for both kinds of time,
+/// because the arithmetic of a full decision takes longer than a call.
 ///
 /// # Safety
 /// As the public calls.
@@ -238,8 +238,8 @@ impl Answer for Code {
     }
 }
 
-/// Decides, writes the decision to `out` unless that is NULL, and returns the verdict. A wrong `out` is an error before anything is charged. The
-/// function is out of line, so that its callers save no registers for it.
+/// Decides, writes the decision to `out` unless that is NULL, and returns the verdict. A wrong `out` is an error
+/// before anything is charged. The function is out of line, so that its callers save no registers for it.
 #[inline(never)]
 pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
     if out.is_null() {

@@ -11,8 +11,9 @@ use core::ffi::{c_char, c_void};
 use tollbar::decision::Decision;
 use tollbar::table::PolicyId;
 
-/// tollbar_limiter_check for a request that passes only if at least `reserve` permits are left after it. TOLLBAR_NEVER if the cost and the
-/// reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter without reserves (see above).
+/// tollbar_limiter_check for a request that passes only if at least `reserve` permits are left after it.
+/// TOLLBAR_NEVER if the cost and the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter
+/// without reserves (see above).
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -43,8 +44,9 @@ pub unsafe extern "C" fn tollbar_limiter_check_leaving_at(
     guard(|| code(unsafe { check(limiter, cost, Leave::Permits(reserve), Some(now_ns), out) }))
 }
 
-/// tollbar_table_check for a request that passes only if the key has at least `reserve` permits left after it. TOLLBAR_NEVER if the cost and
-/// the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH under a policy without reserves (see above).
+/// tollbar_table_check for a request that passes only if the key has at least `reserve` permits left after it.
+/// TOLLBAR_NEVER if the cost and the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH under a policy
+/// without reserves (see above).
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -81,10 +83,10 @@ pub unsafe extern "C" fn tollbar_table_check_leaving_at(
     guard(|| code(unsafe { check_key(table, policy, key, length, cost, Leave::Permits(reserve), Some(now_ns), out) }))
 }
 
-/// tollbar_limiter_check for a request of a class of the policy ("100/s reserve low 20 high 0"): it passes only if the class's reserve is left
-/// after it. `class_name` is NUL-terminated: the name, or the number in decimal, which is "1" for the first class. A refusal for the reserve
-/// has TOLLBAR_REASON_RESERVE. TOLLBAR_NEVER if the cost and the reserve together are above the burst. TOLLBAR_E_NO_SUCH_CLASS if the policy
-/// has no such class.
+/// tollbar_limiter_check for a request of a class of the policy ("100/s reserve low 20 high 0"): it passes only if
+/// the class's reserve is left after it. `class_name` is NUL-terminated: the name, or the number in decimal, which is
+/// "1" for the first class. A refusal for the reserve has TOLLBAR_REASON_RESERVE. TOLLBAR_NEVER if the cost and the
+/// reserve together are above the burst. TOLLBAR_E_NO_SUCH_CLASS if the policy has no such class.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -115,8 +117,8 @@ pub unsafe extern "C" fn tollbar_limiter_check_class_at(
     guard(|| code(unsafe { Leave::class(class_name).and_then(|leave| check(limiter, cost, leave, Some(now_ns), out)) }))
 }
 
-/// tollbar_table_check for a request of a class of the policy. `class_name` and the results are those of tollbar_limiter_check_class. For a key
-/// with an override the classes are the override's.
+/// tollbar_table_check for a request of a class of the policy. `class_name` and the results are those of
+/// tollbar_limiter_check_class. For a key with an override the classes are the override's.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -49,8 +49,8 @@ unsafe impl GlobalAlloc for Malloc {
     }
 }
 
-/// Nothing calls this: a test checks that the shared library has no panic symbol. If a change adds a panic, only abort is sure not to
-/// corrupt the caller.
+/// Nothing calls this: a test checks that the shared library has no panic symbol. If a change adds a panic, only
+/// abort is sure not to corrupt the caller.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     // SAFETY: abort takes nothing and does not return.

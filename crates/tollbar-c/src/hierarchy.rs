@@ -26,8 +26,8 @@ pub struct tollbar_share {
     pub verdict: u32,
     /// Permits that the leaf could take at this instant, as long as their interval stays the same.
     pub remaining: u64,
-    /// Nanoseconds until the same request would be admitted if no other request came first. 0 if the request was admitted, TOLLBAR_NO_TIME if
-    /// no wait would help.
+    /// Nanoseconds until the same request would be admitted if no other request came first. 0 if the request was
+    /// admitted, TOLLBAR_NO_TIME if no wait would help.
     pub retry_after_ns: u64,
     /// Nanoseconds until no node from the leaf to the root owes anything if no other request comes first.
     pub reset_after_ns: u64,
@@ -35,7 +35,8 @@ pub struct tollbar_share {
     pub interval_ns: u64,
     /// One of TOLLBAR_REASON_*.
     pub reason: u32,
-    /// The class of the binding node: of a refusal the one with the longest wait, and of an admission the one with the fewest permits left.
+    /// The class of the binding node: of a refusal the one with the longest wait, and of an admission the one with
+    /// the fewest permits left.
     pub bound: u32,
 }
 
@@ -46,11 +47,13 @@ unsafe impl Growable for tollbar_share {
 
 const _: () = assert!(size_of::<tollbar_share>() == 48);
 
-/// Makes a hierarchy of up to `classes` classes, the root included, 1 to 65536. The root admits `rate`, such as "1000/s", and is class
-/// TOLLBAR_HIERARCHY_ROOT. Its nodes are keys under the policy of number `policy`, which is TOLLBAR_HIERARCHY_POLICY. `burst_ns`, 1 ms to 10 s and at least
-/// twenty permits of `rate`, is the time for which a leaf may be ahead of its rate. The caller frees `*out` with tollbar_hierarchy_free.
+/// Makes a hierarchy of up to `classes` classes, the root included, 1 to 65536. The root admits `rate`, such as
+/// "1000/s", and is class TOLLBAR_HIERARCHY_ROOT. Its nodes are keys under the policy of number `policy`, which is
+/// TOLLBAR_HIERARCHY_POLICY. `burst_ns`, 1 ms to 10 s and at least twenty permits of `rate`, is the time for which a
+/// leaf may be ahead of its rate. The caller frees `*out` with tollbar_hierarchy_free.
 ///
-/// TOLLBAR_E_CLASS_RATE, TOLLBAR_E_OUT_OF_RANGE for a burst, TOLLBAR_E_CAPACITY for a number of classes, TOLLBAR_E_NO_MEMORY.
+/// TOLLBAR_E_CLASS_RATE, TOLLBAR_E_OUT_OF_RANGE for a burst, TOLLBAR_E_CAPACITY for a number of classes,
+/// TOLLBAR_E_NO_MEMORY.
 ///
 /// # Safety
 /// `rate` is NULL or NUL-terminated, `out` NULL or writable.
@@ -81,13 +84,15 @@ pub unsafe extern "C" fn tollbar_hierarchy_free(hierarchy: *mut tollbar_hierarch
     unsafe { unboxed(hierarchy) };
 }
 
-/// Adds a child of the class `parent`, and writes its number to `*out`. Processes find the same nodes by `name`, which no other child of `parent` has.
-/// `guaranteed` is the rate that the child gets whatever others ask for, or "" for none. `ceiling` is the rate that it never exceeds, or "" for
-/// that of its parent. `keys` is 1, or the number of keys that each get such a node: at least as many as ask at one time, because their guarantees count
-/// for the parent. No other call may use the hierarchy at the same time.
+/// Adds a child of the class `parent`, and writes its number to `*out`. Processes find the same nodes by `name`,
+/// which no other child of `parent` has. `guaranteed` is the rate that the child gets whatever others ask for, or ""
+/// for none. `ceiling` is the rate that it never exceeds, or "" for that of its parent. `keys` is 1, or the number of
+/// keys that each get such a node: at least as many as ask at one time, because their guarantees count for the
+/// parent. No other call may use the hierarchy at the same time.
 ///
-/// TOLLBAR_E_OUT_OF_RANGE for 0 keys, TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE, TOLLBAR_E_CLASS_NUMBER if there is no class
-/// `parent`, TOLLBAR_E_CAPACITY if the hierarchy has all its classes. After an error nothing has been added.
+/// TOLLBAR_E_OUT_OF_RANGE for 0 keys, TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE,
+/// TOLLBAR_E_CLASS_NUMBER if there is no class `parent`, TOLLBAR_E_CAPACITY if the hierarchy has all its classes.
+/// After an error nothing has been added.
 ///
 /// # Safety
 /// Texts are NULL or NUL-terminated, other pointers NULL or as said.
@@ -112,11 +117,12 @@ pub unsafe extern "C" fn tollbar_hierarchy_add(
     })
 }
 
-/// Takes `cost` permits for the leaf class `leaf`, or for a key of it, from the leaf and all classes above it, or from none. A key of 0 bytes is a node of its
-/// own, and `key` may then be NULL. `out`, unless NULL, gets the answer.
+/// Takes `cost` permits for the leaf class `leaf`, or for a key of it, from the leaf and all classes above it, or
+/// from none. A key of 0 bytes is a node of its own, and `key` may then be NULL. `out`, unless NULL, gets the answer.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error: TOLLBAR_E_CLASS_NUMBER if there is no such class or it has children,
-/// TOLLBAR_E_OTHER_POLICIES if the table's policy is not TOLLBAR_HIERARCHY_POLICY, and those of tollbar_table_check. After an error the call has charged nothing.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error: TOLLBAR_E_CLASS_NUMBER if there is no such
+/// class or it has children, TOLLBAR_E_OTHER_POLICIES if the table's policy is not TOLLBAR_HIERARCHY_POLICY, and
+/// those of tollbar_table_check. After an error the call has charged nothing.
 ///
 /// # Safety
 /// `key` has `key_length` readable bytes, or is NULL. Other pointers are NULL or as said.

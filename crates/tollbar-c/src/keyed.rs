@@ -23,9 +23,9 @@ pub struct tollbar_request {
     pub class_number: u32,
 }
 
-/// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check would have returned for
-/// the i-th. It is faster than one call for each request, because it prefetches the memory of all keys first. Returns 0, or an error of the
-/// whole batch. Then nothing has been charged.
+/// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check
+/// would have returned for the i-th. It is faster than one call for each request, because it prefetches the memory of
+/// all keys first. Returns 0, or an error of the whole batch. Then nothing has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -56,8 +56,8 @@ pub unsafe extern "C" fn tollbar_table_check_many_at(
     guard(|| code(unsafe { check_many(table, Some(now_ns), requests, count, results) }))
 }
 
-/// Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED if it took any,
-/// otherwise TOLLBAR_DENIED.
+/// Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED
+/// if it took any, otherwise TOLLBAR_DENIED.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -92,9 +92,10 @@ pub unsafe extern "C" fn tollbar_table_take_up_to_at(
     guard(|| code(unsafe { take_up_to(table, policy, key, length, Some(now_ns), most, taken) }))
 }
 
-/// Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and its next charge takes another slot.
-/// If all of its other slots are taken, by earlier resets of the key or because the table is full, a key under gcra begins again in its slot. Returns TOLLBAR_YES.
-/// Under other algorithms the call then returns TOLLBAR_NO and changes nothing.
+/// Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and its next charge
+/// takes another slot. If all of its other slots are taken, by earlier resets of the key or because the table is
+/// full, a key under gcra begins again in its slot. Returns TOLLBAR_YES. Under other algorithms the call then returns
+/// TOLLBAR_NO and changes nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -125,7 +126,8 @@ pub unsafe extern "C" fn tollbar_table_reset_at(
     guard(|| code(unsafe { reset(table, policy, key, length, Some(now_ns)) }))
 }
 
-/// Exempts a key under that policy: it always passes and is charged nothing. A table has room for some 1,600 exempt keys.
+/// Exempts a key under that policy: it always passes and is charged nothing. A table has room for some 1,600 exempt
+/// keys.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -183,9 +185,9 @@ pub unsafe extern "C" fn tollbar_table_hash(
     })
 }
 
-/// Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process that made the table
-/// read CLOCK_REALTIME once, and all processes count on from there, so this time never steps. A file's time goes on after a restart of the
-/// machine. On TOLLBAR_CLOCK_WALL it is Unix time.
+/// Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process
+/// that made the table read CLOCK_REALTIME once, and all processes count on from there, so this time never steps. A
+/// file's time goes on after a restart of the machine. On TOLLBAR_CLOCK_WALL it is Unix time.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -289,8 +291,8 @@ impl AsRequest for tollbar_request {
     fn view(&self) -> Request<'_> {
         let key = match self.key.is_null() {
             true => &[],
-            // SAFETY: not null; `check_many` has checked the length; readable by the caller's promise for the time of the call, which is
-            // longer than this reference is used.
+            // SAFETY: not null; `check_many` has checked the length; readable by the caller's promise for the time of
+            // the call, which is longer than this reference is used.
             false => unsafe { core::slice::from_raw_parts(self.key.cast(), self.length) },
         };
         Request { policy: PolicyId::new(self.policy), key, cost: self.cost }

@@ -29,12 +29,13 @@ unsafe impl Growable for tollbar_table_override {
 
 const _: () = assert!(size_of::<tollbar_table_override>() == 24);
 
-/// Gives a key a policy of its own in place of number `policy`, or another one if it has one. `keep`, a TOLLBAR_KEEP_ number, says what
-/// the key keeps of its debt when the override begins, and when it ends. The key comes under it at its next request, in every process.
+/// Gives a key a policy of its own in place of number `policy`, or another one if it has one. `keep`, a TOLLBAR_KEEP_
+/// number, says what the key keeps of its debt when the override begins, and when it ends. The key comes under it at
+/// its next request, in every process.
 ///
-/// Returns TOLLBAR_E_OVERRIDES_FULL if as many keys have overrides as the table's options allow, TOLLBAR_E_POLICY_VERSIONS if too many
-/// different policies are in use, and TOLLBAR_E_MIXED_POLICIES if this policy or that of the table is a sliding window or log. An error
-/// changes nothing.
+/// Returns TOLLBAR_E_OVERRIDES_FULL if as many keys have overrides as the table's options allow,
+/// TOLLBAR_E_POLICY_VERSIONS if too many different policies are in use, and TOLLBAR_E_MIXED_POLICIES if this policy
+/// or that of the table is a sliding window or log. An error changes nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -75,7 +76,8 @@ pub unsafe extern "C" fn tollbar_table_clear_override(
     })
 }
 
-/// Writes to `out` the policy that a key has of its own in place of number `policy`. Returns TOLLBAR_YES, or TOLLBAR_NO if it has none.
+/// Writes to `out` the policy that a key has of its own in place of number `policy`. Returns TOLLBAR_YES, or
+/// TOLLBAR_NO if it has none.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -99,9 +101,9 @@ pub unsafe extern "C" fn tollbar_table_get_override(
     })
 }
 
-/// Finds the first override from place `from` on, and writes its key to `out` and its policy to `spec`, which may be NULL. Begin with
-/// `from` 0 and continue with `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if none is left. An override that is set or cleared between the
-/// calls may appear or not.
+/// Finds the first override from place `from` on, and writes its key to `out` and its policy to `spec`, which may be
+/// NULL. Begin with `from` 0 and continue with `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if none is left. An
+/// override that is set or cleared between the calls may appear or not.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -7,7 +7,8 @@ use core::mem::size_of;
 use tollbar::http::Seen;
 use tollbar::pacing::{Algorithm, Answer, Hosts, Options, Ticket, HOSTS_MOST};
 
-/// The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and faster, as in the AWS SDKs' adaptive retry mode.
+/// The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and faster, as in the AWS
+/// SDKs' adaptive retry mode.
 pub const TOLLBAR_PACING_CUBIC: u32 = 0;
 /// The rate is cut to 0.9, and rises by `increase` in each second.
 pub const TOLLBAR_PACING_AIMD: u32 = 1;
@@ -24,7 +25,8 @@ pub struct tollbar_pacing_options {
     pub least: u64,
     /// The ceiling in millionths of a request per second, up to 10^15.
     pub most: u64,
-    /// With TOLLBAR_PACING_AIMD: the rise in a second, in millionths of a request per second. With TOLLBAR_PACING_CUBIC it must be 0.
+    /// With TOLLBAR_PACING_AIMD: the rise in a second, in millionths of a request per second. With
+    /// TOLLBAR_PACING_CUBIC it must be 0.
     pub increase: u64,
     /// The longest pause in nanoseconds that an answer can cause.
     pub pause_most_ns: u64,
@@ -81,11 +83,12 @@ unsafe impl Growable for tollbar_pacing_state {
 
 const _: () = assert!(size_of::<tollbar_pacing_state>() == 40);
 
-/// Makes room for the rates of 1 to 4096 hosts (TOLLBAR_E_CAPACITY). If a new host finds no room, the host that has been idle for the longest time is
-/// forgotten. A host that has been idle for ten minutes counts as new. `options` may be NULL. The caller frees `*out` with tollbar_pacing_free.
+/// Makes room for the rates of 1 to 4096 hosts (TOLLBAR_E_CAPACITY). If a new host finds no room, the host that has
+/// been idle for the longest time is forgotten. A host that has been idle for ten minutes counts as new. `options`
+/// may be NULL. The caller frees `*out` with tollbar_pacing_free.
 ///
-/// TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not exist, bounds that are not 1 <= least <= most <= 10^15, a burst of 0, or `increase` with
-/// TOLLBAR_PACING_CUBIC.
+/// TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not exist, bounds that are not 1 <= least <= most <= 10^15, a burst
+/// of 0, or `increase` with TOLLBAR_PACING_CUBIC.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -117,11 +120,11 @@ pub unsafe extern "C" fn tollbar_pacing_free(pacing: *mut tollbar_pacing) {
     unsafe { unboxed(pacing) };
 }
 
-/// Takes the next turn of a host, whose name is any `length` bytes that name what has one limit, such as `https://api.example.com`. `now_ns` is the
-/// time of any clock that does not go back.
+/// Takes the next turn of a host, whose name is any `length` bytes that name what has one limit, such as
+/// `https://api.example.com`. `now_ns` is the time of any clock that does not go back.
 ///
-/// Pass the ticket to tollbar_pacing_wait_at until that returns TOLLBAR_ALLOWED, send the request, and pass the ticket to tollbar_pacing_respond_at
-/// once. A request that was sent and got no answer needs no further call.
+/// Pass the ticket to tollbar_pacing_wait_at until that returns TOLLBAR_ALLOWED, send the request, and pass the
+/// ticket to tollbar_pacing_respond_at once. A request that was sent and got no answer needs no further call.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -142,8 +145,9 @@ pub unsafe extern "C" fn tollbar_pacing_acquire_at(
     })
 }
 
-/// Returns TOLLBAR_ALLOWED and writes 0 if the ticket's request may be sent now; it counts as sent then. Otherwise it returns TOLLBAR_DENIED and writes the nanoseconds to
-/// sleep before the caller asks again: at least the rest of a pause, and after that at most a second, because the rate may rise meanwhile.
+/// Returns TOLLBAR_ALLOWED and writes 0 if the ticket's request may be sent now; it counts as sent then. Otherwise it
+/// returns TOLLBAR_DENIED and writes the nanoseconds to sleep before the caller asks again: at least the rest of a
+/// pause, and after that at most a second, because the rate may rise meanwhile.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -163,8 +167,9 @@ pub unsafe extern "C" fn tollbar_pacing_wait_at(
     })
 }
 
-/// The host has answered a ticket's request with an HTTP status up to 65535 (TOLLBAR_E_OUT_OF_RANGE). `header` is the answer's header as for
-/// tollbar_http_read; fields that say nothing about limits may be left out. `utc_ns` is the time of the answer in nanoseconds since 1970.
+/// The host has answered a ticket's request with an HTTP status up to 65535 (TOLLBAR_E_OUT_OF_RANGE). `header` is the
+/// answer's header as for tollbar_http_read; fields that say nothing about limits may be left out. `utc_ns` is the
+/// time of the answer in nanoseconds since 1970.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

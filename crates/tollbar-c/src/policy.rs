@@ -48,12 +48,14 @@ pub const TOLLBAR_UNIT_BYTES: u32 = 1;
 pub const TOLLBAR_POLICY_BORROW: u32 = 1;
 /// fixed window, sliding log: refused requests count too.
 pub const TOLLBAR_POLICY_COUNT_REJECTED: u32 = 2;
-/// gcra: a fresh state holds `init` permits. Without this flag it holds the burst, or nothing with TOLLBAR_POLICY_BORROW.
+/// gcra: a fresh state holds `init` permits. Without this flag it holds the burst, or nothing with
+/// TOLLBAR_POLICY_BORROW.
 pub const TOLLBAR_POLICY_HAS_INIT: u32 = 4;
 
-/// After a change of policy a limiter, or a key of a table, keeps the number of permits that it has left, up to the new burst. No
-/// wait becomes longer than the new policy's refill, and the change admits no request that was refused, with two exceptions: windows of one length
-/// keep the permits used (tollbar_table_set_policy), and a key that has taken no permit of a curve is fresh.
+/// After a change of policy a limiter, or a key of a table, keeps the number of permits that it has left, up to the
+/// new burst. No wait becomes longer than the new policy's refill, and the change admits no request that was refused,
+/// with two exceptions: windows of one length keep the permits used (tollbar_table_set_policy), and a key that has
+/// taken no permit of a curve is fresh.
 pub const TOLLBAR_KEEP_COUNT: u32 = 0;
 /// After a change of policy the limiter or key keeps its debt, as the time until that debt is paid. To and
 /// from a quota, which has no such time, it keeps the number of permits used.
@@ -87,10 +89,11 @@ pub struct tollbar_policy_spec {
     pub algorithm: u32,
     /// Permits per period. 0 denies every request.
     pub limit: u64,
-    /// The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. TOLLBAR_DAY, _WEEK, _MONTH or _YEAR for a calendar.
+    /// The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. TOLLBAR_DAY, _WEEK, _MONTH or _YEAR for a
+    /// calendar.
     pub period_ns: u64,
-    /// The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up: the
-    /// largest cost.
+    /// The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up:
+    /// the largest cost.
     pub burst: u64,
     /// gcra with TOLLBAR_POLICY_HAS_INIT: permits of a fresh state, at most `burst`.
     pub init: u64,
@@ -114,21 +117,23 @@ pub struct tollbar_policy_spec {
     pub ban_ns: u64,
     /// gcra, with `ban_ns`: the refusal that bans, 1 to 1000; 0 stands for 1.
     pub ban_after: u32,
-    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1, up to 30. Of a week: the day from Monday, up to 6.
-    /// Of a year: 32 times the month less 1, plus the day of the month less 1.
+    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1, up to 30. Of a week:
+    /// the day from Monday, up to 6. Of a year: 32 times the month less 1, plus the day of the month less 1.
     pub from: u32,
-    /// gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket, which a request needs and charges as
-    /// well ("10/s; 1000/day"). 0: no second bucket.
+    /// gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket, which a request needs
+    /// and charges as well ("10/s; 1000/day"). 0: no second bucket.
     pub second_limit: u64,
     /// The second bucket's period in nanoseconds.
     pub second_period_ns: u64,
     /// The most permits that can be taken at once of the second bucket.
     pub second_burst: u64,
-    /// gcra without borrow, interval, fixed window, weighted window, quota: the classes of requests, the used ones first.
+    /// gcra without borrow, interval, fixed window, weighted window, quota: the classes of requests, the used ones
+    /// first.
     pub classes: [tollbar_class; 4],
-    /// curve: up to 16 knots of two bytes, {time in the period, share of `limit`} in whole percents, without {0, 0}, where each curve begins;
-    /// none is a straight line. level-refill: up to 4 bands of two bytes, {level in percents of `burst`, rate in percents of the
-    /// policy's}; none is one rate at all levels. Unused bytes are 0. tollbar_policy_spec_parse knows the curves' names.
+    /// curve: up to 16 knots of two bytes, {time in the period, share of `limit`} in whole percents, without {0, 0},
+    /// where each curve begins; none is a straight line. level-refill: up to 4 bands of two bytes, {level in percents
+    /// of `burst`, rate in percents of the policy's}; none is one rate at all levels. Unused bytes are 0.
+    /// tollbar_policy_spec_parse knows the curves' names.
     pub knots: [u8; 32],
     /// calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a rule.
     pub zone: [u64; 5],
@@ -142,8 +147,8 @@ pub struct tollbar_policy_error {
     pub struct_size: u32,
     /// The result that the call returned.
     pub code: i32,
-    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too early,
-    /// the column after its last byte.
+    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value.
+    /// If the text ends too early, the column after its last byte.
     pub column: u64,
     /// What was expected there, or why the policy is refused. The string is static.
     pub expected: *const c_char,
@@ -170,9 +175,10 @@ const _: () = assert!(size_of::<tollbar_policy_spec>() == 288);
 
 /// Reads one line of text such as "100/s burst 20" into `out`.
 ///
-/// `text` has `len` bytes and needs no NUL. Initialise `out` and `error` by their _INIT macros. Returns 0, or an error: of the text
-/// (TOLLBAR_E_SYNTAX to TOLLBAR_E_DUPLICATE_OPTION), or of the policy that it names (TOLLBAR_E_PERIOD_ZERO to TOLLBAR_E_CALENDAR). After
-/// such an error `error`, unless NULL, says where the fault is and what was expected.
+/// `text` has `len` bytes and needs no NUL. Initialise `out` and `error` by their _INIT macros. Returns 0, or an
+/// error: of the text (TOLLBAR_E_SYNTAX to TOLLBAR_E_DUPLICATE_OPTION), or of the policy that it names
+/// (TOLLBAR_E_PERIOD_ZERO to TOLLBAR_E_CALENDAR). After such an error `error`, unless NULL, says where the fault is
+/// and what was expected.
 ///
 /// # Safety
 /// Pointers are as said.
@@ -194,9 +200,9 @@ pub unsafe extern "C" fn tollbar_policy_spec_parse(
 
 /// Writes the canonical text of a policy, with a NUL, into `buffer` of `capacity` bytes.
 ///
-/// tollbar_policy_spec_parse reads that text as an equal policy. `length`, unless NULL, gets the text's length without the NUL.
-/// TOLLBAR_POLICY_TEXT_MAX bytes are always enough. If the buffer is too small, the call writes only `length` and returns
-/// TOLLBAR_E_BUFFER_TOO_SMALL.
+/// tollbar_policy_spec_parse reads that text as an equal policy. `length`, unless NULL, gets the text's length
+/// without the NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough. If the buffer is too small, the call writes only
+/// `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL.
 ///
 /// # Safety
 /// Pointers are as said.
@@ -241,8 +247,8 @@ pub unsafe extern "C" fn tollbar_policy_spec_validate(spec: *const tollbar_polic
     })
 }
 
-/// Writes to `*last_ns` the policy's last time in nanoseconds: at later times every cost above 0 is refused (clause C3). Returns 0, or the
-/// error that tollbar_policy_spec_validate would return.
+/// Writes to `*last_ns` the policy's last time in nanoseconds: at later times every cost above 0 is refused (clause
+/// C3). Returns 0, or the error that tollbar_policy_spec_validate would return.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -256,8 +262,8 @@ pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_poli
     })
 }
 
-/// Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. tollbar_take_many charges limits in the
-/// order of this time. Two values are no times:
+/// Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. tollbar_take_many
+/// charges limits in the order of this time. Two values are no times:
 ///
 ///   - TOLLBAR_NO_TIME: a table does not give keys under this policy all unused permits back (tollbar_table_cancel);
 ///   - TOLLBAR_NO_TIME - 1: a lifetime quota, which refills none.
@@ -281,7 +287,8 @@ pub unsafe extern "C" fn tollbar_policy_spec_refill(spec: *const tollbar_policy_
     })
 }
 
-/// Compiles a policy. The caller frees `*out` with tollbar_policy_free. A calendar is refused, because a cell's clock is not the wall clock.
+/// Compiles a policy. The caller frees `*out` with tollbar_policy_free. A calendar is refused, because a cell's clock
+/// is not the wall clock.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -317,8 +324,8 @@ pub unsafe extern "C" fn tollbar_policy_from_text(
     })
 }
 
-/// Frees a policy of tollbar_policy_new or tollbar_policy_from_text that no call is using. Cells outlive their policy. With NULL
-/// the call does nothing.
+/// Frees a policy of tollbar_policy_new or tollbar_policy_from_text that no call is using. Cells outlive their
+/// policy. With NULL the call does nothing.
 ///
 /// # Safety
 /// `policy` is NULL or has not been freed.
@@ -340,8 +347,8 @@ pub extern "C" fn tollbar_policy_align() -> usize {
     align_of::<tollbar_policy>()
 }
 
-/// Compiles a policy into the caller's memory of `size` bytes. `*out` is that memory. A compiled policy holds no pointers and
-/// may be copied or mapped. Do not call tollbar_policy_free with it.
+/// Compiles a policy into the caller's memory of `size` bytes. `*out` is that memory. A compiled policy holds no
+/// pointers and may be copied or mapped. Do not call tollbar_policy_free with it.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -58,8 +58,8 @@ unsafe impl Growable for tollbar_table_sweep_result {
 
 const _: () = assert!(size_of::<tollbar_table_sweep_result>() == 32);
 
-/// Counters and sizes of a table. The counters count since the table was made, for all processes. If a process is killed, its
-/// last count may be missing.
+/// Counters and sizes of a table. The counters count since the table was made, for all processes. If a process is
+/// killed, its last count may be missing.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_table_stats {
@@ -73,8 +73,8 @@ pub struct tollbar_table_stats {
     pub slots: u64,
     /// The table's size in bytes.
     pub bytes: u64,
-    /// Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No key may take such a slot until
-    /// the former key's debt would have been paid. tollbar_table_validate counts such slots.
+    /// Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No key may take such a
+    /// slot until the former key's debt would have been paid. tollbar_table_validate counts such slots.
     pub keys: u64,
     /// Keys inserted into an empty or vacant slot.
     pub inserted: u64,
@@ -102,7 +102,8 @@ pub struct tollbar_table_stats {
     pub denied: u64,
     /// TOLLBAR_NEVER decisions under all policies.
     pub never: u64,
-    /// Keys with a policy of their own. A process that was killed in a change may leave it one too high, until tollbar_table_repair.
+    /// Keys with a policy of their own. A process that was killed in a change may leave it one too high, until
+    /// tollbar_table_repair.
     pub overrides: u64,
 }
 
@@ -113,8 +114,8 @@ unsafe impl Growable for tollbar_table_stats {
 
 const _: () = assert!(size_of::<tollbar_table_stats>() == 152);
 
-/// The content of a table's slots. The 64-bit numbers add up to the number of slots while no other thread or process uses the
-/// table.
+/// The content of a table's slots. The 64-bit numbers add up to the number of slots while no other thread or process
+/// uses the table.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_table_health {
@@ -143,10 +144,10 @@ unsafe impl Growable for tollbar_table_health {
 
 const _: () = assert!(size_of::<tollbar_table_health>() == 56);
 
-/// Finds the first slot from number `from` on that holds a key, and writes that key's state at `now_ns` to `out`. Begin with
-/// `from` 0 and continue with the entry's `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if no such slot is left. Each entry is
-/// what its slot held at one instant. A key that is inserted, moved or removed between the calls may appear once, twice or not
-/// at all.
+/// Finds the first slot from number `from` on that holds a key, and writes that key's state at `now_ns` to `out`.
+/// Begin with `from` 0 and continue with the entry's `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if no such slot is
+/// left. Each entry is what its slot held at one instant. A key that is inserted, moved or removed between the calls
+/// may appear once, twice or not at all.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -176,8 +177,8 @@ pub unsafe extern "C" fn tollbar_table_next(
     })
 }
 
-/// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired by `now_ns`. No table needs sweeps. They
-/// serve to count the keys with a debt.
+/// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired by `now_ns`. No
+/// table needs sweeps. They serve to count the keys with a debt.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -243,12 +244,12 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
     })
 }
 
-/// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its next request, and
-/// `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length, quotas, and
-/// intervals of one limit and period, it keeps its usage, up to the new limit.
+/// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its
+/// next request, and `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length,
+/// quotas, and intervals of one limit and period, it keeps its usage, up to the new limit.
 ///
-/// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval. What a key keeps in a full table, by
-/// the former and the new algorithm, with TOLLBAR_KEEP_COUNT:
+/// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that
+/// interval. What a key keeps in a full table, by the former and the new algorithm, with TOLLBAR_KEEP_COUNT:
 ///
 ///     any but a quota -> gcra; any -> quota                   its permits
 ///     another rate or burst of a list, interval, curve,       its permits or its usage
@@ -257,9 +258,10 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 ///     another rate or burst with ban or borrow, or of a       the same
 ///       pacer; any -> another algorithm; quota -> any
 ///
-/// A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override begin anew, also if the policy is the current one.
-/// Such a call examines every slot, and so does about one of a hundred other calls, because a table has room for some 250 versions of its policies: it
-/// converts the keys that made no request since a former change, one after the other, while requests go on.
+/// A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override begin anew, also
+/// if the policy is the current one. Such a call examines every slot, and so does about one of a hundred other calls,
+/// because a table has room for some 250 versions of its policies: it converts the keys that made no request since a
+/// former change, one after the other, while requests go on.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -354,8 +356,9 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
     })
 }
 
-/// Writes the table of a file to the disk, with the current time. After the machine's next start the table goes on from that
-/// time. Call it at the end of a program, or regularly. As long as the machine runs, nothing is lost without it.
+/// Writes the table of a file to the disk, with the current time. After the machine's next start the table goes on
+/// from that time. Call it at the end of a program, or regularly. As long as the machine runs, nothing is lost
+/// without it.
 ///
 /// # Safety
 /// `table` is NULL or live.
@@ -368,8 +371,8 @@ pub unsafe extern "C" fn tollbar_table_sync(table: *const tollbar_table) -> i32 
     })
 }
 
-/// Examines every slot at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if it finds an `unknown` or
-/// `duplicate` slot. The call writes `out` in both cases.
+/// Examines every slot at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if it
+/// finds an `unknown` or `duplicate` slot. The call writes `out` in both cases.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -388,9 +391,10 @@ pub unsafe extern "C" fn tollbar_table_validate(
     })
 }
 
-/// Empties each slot that names an unknown version of a policy. If two slots hold one key, it keeps the slot that expires last and
-/// empties the other. It also frees policy records that a killed process left unfinished. Call it only while no other thread or process
-/// uses the table, because an emptied slot may have held a debt. Returns as tollbar_table_validate would have returned before the repair.
+/// Empties each slot that names an unknown version of a policy. If two slots hold one key, it keeps the slot that
+/// expires last and empties the other. It also frees policy records that a killed process left unfinished. Call it
+/// only while no other thread or process uses the table, because an emptied slot may have held a debt. Returns as
+/// tollbar_table_validate would have returned before the repair.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -11,15 +11,15 @@ use tollbar::internal::set_errno;
 use tollbar::policy::Policy;
 use tollbar::table::{Call, Options, Table, TableError};
 
-/// The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its expiry.
-/// The table forgets the key that had the slot.
+/// The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its
+/// expiry. The table forgets the key that had the slot.
 pub const TOLLBAR_ON_FULL_EVICT_NEAREST: u32 = 0;
 /// A new key takes over the slot that would have expired first, together with its debt.
 pub const TOLLBAR_ON_FULL_INHERIT: u32 = 1;
 /// The table admits a new key as a fresh one, and does not store it.
 pub const TOLLBAR_ON_FULL_ALLOW: u32 = 2;
-/// The table refuses a new key. It evicts no key, and admits no key without a count. Use it only for keys that a stranger cannot invent,
-/// because a stranger with invented keys can fill the table and shut out all new keys.
+/// The table refuses a new key. It evicts no key, and admits no key without a count. Use it only for keys that a
+/// stranger cannot invent, because a stranger with invented keys can fill the table and shut out all new keys.
 pub const TOLLBAR_ON_FULL_DENY: u32 = 3;
 
 /// The table refuses a request without a key (NULL, or a length of 0).
@@ -33,8 +33,8 @@ pub const TOLLBAR_MISSING_REPORT: u32 = 2;
 pub const TOLLBAR_TABLE_HAS_SEED: u32 = 1;
 /// The library does not advise the system to use huge pages.
 pub const TOLLBAR_TABLE_SMALL_PAGES: u32 = 2;
-/// The call opens a file whatever its owner and permissions are. Every user who may write the file can admit or refuse keys, and
-/// the file's owner can end this process by SIGBUS at any time.
+/// The call opens a file whatever its owner and permissions are. Every user who may write the file can admit or
+/// refuse keys, and the file's owner can end this process by SIGBUS at any time.
 pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
 
 /// This process's view of a table. Any number of threads may use it at once, on both sides of a fork, in all calls but
@@ -60,17 +60,20 @@ pub struct tollbar_table_options {
     pub missing_key: u32,
     /// A TOLLBAR_CLOCK_ number: the clock that calls without `_at` read (tollbar_table_now).
     pub clock: u32,
-    /// The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode` does not
-    /// let write.
+    /// The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode`
+    /// does not let write.
     pub mode: u32,
     /// TOLLBAR_TABLE_ flags.
     pub flags: u32,
-    /// Callers of this object that may sleep in tollbar_table_wait at one time. 0 means 1024. A further caller is refused at once.
+    /// Callers of this object that may sleep in tollbar_table_wait at one time. 0 means 1024. A further caller is
+    /// refused at once.
     pub waiters: u32,
-    /// The keys for which each thread of this process may take permits in advance (see above): the keys that it checks most often. 0:
-    /// none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ from process to process.
+    /// The keys for which each thread of this process may take permits in advance (see above): the keys that it
+    /// checks most often. 0: none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ
+    /// from process to process.
     pub hot_keys: u32,
-    /// The keys that may have a policy of their own at one time (tollbar_table_set_override), 32 bytes each. 0: 1024. At most 524,288.
+    /// The keys that may have a policy of their own at one time (tollbar_table_set_override), 32 bytes each. 0: 1024.
+    /// At most 524,288.
     pub overrides: u32,
     /// Must be 0.
     pub reserved: u32,
@@ -102,8 +105,8 @@ pub unsafe extern "C" fn tollbar_table_bytes(
     })
 }
 
-/// Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128. A request names a policy by its
-/// index. The caller frees `*out` with tollbar_table_close.
+/// Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128. A request names a policy
+/// by its index. The caller frees `*out` with tollbar_table_close.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -133,21 +136,23 @@ pub unsafe extern "C" fn tollbar_table_new_shared(
     unsafe { make(options, policies, count, out, &Table::shared) }
 }
 
-/// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one makes the
-/// file and the others open it. With `count` 0 and `options` NULL or of capacity 0, the call makes no file and opens any table.
+/// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one
+/// makes the file and the others open it. With `count` 0 and `options` NULL or of capacity 0, the call makes no file
+/// and opens any table.
 ///
-/// In /run and /dev/shm a table lasts as long as the machine runs. On a disk it survives a restart of the machine, and its times
-/// go on by the wall clock. If the file has another table, the call returns an error that says why, and the file stays as it is.
-/// The call reserves all of the file's space at once.
+/// In /run and /dev/shm a table lasts as long as the machine runs. On a disk it survives a restart of the machine,
+/// and its times go on by the wall clock. If the file has another table, the call returns an error that says why, and
+/// the file stays as it is. The call reserves all of the file's space at once.
 ///
-/// Give the file a directory of the service's own, such as /run/SERVICE. The call returns TOLLBAR_E_OWNER if the file belongs to
-/// another user than the caller or root, if a user may write it whom `mode` does not let write, or if another user may replace
-/// it, unless the flags have TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes that you do not trust, use
-/// tollbar_table_new_sealed.
+/// Give the file a directory of the service's own, such as /run/SERVICE. The call returns TOLLBAR_E_OWNER if the file
+/// belongs to another user than the caller or root, if a user may write it whom `mode` does not let write, or if
+/// another user may replace it, unless the flags have TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes
+/// that you do not trust, use tollbar_table_new_sealed.
 ///
-/// Without /proc/sys (systemd's ProcSubset=pid) the file must be in tmpfs, as /dev/shm and /run are, or the clock must be
-/// TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_BOOT_ID. Without all of /proc, before Linux 6.11, the clock must be TOLLBAR_CLOCK_WALL:
-/// otherwise TOLLBAR_E_TIME_NAMESPACE, from tollbar_table_attach and tollbar_table_open_fd, too.
+/// Without /proc/sys (systemd's ProcSubset=pid) the file must be in tmpfs, as /dev/shm and /run are, or the clock
+/// must be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_BOOT_ID. Without all of /proc, before Linux 6.11, the clock must
+/// be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_TIME_NAMESPACE, from tollbar_table_attach and tollbar_table_open_fd,
+/// too.
 ///
 /// # Safety
 /// Pointers are NULL or as said; `path` is NUL-terminated.
@@ -181,12 +186,12 @@ pub unsafe extern "C" fn tollbar_table_open(
     })
 }
 
-/// tollbar_table_new in memory with a descriptor (Linux: a memfd). A process that gets the descriptor `*fd`, by inheritance or
-/// through a socket, opens the table with tollbar_table_open_fd. An exec closes the descriptor. The caller may close it at any
-/// time, because the table does not need it.
+/// tollbar_table_new in memory with a descriptor (Linux: a memfd). A process that gets the descriptor `*fd`, by
+/// inheritance or through a socket, opens the table with tollbar_table_open_fd. An exec closes the descriptor. The
+/// caller may close it at any time, because the table does not need it.
 ///
-/// The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. A process that has
-/// the descriptor can still write to the memory, and so grant permits.
+/// The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. A
+/// process that has the descriptor can still write to the memory, and so grant permits.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -215,8 +220,8 @@ pub unsafe extern "C" fn tollbar_table_new_sealed(
     })
 }
 
-/// Opens the table behind a descriptor of tollbar_table_new_sealed, of this process or another. The descriptor stays the
-/// caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a file that a process could truncate.
+/// Opens the table behind a descriptor of tollbar_table_new_sealed, of this process or another. The descriptor stays
+/// the caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a file that a process could truncate.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -231,8 +236,8 @@ pub unsafe extern "C" fn tollbar_table_open_fd(fd: c_int, out: *mut *mut tollbar
     })
 }
 
-/// Makes a table in the caller's memory, which other processes may share. The table takes as many of the `size` bytes as
-/// tollbar_table_bytes says, and overwrites them. `memory` must be aligned to 64 bytes and must outlive `*out`.
+/// Makes a table in the caller's memory, which other processes may share. The table takes as many of the `size` bytes
+/// as tollbar_table_bytes says, and overwrites them. `memory` must be aligned to 64 bytes and must outlive `*out`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -257,8 +262,8 @@ pub unsafe extern "C" fn tollbar_table_init_in(
     unsafe { make(options, policies, count, out, &in_memory) }
 }
 
-/// Opens the table that tollbar_table_init_in has made in the caller's memory, in this process or another, at this address or
-/// another.
+/// Opens the table that tollbar_table_init_in has made in the caller's memory, in this process or another, at this
+/// address or another.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -275,8 +280,9 @@ pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, 
     })
 }
 
-/// Sets the option `hot_keys` of a view that came without options, from tollbar_table_attach or tollbar_table_open_fd. Credit that
-/// threads have through this view is lost. No other call may use the view at the same time.
+/// Sets the option `hot_keys` of a view that came without options, from tollbar_table_attach or
+/// tollbar_table_open_fd. Credit that threads have through this view is lost. No other call may use the view at the
+/// same time.
 ///
 /// # Safety
 /// `table` is NULL or live, and only this call uses it.
@@ -290,8 +296,8 @@ pub unsafe extern "C" fn tollbar_table_set_hot_keys(table: *mut tollbar_table, k
     })
 }
 
-/// Ends this process's view of a table that no call is using. A table in a file, in the caller's memory or in use by other
-/// processes stays as it is. With NULL the call does nothing.
+/// Ends this process's view of a table that no call is using. A table in a file, in the caller's memory or in use by
+/// other processes stays as it is. With NULL the call does nothing.
 ///
 /// # Safety
 /// `table` is NULL or has not been freed.

@@ -10,7 +10,8 @@ use tollbar::internal::sync::filled;
 use tollbar::policy::Policy;
 use tollbar::table::{Missing, OnFull, Options, Trust, POLICIES_MOST};
 
-/// The policies and options of a call. The policies are on the heap, because 128 of them are more than the stack of a small thread.
+/// The policies and options of a call. The policies are on the heap, because 128 of them are more than the stack of a
+/// small thread.
 pub(super) struct Asked {
     pub(super) options: Options,
     pub(super) policies: Box<[Policy]>,
@@ -38,8 +39,8 @@ pub(super) struct Any {
     pub(super) hot_keys: u32,
 }
 
-/// The options of a call that opens any existing table: they are NULL, or have capacity 0 and no field of a new table. `None`: the options ask for a
-/// certain table.
+/// The options of a call that opens any existing table: they are NULL, or have capacity 0 and no field of a new
+/// table. `None`: the options ask for a certain table.
 ///
 /// # Safety
 /// `options` is null or readable.

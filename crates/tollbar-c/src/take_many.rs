@@ -21,8 +21,8 @@ pub const TOLLBAR_LIMITS_MOST: u32 = 16;
 
 const _: () = assert!(TOLLBAR_LIMITS_MOST as usize == LIMITS_MOST);
 
-/// One of several limits: a limiter, a key under a policy of a table, or a permit of a key of an in-flight table. One of `limiter`, `table`
-/// and `in_flight` is not NULL.
+/// One of several limits: a limiter, a key under a policy of a table, or a permit of a key of an in-flight table. One
+/// of `limiter`, `table` and `in_flight` is not NULL.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_limit {
@@ -58,15 +58,15 @@ pub struct tollbar_taken {
     pub verdict: u32,
     /// The smallest number of permits that a limit has left.
     pub remaining: u64,
-    /// The nanoseconds after which all limits would admit the same request if no other request came first. 0 if the request was admitted,
-    /// TOLLBAR_NO_TIME if no wait would help.
+    /// The nanoseconds after which all limits would admit the same request if no other request came first. 0 if the
+    /// request was admitted, TOLLBAR_NO_TIME if no wait would help.
     pub retry_after_ns: u64,
     /// Nanoseconds until all limits are as good as fresh if no other request comes first.
     pub reset_after_ns: u64,
     /// The reason of the binding limit: one of TOLLBAR_REASON_*.
     pub reason: u32,
-    /// The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise the limit with the
-    /// fewest permits left.
+    /// The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise
+    /// the limit with the fewest permits left.
     pub bound: u32,
 }
 
@@ -79,14 +79,17 @@ const _: () = assert!(size_of::<tollbar_taken>() == 40);
 const _: () = assert!(size_of::<tollbar_limit>() == 72);
 const _: () = assert!(size_of::<Cell<Ticket>>() == size_of::<tollbar_ticket>());
 
-/// Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own clock.
+/// Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own
+/// clock.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged. `out`, unless NULL, gets
-/// the common answer. `decisions`, unless NULL, points to `count` structs of the first one's `struct_size` and gets the decision of each
-/// limit. If the request is refused, each limit gives the decision that it would make alone. With NULL for both the call is cheaper.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged.
+/// `out`, unless NULL, gets the common answer. `decisions`, unless NULL, points to `count` structs of the first one's
+/// `struct_size` and gets the decision of each limit. If the request is refused, each limit gives the decision that
+/// it would make alone. With NULL for both the call is cheaper.
 ///
-/// Limits that are the same count as one, with the sum of their costs: one limiter, or one key under one policy of one table, also through two views of its
-/// file. Requests of several classes at one limit pass if they pass one after the other in some order.
+/// Limits that are the same count as one, with the sum of their costs: one limiter, or one key under one policy of
+/// one table, also through two views of its file. Requests of several classes at one limit pass if they pass one
+/// after the other in some order.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -117,8 +120,9 @@ pub unsafe extern "C" fn tollbar_take_many_at(
     guard(|| unsafe { take_quickly(limits, count, now_ns, decisions, out, true) })
 }
 
-/// Decides the usual case: two keys of one table that are known and admit their costs, and the caller wants the verdict only. The parameters
-/// are in the order of the public calls, so that they stay in their registers. `given`: `now` is the caller's time.
+/// Decides the usual case: two keys of one table that are known and admit their costs, and the caller wants the
+/// verdict only. The parameters are in the order of the public calls, so that they stay in their registers. `given`:
+/// `now` is the caller's time.
 ///
 /// # Safety
 /// As the public calls.
@@ -174,8 +178,8 @@ unsafe fn take_two(first: &tollbar_limit, given: bool, now: u64) -> i32 {
     }
 }
 
-/// Charges two keys of a table. False: the call has charged nothing, because the limits are not two keys of one table, because one of them is invalid,
-/// or because the general call must decide.
+/// Charges two keys of a table. False: the call has charged nothing, because the limits are not two keys of one
+/// table, because one of them is invalid, or because the general call must decide.
 ///
 /// # Safety
 /// As [`take_two`].
@@ -378,7 +382,8 @@ unsafe fn permit<'a>(from: &'a tollbar_limit) -> Result<Limit<'a>, i32> {
     if from.cost != 1 || from.policy != 0 || !from.class_name.is_null() {
         return Err(TOLLBAR_E_RESERVED);
     }
-    // SAFETY: by the caller's promise. A `Cell<Ticket>` is a `tollbar_ticket` in memory, and the call writes to it from this thread only.
+    // SAFETY: by the caller's promise. A `Cell<Ticket>` is a `tollbar_ticket` in memory, and the call writes to it
+    // from this thread only.
     let (table, key, ticket) = unsafe {
         (&reference(from.in_flight)?.table, bytes(from.key.cast(), from.length)?, reference(from.ticket.cast())?)
     };

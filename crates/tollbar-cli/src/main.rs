@@ -1,4 +1,5 @@
-//! `tollbar`, the command: a log through a limit, a policy in words, tables in files, and what a decision costs on this machine.
+//! `tollbar`, the command: a log through a limit, a policy in words, tables in files, and what a decision costs on
+//! this machine.
 
 mod bench;
 mod civil;

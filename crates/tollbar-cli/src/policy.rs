@@ -1,4 +1,5 @@
-//! `tollbar policy`: explains a policy in words, with its worst case and a chart, and checks whether texts are policies.
+//! `tollbar policy`: explains a policy in words, with its worst case and a chart, and checks whether texts are
+//! policies.
 
 use crate::civil::of_unix;
 use crate::problem::{Problem, Result};
@@ -290,8 +291,8 @@ fn chart(policy: &Policy) -> Result<String> {
     Ok(out)
 }
 
-/// A bar chart of permits over time, from peeks at [`PARTS`] times: for a curve over one slice, for a level-dependent refill until an empty
-/// bucket is full. `None` for other algorithms, whose permits come evenly or all at once.
+/// A bar chart of permits over time, from peeks at [`PARTS`] times: for a curve over one slice, for a level-dependent
+/// refill until an empty bucket is full. `None` for other algorithms, whose permits come evenly or all at once.
 fn picture(policy: &Policy) -> Result<Option<String>> {
     let state = State::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
     let begin = policy.period.saturating_mul(4);
@@ -400,7 +401,8 @@ mod tests {
         assert_eq!(lines[1].split_whitespace().take(3).collect::<Vec<_>>(), ["2026-03-31", "00:00", "+02:00"]);
     }
 
-    /// The chart shows the library's decisions: a bucket gives its burst in the first part, and a tenth of its rate in each later part.
+    /// The chart shows the library's decisions: a bucket gives its burst in the first part, and a tenth of its rate
+    /// in each later part.
     #[test]
     fn the_chart_adds_up() {
         let out = explained("100/s burst 20");

@@ -8,12 +8,14 @@ use tollbar_rules::{explain, lint, read, Field, Format, Level, LoadError, Option
 /// Checks and explains rules files
 #[derive(clap::Subcommand)]
 pub enum RulesCommand {
-    /// Reads a rules file, and says what its writer may not mean; faults end it with status 2, and warnings with status 1
+    /// Reads a rules file, and says what its writer may not mean; faults end it with status 2, and warnings with
+    /// status 1
     Check {
         /// The rules file: TOML, or YAML by its name
         file: String,
     },
-    /// Translates another program's limits into a rules file, and prints a remark for each line that rules cannot express
+    /// Translates another program's limits into a rules file, and prints a remark for each line that rules cannot
+    /// express
     Import {
         /// The program
         #[arg(value_enum)]

@@ -23,8 +23,8 @@ pub fn parse(text: &str) -> Result<Schedule> {
     Schedule::parse(text.as_bytes(), &State::validate).map_err(|error| wrong("schedule", text, &error))
 }
 
-/// Explains a schedule in four parts: its canonical text, the policy in force at `now` (Unix seconds), the next changes, and a chart of the permits
-/// that one key gets in each hour of a day.
+/// Explains a schedule in four parts: its canonical text, the policy in force at `now` (Unix seconds), the next
+/// changes, and a chart of the permits that one key gets in each hour of a day.
 pub fn explain(schedule: &Schedule, now: u64) -> Result<String> {
     let mut out = format!("{schedule}\n\n  The policy in force from now on, by local time:\n");
     let mut at = now * SECOND;
@@ -51,7 +51,8 @@ pub fn explain(schedule: &Schedule, now: u64) -> Result<String> {
     Ok(out)
 }
 
-/// What the library gives a new key in each of 24 hours, if it takes all it can each second and the limiter follows the schedule.
+/// What the library gives a new key in each of 24 hours, if it takes all it can each second and the limiter follows
+/// the schedule.
 fn hours(schedule: &Schedule, now: u64) -> Result<Vec<u64>> {
     let refused = |policy: &Policy, error| Problem::io(format!("{policy}: {error}"));
     let mut in_force = schedule.at(now * SECOND);
@@ -75,7 +76,8 @@ fn hours(schedule: &Schedule, now: u64) -> Result<Vec<u64>> {
 mod tests {
     use super::*;
 
-    /// 2026-11-23 05:00 UTC, a Monday. The list has the changes of Berlin's clocks, and the chart what the rates give in an hour.
+    /// 2026-11-23 05:00 UTC, a Monday. The list has the changes of Berlin's clocks, and the chart what the rates give
+    /// in an hour.
     #[test]
     fn a_schedule_shows_its_changes_and_its_hours() {
         let text = "10/s burst 20, mon-fri 09:00-18:00 1/s, zone CET-1CEST,M3.5.0,M10.5.0/3";

@@ -9,8 +9,9 @@ use tollbar::table::{Refused, Table};
 
 /// Shows the keys that a shared table refuses most, drawn again each second
 ///
-/// The first call begins to record refusals in the table: from then on the first 48 bytes of refused keys are in its memory, and checks by
-/// all processes are a little slower. --off ends it. Counts are of the last minute or two: each is halved every 68.7 seconds.
+/// The first call begins to record refusals in the table: from then on the first 48 bytes of refused keys are in its
+/// memory, and checks by all processes are a little slower. --off ends it. Counts are of the last minute or two: each
+/// is halved every 68.7 seconds.
 #[derive(clap::Args)]
 pub struct TopArgs {
     /// The table's file

@@ -37,20 +37,21 @@ struct Listener {
     argument: *mut c_void,
 }
 
-// SAFETY: one thread at a time uses `client`, `listener` and `error`: by the caller's promise, or because that thread has set `running`.
-// `lease` never changes, and the other fields are atomic.
+// SAFETY: one thread at a time uses `client`, `listener` and `error`: by the caller's promise, or because that thread
+// has set `running`. `lease` never changes, and the other fields are atomic.
 unsafe impl Sync for tollbar_lease_client {}
 
 /// Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the client. The URL is
-/// `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or `unix:/path[?db=N&user=...&password=...]`.
+/// `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or
+/// `unix:/path[?db=N&user=...&password=...]`.
 ///
-/// The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop, connects
-/// later. The client looks up a host's name for each new connection, in /etc/hosts and by the name servers of
-/// /etc/resolv.conf. It does not find names that only another service knows (mDNS, LDAP). If the URL cannot be read, the call
-/// returns TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
+/// The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop,
+/// connects later. The client looks up a host's name for each new connection, in /etc/hosts and by the name servers
+/// of /etc/resolv.conf. It does not find names that only another service knows (mDNS, LDAP). If the URL cannot be
+/// read, the call returns TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
 ///
-/// If several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may have a client. One client asks
-/// the store. When its process ends, in any way, another client takes over within a second.
+/// If several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may have a client. One
+/// client asks the store. When its process ends, in any way, another client takes over within a second.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -91,8 +92,8 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
     })
 }
 
-/// Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and a TOLLBAR_CIRCUIT_ number
-/// whenever the circuit changes. A NULL `listener` ends the calls.
+/// Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and a
+/// TOLLBAR_CIRCUIT_ number whenever the circuit changes. A NULL `listener` ends the calls.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -111,8 +112,8 @@ pub unsafe extern "C" fn tollbar_lease_client_on_change(
     })
 }
 
-/// Drives the client until tollbar_lease_client_stop. The call blocks, so give it a thread of its own, which sleeps most of the
-/// time.
+/// Drives the client until tollbar_lease_client_stop. The call blocks, so give it a thread of its own, which sleeps
+/// most of the time.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -136,8 +137,8 @@ pub unsafe extern "C" fn tollbar_lease_client_run(client: *mut tollbar_lease_cli
     })
 }
 
-/// Makes tollbar_lease_client_run return within some 10 ms, or at once if that call comes later. Any thread and any signal
-/// handler may call it.
+/// Makes tollbar_lease_client_run return within some 10 ms, or at once if that call comes later. Any thread and any
+/// signal handler may call it.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -153,9 +154,9 @@ pub unsafe extern "C" fn tollbar_lease_client_stop(client: *const tollbar_lease_
     }
 }
 
-/// Does the client's pending work, and never waits for the network or a name server. When it begins a connection to a host's
-/// name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets a number of
-/// milliseconds. The caller must call again after that time, or earlier if the descriptor becomes ready.
+/// Does the client's pending work, and never waits for the network or a name server. When it begins a connection to a
+/// host's name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets a
+/// number of milliseconds. The caller must call again after that time, or earlier if the descriptor becomes ready.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -174,8 +175,9 @@ pub unsafe extern "C" fn tollbar_lease_client_tick(client: *mut tollbar_lease_cl
     })
 }
 
-/// The descriptor to watch until the next tollbar_lease_client_tick, or -1 if there is none. A tick may replace the descriptor,
-/// and the new descriptor has another number. `*events`, unless NULL, gets the TOLLBAR_EVENT_ flags to watch for.
+/// The descriptor to watch until the next tollbar_lease_client_tick, or -1 if there is none. A tick may replace the
+/// descriptor, and the new descriptor has another number. `*events`, unless NULL, gets the TOLLBAR_EVENT_ flags to
+/// watch for.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -206,10 +208,10 @@ pub unsafe extern "C" fn tollbar_lease_client_circuit(client: *const tollbar_lea
     node.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |lease| circuit_number(lease.node.circuit(lease.node.now())))
 }
 
-/// The fault, as text from the store or the client: why the store does not answer, why it grants nothing, or that machines have
-/// different rates, bursts or options for the limit. The text is empty if there is no fault, and never NULL. The client
-/// owns it until the next call. While tollbar_lease_client_run runs, only its listener gets the text, and other callers
-/// get an empty one.
+/// The fault, as text from the store or the client: why the store does not answer, why it grants nothing, or that
+/// machines have different rates, bursts or options for the limit. The text is empty if there is no fault, and never
+/// NULL. The client owns it until the next call. While tollbar_lease_client_run runs, only its listener gets the
+/// text, and other callers get an empty one.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -220,7 +222,8 @@ pub unsafe extern "C" fn tollbar_lease_client_error(client: *mut tollbar_lease_c
     if client.running.load(Ordering::Acquire) == generation() && client.listening.load(Ordering::Relaxed) == 0 {
         return c"".as_ptr();
     }
-    // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the caller's promise no other thread is in a call.
+    // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the caller's promise
+    // no other thread is in a call.
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
     // SAFETY: the lease outlives the client.
     let away = unsafe { tollbar_lease_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
@@ -239,9 +242,10 @@ pub unsafe extern "C" fn tollbar_lease_client_error(client: *mut tollbar_lease_c
     buffer.as_ptr().cast()
 }
 
-/// Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`, and frees the client. If the
-/// time was too short, the call frees the client and returns TOLLBAR_E_UNREPORTED. With 0 the call begins no connection. While
-/// tollbar_lease_client_run runs, the call returns TOLLBAR_E_RUNNING and does nothing. NULL is a no-op.
+/// Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`, and frees the
+/// client. If the time was too short, the call frees the client and returns TOLLBAR_E_UNREPORTED. With 0 the call
+/// begins no connection. While tollbar_lease_client_run runs, the call returns TOLLBAR_E_RUNNING and does nothing.
+/// NULL is a no-op.
 ///
 /// # Safety
 /// `client` is NULL or has not been closed.
@@ -290,7 +294,8 @@ impl tollbar_lease_client {
         let wait = client.tick(node);
         let circuit = circuit_number(node.circuit(node.now()));
         if self.reported.swap(circuit, Ordering::Relaxed) != circuit {
-            // SAFETY: other threads write `listener` only while no thread drives the client. The caller owns the function and its argument.
+            // SAFETY: other threads write `listener` only while no thread drives the client. The caller owns the
+            // function and its argument.
             unsafe {
                 let Listener { call, argument } = self.listener.get().read();
                 if let Some(call) = call {

@@ -1,5 +1,5 @@
-//! Overwrites words of a node's memory at random. Every call must return, none may panic or leave the memory. Its answers may be
-//! wrong then.
+//! Overwrites words of a node's memory at random. Every call must return, none may panic or leave the memory. Its
+//! answers may be wrong then.
 //!
 //! `LEASE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its round.
 
@@ -16,7 +16,8 @@ use tollbar_redis::redis::Url;
 
 /// The number of keys in use.
 const KEYS: u64 = 300;
-/// The header, ring and lines of a node, in words (src/lease/layout.rs). The first 29 words are the part that never changes.
+/// The header, ring and lines of a node, in words (src/lease/layout.rs). The first 29 words are the part that never
+/// changes.
 const FIXED: std::ops::Range<u64> = 0..29;
 const HEADER: std::ops::Range<u64> = 29..192;
 const RING: std::ops::Range<u64> = 512..512 + 8 + 64 * 16;

@@ -12,8 +12,8 @@ use tollbar_redis::lease::Options;
 
 const KEYS: u64 = 500;
 
-/// Makes six requests of each idle key, one every `gap`. Returns how many of the first, second, … requests were denied, and how many
-/// denials had another reason than `Pending`.
+/// Makes six requests of each idle key, one every `gap`. Returns how many of the first, second, … requests were
+/// denied, and how many denials had another reason than `Pending`.
 fn refused(text: &str, nodes: u32, gap: u64) -> ([u64; 6], u64) {
     let mut site = Site::new(&policy(text), &Options::new(nodes));
     let (mut refused, mut otherwise, mut rng) = ([0; 6], 0, Rng(5));
@@ -30,8 +30,8 @@ fn refused(text: &str, nodes: u32, gap: u64) -> ([u64; 6], u64) {
     (refused, otherwise)
 }
 
-/// The store has the whole burst, so a request is allowed once an answer can have come: after the client's pause of 4 ms and a round
-/// trip of 1 ms. A request that is denied before that gets the reason `Pending`.
+/// The store has the whole burst, so a request is allowed once an answer can have come: after the client's pause of 4
+/// ms and a round trip of 1 ms. A request that is denied before that gets the reason `Pending`.
 #[test]
 fn an_idle_key_waits_for_one_answer_at_most() {
     println!("per cent refused, 1st to 6th request of an idle key, round trip 1 ms");

@@ -9,8 +9,8 @@ use common::{policy, Rng, MS, SEC};
 use site::Site;
 use tollbar_redis::lease::{Options, Terms};
 
-/// Questions for a hundred decisions about 1,000 keys of equal chance, at 50,000 decisions a second for ten seconds; and how many
-/// were denied.
+/// Questions for a hundred decisions about 1,000 keys of equal chance, at 50,000 decisions a second for ten seconds;
+/// and how many were denied.
 fn questions(text: &str, life: u64) -> (f64, u64) {
     const DECISIONS: u64 = 500_000;
     let mut site = Site::new(&policy(text), &Options { life, capacity: 1 << 16, ..Options::new(1) });
@@ -37,8 +37,8 @@ fn the_chosen_life_spares_the_store() {
     assert!(tried[4].0 * 4.0 < tried[0].0 && tried[4].1 <= tried[0].1, "{tried:?}");
 }
 
-/// The default life is a sixteenth of the time in which the burst refills, at most 4 s. For bursts that refill within 0.8 s it is
-/// 50 ms or a quarter of that time, whichever is shorter.
+/// The default life is a sixteenth of the time in which the burst refills, at most 4 s. For bursts that refill within
+/// 0.8 s it is 50 ms or a quarter of that time, whichever is shorter.
 #[test]
 fn the_life_that_is_chosen() {
     for (text, millis) in [
@@ -55,7 +55,8 @@ fn the_life_that_is_chosen() {
     }
 }
 
-/// Exactness takes off the burst: the life; with overdrafts also twice the patience, and two overdrafts of each machine.
+/// Exactness takes off the burst: the life; with overdrafts also twice the patience, and two overdrafts of each
+/// machine.
 #[test]
 fn what_exactness_costs() {
     for (text, life, overdraft, patience, micros) in [
@@ -68,7 +69,8 @@ fn what_exactness_costs() {
         let burst = policy(text).burst * policy(text).period / policy(text).limit / 1000;
         assert_eq!((terms.patience(), burst - terms.cap), (patience, micros + 1), "{text}, overdraft {overdraft}");
     }
-    // A burst that refills in 10 ms has no room for debts. The default overdraft is 0, and a given overdraft is refused.
+    // A burst that refills in 10 ms has no room for debts. The default overdraft is 0, and a given overdraft is
+    // refused.
     let brief = policy("10000/s burst 100");
     assert_eq!(Terms::new(&brief, &Options::new(2)).expect("terms").overdraft, 0);
     assert!(Terms::new(&brief, &Options { overdraft: 6, ..Options::new(2) }).is_err());

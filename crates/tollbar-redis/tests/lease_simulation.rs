@@ -1,10 +1,11 @@
 //! Searches the bound of leases for violations, under an adversary in virtual time.
 //!
-//! The nodes and the store's arithmetic are the shipped ones. The clock, the network and the faults are simulated: lost and late
-//! messages, cut connections, killed nodes; a store that is flushed, restarted empty or with an old file, stopped, or finds a foreign
-//! value; and steps of the store's clock.
+//! The nodes and the store's arithmetic are the shipped ones. The clock, the network and the faults are simulated:
+//! lost and late messages, cut connections, killed nodes; a store that is flushed, restarted empty or with an old
+//! file, stopped, or finds a foreign value; and steps of the store's clock.
 //!
-//! A search that stays far below the bound would not see a small violation. So every search must come to 95 % of the bound.
+//! A search that stays far below the bound would not see a small violation. So every search must come to 95 % of the
+//! bound.
 
 #[path = "../../tollbar/tests/common/mod.rs"]
 mod common;
@@ -29,7 +30,8 @@ fn kind(policy: &str, overdraft: u64, nodes: u32, life: u64) -> Kind {
     (policy.parse().expect("a policy"), options)
 }
 
-/// Policies, grouped by what a search of them is about. In each group at least one policy allows nearly the whole burst at once.
+/// Policies, grouped by what a search of them is about. In each group at least one policy allows nearly the whole
+/// burst at once.
 fn cases() -> [(&'static str, Vec<Kind>); 5] {
     [
         (
@@ -165,8 +167,8 @@ fn without_the_correction_a_violation_is_found_at_once() {
     }
 }
 
-/// With `exact` off, the store gives out the whole burst, and the machines together may admit the burst and, on top, the permits that they
-/// hold in leases and reserves.
+/// With `exact` off, the store gives out the whole burst, and the machines together may admit the burst and, on top,
+/// the permits that they hold in leases and reserves.
 #[test]
 fn without_the_correction_the_greater_bound_holds() {
     for (what, kinds) in &cases()[..2] {
@@ -187,8 +189,9 @@ fn without_the_correction_the_greater_bound_holds() {
     }
 }
 
-/// Whatever the server's clock does, the data's time gains on the true time at most a lease's life, the way of a question and a
-/// thousandth of the time that passes, and what is admitted follows it. Time that was withheld may come back; `rise` includes it.
+/// Whatever the server's clock does, the data's time gains on the true time at most a lease's life, the way of a
+/// question and a thousandth of the time that passes, and what is admitted follows it. Time that was withheld may
+/// come back; `rise` includes it.
 #[test]
 fn a_clock_that_lies_gives_a_lifes_worth_once() {
     let powers = Powers { clock: true, kills: false, losses: false };
@@ -209,7 +212,8 @@ fn a_clock_that_lies_gives_a_lifes_worth_once() {
     assert!(farthest.get() >= 95, "the clock was ahead by {} % of a life only", farthest.get());
 }
 
-/// Runs machines that all take whatever they can, at 1000/s, for so many seconds. Returns what was admitted in each tenth of a second.
+/// Runs machines that all take whatever they can, at 1000/s, for so many seconds. Returns what was admitted in each
+/// tenth of a second.
 fn flooded(seconds: u64, step: impl FnMut(&mut World, u64)) -> (World, Vec<u64>) {
     let kind = kind("1000/s burst 500", 10, 3, 0);
     let kind = (kind.0, Options { fallback: Fallback::Share, ..kind.1 });
@@ -219,16 +223,17 @@ fn flooded(seconds: u64, step: impl FnMut(&mut World, u64)) -> (World, Vec<u64>)
     (world, tenths)
 }
 
-/// Checks that after second `from` the full rate was admitted, but for `but` in a hundred. A second may lack some leases' worth that
-/// the next second has.
+/// Checks that after second `from` the full rate was admitted, but for `but` in a hundred. A second may lack some
+/// leases' worth that the next second has.
 fn whole(tenths: &[u64], from: usize, but: u64) {
     let each: Vec<u64> = tenths[from * 10..].chunks_exact(10).map(|second| second.iter().sum()).collect();
     assert!(each.iter().all(|second| *second >= 950 - 10 * but), "{each:?}");
     assert!(each.iter().sum::<u64>() >= (990 - 10 * but) * each.len() as u64, "{each:?}");
 }
 
-/// A second after each fault of the store the machines admit the full rate, and never more than the policy. They use a store that
-/// answers again within a probe's interval, the question's and the answer's way, and a turn of the driver.
+/// A second after each fault of the store the machines admit the full rate, and never more than the policy. They use
+/// a store that answers again within a probe's interval, the question's and the answer's way, and a turn of the
+/// driver.
 #[test]
 fn after_every_fault_all_of_the_rate() {
     type Fault = (&'static str, fn(&mut World));
@@ -259,8 +264,8 @@ fn after_every_fault_all_of_the_rate() {
     }
 }
 
-/// One step back, after three seconds: the fleet is at its full rate again after at most a life and the grace, and admits nothing
-/// beyond the burst.
+/// One step back, after three seconds: the fleet is at its full rate again after at most a life and the grace, and
+/// admits nothing beyond the burst.
 #[test]
 fn after_a_step_back_all_of_the_rate() {
     for back in [50_000, 200_000, 1_000_000, 3_000_000, 60_000_000, 3_600_000_000, 1_690_000_000_000_000_i64] {
@@ -292,7 +297,8 @@ fn steps_to_and_fro() {
     }
 }
 
-/// A server whose clock stands still grants nothing without end. The nodes go on at their shares, and their clients say why.
+/// A server whose clock stands still grants nothing without end. The nodes go on at their shares, and their clients
+/// say why.
 #[test]
 fn a_clock_that_stands_still_is_a_fault() {
     let (world, tenths) = flooded(20, |world, at| match at / 1_000_000_000 {
@@ -314,8 +320,8 @@ fn a_clock_that_stands_still_is_a_fault() {
     assert_eq!((world.closed(), world.notices().len()), (3, 0));
 }
 
-/// A name that always leads to another server with the same data. Each server takes its data for lost, so all keys stay empty. Each
-/// answer by itself is right, but none grants anything.
+/// A name that always leads to another server with the same data. Each server takes its data for lost, so all keys
+/// stay empty. Each answer by itself is right, but none grants anything.
 #[test]
 fn a_store_that_never_grants_is_a_fault() {
     let (mut opened, mut said) = (None, 0);

@@ -1,5 +1,5 @@
-//! Machines with different terms of one limit, during a roll-out, in virtual time. Together they never admit more than the stricter
-//! terms allow.
+//! Machines with different terms of one limit, during a roll-out, in virtual time. Together they never admit more
+//! than the stricter terms allow.
 
 #[path = "../../tollbar/tests/common/mod.rs"]
 mod common;
@@ -70,7 +70,8 @@ fn two_bursts_in_turn_admit_the_smaller() {
     }
 }
 
-/// A smaller burst is in force at once. The greater one is in force when no machine has asked by the smaller for two seconds.
+/// A smaller burst is in force at once. The greater one is in force when no machine has asked by the smaller for two
+/// seconds.
 #[test]
 fn a_roll_out_ends() {
     let (small, great) = (kind("100/s burst 50", 0, 2, 1), kind("100/s burst 500", 0, 2, 1));
@@ -104,8 +105,8 @@ fn a_smaller_burst_forgives_nothing() {
     assert!((most..=most + 40).contains(&bucket.granted), "{} of {most} and 40", bucket.granted);
 }
 
-/// A slower rate is in force at once, the faster one when no machine has asked by the slower for two seconds. No change forgives what
-/// keys have used.
+/// A slower rate is in force at once, the faster one when no machine has asked by the slower for two seconds. No
+/// change forgives what keys have used.
 #[test]
 fn a_rate_is_rolled_out() {
     let (slow, fast) = (kind("10/s burst 50", 0, 2, 1), kind("1000/s burst 50", 0, 2, 1));

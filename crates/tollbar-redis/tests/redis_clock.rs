@@ -1,7 +1,8 @@
-//! Leases from a real Redis whose wall clock steps. The machines keep the limit's rate, and admit a stated amount more once.
+//! Leases from a real Redis whose wall clock steps. The machines keep the limit's rate, and admit a stated amount
+//! more once.
 //!
-//! `tests/lease_simulation.rs` has the sharp bounds, in virtual time. Here the server, its expiry of keys and its clock are real, and
-//! the tests share their machine with others, so rates have generous bounds.
+//! `tests/lease_simulation.rs` has the sharp bounds, in virtual time. Here the server, its expiry of keys and its
+//! clock are real, and the tests share their machine with others, so rates have generous bounds.
 
 #[path = "lease/fleet.rs"]
 mod fleet;
@@ -89,13 +90,14 @@ fn run(name: &str, first: i64, steps: impl FnOnce(&Fleet, &Shift)) -> Fleet {
         fleet.rate(Duration::ZERO, length()),
         fleet.worst()
     );
-    // S is 50 ms and w 0.4 s; the rest is what machines at their shares may add while others are cut off by the scheduler.
+    // S is 50 ms and w 0.4 s; the rest is what machines at their shares may add while others are cut off by the
+    // scheduler.
     assert!(fleet.worst() <= BURST + LIMIT * 0.5, "{name}: {} above the rate", fleet.worst());
     fleet
 }
 
-/// Measures the rate from one lease life and the grace after the step on. A fleet that has recovered admits more than half of the
-/// limit; one that has not admits nothing.
+/// Measures the rate from one lease life and the grace after the step on. A fleet that has recovered admits more than
+/// half of the limit; one that has not admits nothing.
 fn back_again(fleet: &Fleet, from: Duration) {
     let rate = fleet.rate(from + Duration::from_millis(1050), length());
     assert!(rate >= 0.6 * LIMIT, "{rate:.0}/s after the step");

@@ -42,8 +42,8 @@ fn run(name: &str, fault: impl FnOnce(&mut Fleet, &mut Server)) -> Fleet {
     println!("{name}: {rate:.0}/s, worst {worst:.0} of {BURST} above the rate, {stolen} ms stolen, {totals:?}");
     assert!(fleet.worst() <= BURST, "{name}: the bound");
     assert_eq!(totals.slept, 0, "{name}: no call waits");
-    // A call that waits is put to sleep, which the kernel counts above. A call that is slow without sleeping lost its processor: on a
-    // virtual machine the host takes processors away without any switch of the guest's threads.
+    // A call that waits is put to sleep, which the kernel counts above. A call that is slow without sleeping lost its
+    // processor: on a virtual machine the host takes processors away without any switch of the guest's threads.
     if is_soak() {
         assert!(totals.slow <= 4 + stolen / 100, "{name}: {} calls of more than a millisecond", totals.slow);
     }
@@ -64,8 +64,9 @@ fn is_soak() -> bool {
     std::env::var_os("TOLLBAR_SOAK").is_some()
 }
 
-/// The least rate that must come through. `after_every_fault_all_of_the_rate` in tests/lease_simulation.rs tests for the full rate, in
-/// virtual time. This bound only tells a recovered fleet from one that has not recovered, which has at most a fifth of the rate.
+/// The least rate that must come through. `after_every_fault_all_of_the_rate` in tests/lease_simulation.rs tests for
+/// the full rate, in virtual time. This bound only tells a recovered fleet from one that has not recovered, which has
+/// at most a fifth of the rate.
 fn least() -> f64 {
     LIMIT * if is_soak() { 0.95 } else { 0.60 }
 }

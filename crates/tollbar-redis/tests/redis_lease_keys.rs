@@ -150,8 +150,8 @@ fn back_by_itself() {
         times.push(machine.until(Circuit::Closed));
         println!("noticed after {noticed:?}, back after {:?}", times.last().expect("one"));
     }
-    // tests/lease_simulation.rs tests in virtual time how soon a node uses a store that answers again. Here it is the connection's part,
-    // some 50 ms. The best of five counts, because the others may have waited for a processor.
+    // tests/lease_simulation.rs tests in virtual time how soon a node uses a store that answers again. Here it is the
+    // connection's part, some 50 ms. The best of five counts, because the others may have waited for a processor.
     assert!(times.iter().min().expect("five") < &Duration::from_millis(200), "{times:?}");
 }
 
@@ -161,8 +161,8 @@ fn a_stopped_server_costs_nobody_a_wait() {
     let server = Server::start();
     let machine = Machine::new(&server.unix(), "stopped", "100000/s burst 20000", &Options::new(2));
     machine.until(Circuit::Closed);
-    // The scheduler delays some of half a million calls, so a long call leads to another try. A wait for the server would take 400 ms in
-    // each try.
+    // The scheduler delays some of half a million calls, so a long call leads to another try. A wait for the server
+    // would take 400 ms in each try.
     let none_was_long = |_| {
         server.pause();
         let since = Instant::now();
@@ -247,8 +247,8 @@ fn costs_and_keys() {
     }
 }
 
-/// Two clients of one node. A silent client is displaced, and closes its connection when it runs again. When the other client ends, it
-/// asks again. A client that does not lead may end without a change of the circuit.
+/// Two clients of one node. A silent client is displaced, and closes its connection when it runs again. When the
+/// other client ends, it asks again. A client that does not lead may end without a change of the circuit.
 #[test]
 fn one_that_is_displaced_lets_go() {
     let server = Server::start();

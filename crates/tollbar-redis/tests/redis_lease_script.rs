@@ -1,5 +1,5 @@
-//! Asks the script of leases in a real Redis and its arithmetic in Rust the same questions, at times that the test chooses. The
-//! answers must be equal.
+//! Asks the script of leases in a real Redis and its arithmetic in Rust the same questions, at times that the test
+//! chooses. The answers must be equal.
 
 #[path = "../../tollbar/tests/common/random.rs"]
 mod random;
@@ -13,8 +13,8 @@ use tollbar_redis::lease::bucket::{self, Ask, Grant};
 use tollbar_redis::lease::record::{Record, Visitor, GRACE};
 use tollbar_redis::lease::{Options, Terms};
 
-/// The script with the test's clock in place of the server's. Keys live an hour longer, so that the server does not expire any by its
-/// own clock.
+/// The script with the test's clock in place of the server's. Keys live an hour longer, so that the server does not
+/// expire any by its own clock.
 fn script() -> String {
     let replaced = |text: String, from: &str, to: &str| {
         assert_eq!(text.matches(from).count(), 1, "{from}");

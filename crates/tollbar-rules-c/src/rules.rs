@@ -11,8 +11,8 @@ use tollbar_c::metrics::format_of;
 use tollbar_c::status::*;
 use tollbar_c::table::table_code;
 
-/// For tollbar_rules_options.flags: the states are in memory that this process shares with the processes that it forks later. Then only this process
-/// can reload.
+/// For tollbar_rules_options.flags: the states are in memory that this process shares with the processes that it
+/// forks later. Then only this process can reload.
 pub const TOLLBAR_RULES_SHARED: u32 = 1;
 
 /// Rules in force. Any number of threads may check requests while another one reloads.
@@ -39,9 +39,9 @@ unsafe impl Growable for tollbar_rules_options {
 
 const _: () = assert!(size_of::<tollbar_rules_options>() == 16);
 
-/// A field of a request. The names ":method", ":path" and ":address" are the request's method, its target as the client sent it, and the address
-/// of the connection's other end. Any other name that begins with a colon is a word of the server, for `key = "field NAME"`. All other fields are headers;
-/// upper and lower case are equal in their names.
+/// A field of a request. The names ":method", ":path" and ":address" are the request's method, its target as the
+/// client sent it, and the address of the connection's other end. Any other name that begins with a colon is a word
+/// of the server, for `key = "field NAME"`. All other fields are headers; their names have no case.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_rules_field {
@@ -79,8 +79,7 @@ pub struct tollbar_rules_answer {
     pub rule: [c_char; 64],
     /// The body to answer; empty for a request that may pass.
     pub body: [c_char; 256],
-    /// Permits per period of the limit that binds: that of the key, if the rule has one for it. tollbar_http_fields wants this limit in a policy
-    /// with these three numbers.
+    /// Permits per period of the limit that binds, in three numbers as tollbar_http_fields wants a policy's.
     pub limit: u64,
     /// Its period in nanoseconds. 0: no limit took part in the decision.
     pub period_ns: u64,
@@ -95,12 +94,12 @@ unsafe impl Growable for tollbar_rules_answer {
 
 const _: () = assert!(size_of::<tollbar_rules_answer>() == 392);
 
-/// Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is TOML. `options` may be NULL
-/// for the defaults. The caller ends `*out` with tollbar_rules_close.
+/// Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is
+/// TOML. `options` may be NULL for the defaults. The caller ends `*out` with tollbar_rules_close.
 ///
-/// Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another error. `error` may be NULL. Otherwise the call writes a text of at
-/// most `error_size` bytes there, NUL included. The text has one line for each fault, such as
-/// `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`.
+/// Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another error. `error`
+/// may be NULL. Otherwise the call writes a text of at most `error_size` bytes there, NUL included. The text has one
+/// line for each fault, such as `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -142,8 +141,8 @@ pub unsafe extern "C" fn tollbar_rules_open(
 
 /// Decides on a request, by the tables' clock: takes its cost of all limits of all rules that it matches, or of none.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER, as in `out->verdict`, or an error. With an error nothing has been charged, and the
-/// caller says whether the request passes.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER, as in `out->verdict`, or an error. With an error nothing
+/// has been charged, and the caller says whether the request passes.
 ///
 /// # Safety
 /// Pointers are NULL or as said; the fields' pointers have as many bytes as their lengths say.
@@ -184,8 +183,9 @@ pub unsafe extern "C" fn tollbar_rules_now(rules: *const tollbar_rules) -> u64 {
     unsafe { reference(rules) }.map_or(0, |rules| rules.rules.now())
 }
 
-/// Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their states. With an error the old rules stay in
-/// force; `error` is as for tollbar_rules_open. TOLLBAR_E_OWNER: the rules are shared, and another process opened them.
+/// Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their states.
+/// With an error the old rules stay in force; `error` is as for tollbar_rules_open. TOLLBAR_E_OWNER: the rules are
+/// shared, and another process opened them.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -205,8 +205,8 @@ pub unsafe extern "C" fn tollbar_rules_reload(
     })
 }
 
-/// tollbar_rules_reload if the file has changed since it was last read. Returns TOLLBAR_YES after a reload, TOLLBAR_NO if the file is the same, or an error,
-/// once for each change.
+/// tollbar_rules_reload if the file has changed since it was last read. Returns TOLLBAR_YES after a reload,
+/// TOLLBAR_NO if the file is the same, or an error, once for each change.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -227,13 +227,15 @@ pub unsafe extern "C" fn tollbar_rules_reload_if_changed(
     })
 }
 
-/// Lets the keys of a rule begin anew: the one of `key_length` bytes at `key`, as `keys` and `exempt` of the file write it, or all of them if `key` is
-/// NULL. Requests go on meanwhile. A reset of all keys reads every slot of the table. Sliding windows and logs get a new table, which processes that were
-/// forked before do not see.
+/// Lets the keys of a rule begin anew: the one of `key_length` bytes at `key`, as `keys` and `exempt` of the file
+/// write it, or all of them if `key` is NULL. Requests go on meanwhile. A reset of all keys reads every slot of the
+/// table. Sliding windows and logs get a new table, which processes that were forked before do not see.
 ///
-/// Returns TOLLBAR_YES, or TOLLBAR_NO if the key keeps its debt, because the table has no other slot for it. TOLLBAR_E_NO_SUCH_POLICY if no rule has the name, TOLLBAR_E_ADDRESS if the rule's key is the
-/// client's address and `key` is none, TOLLBAR_E_OUT_OF_RANGE if a key of the rule has no text, because it comes from several sources or is that of all requests.
-/// TOLLBAR_E_OWNER: all keys of shared rules, which only the process that may reload them can reset. `error` is as for tollbar_rules_open.
+/// Returns TOLLBAR_YES, or TOLLBAR_NO if the key keeps its debt, because the table has no other slot for it.
+/// TOLLBAR_E_NO_SUCH_POLICY if no rule has the name, TOLLBAR_E_ADDRESS if the rule's key is the client's address and
+/// `key` is none, TOLLBAR_E_OUT_OF_RANGE if a key of the rule has no text, because it comes from several sources or
+/// is that of all requests. TOLLBAR_E_OWNER: all keys of shared rules, which only the process that may reload them
+/// can reset. `error` is as for tollbar_rules_open.
 ///
 /// # Safety
 /// Pointers are NULL or as said, `rule` ends with NUL.
@@ -280,8 +282,9 @@ pub unsafe extern "C" fn tollbar_rules_reset(
     })
 }
 
-/// Makes this process the one that may reload shared rules, after it was forked from the process that could before. That one must not reload any more.
-/// It is for a server that reads its configuration, forks, and goes on in the child. Returns 0 or TOLLBAR_E_NULL.
+/// Makes this process the one that may reload shared rules, after it was forked from the process that could before.
+/// That one must not reload any more. It is for a server that reads its configuration, forks, and goes on in the
+/// child. Returns 0 or TOLLBAR_E_NULL.
 ///
 /// # Safety
 /// `rules` is NULL or open.
@@ -315,8 +318,8 @@ pub struct tollbar_rules_source {
 ///     tollbar_rules_generation                               the number of the set of rules in force
 ///     tollbar_rules_last_reload_failed                       1 if the last reload failed, so that the former rules are in force, else 0
 ///
-/// The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a label. Shared rules count the requests of all processes.
-/// For `format`, `length` and the errors see tollbar_metrics; `count` is at most TOLLBAR_METRICS_MOST.
+/// The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a label. Shared rules
+/// count the requests of all processes. tollbar_metrics has `format`, `length`, the most of `count`, and the errors.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -405,7 +408,7 @@ unsafe fn decide(
         Some(now) => rules.check_at(request, now),
         None => rules.check(request),
     };
-    // tollbar_rules_open refuses a file under which one request would have too many limits. So an error here means that a table is damaged.
+    // tollbar_rules_open refuses a file under which a request has too many limits. So a table is damaged.
     let answer = answer.map_err(|_| TOLLBAR_E_CORRUPT)?;
     if !out.is_null() {
         // SAFETY: by the caller's promise.

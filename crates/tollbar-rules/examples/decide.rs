@@ -1,5 +1,5 @@
-//! Decides on requests of tests/rules/requests.py by a rules file, and prints "VERDICT STATUS RULE REMAINING" for each. A second argument is the file
-//! for the metrics in the end.
+//! Decides on requests of tests/rules/requests.py by a rules file, and prints "VERDICT STATUS RULE REMAINING" for
+//! each. A second argument is the file for the metrics in the end.
 //! `cargo run --package tollbar-rules --example decide -- examples/rules/site.toml <requests`.
 
 use std::io::{BufRead, Write};

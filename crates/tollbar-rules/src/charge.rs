@@ -49,8 +49,8 @@ impl Time {
         Time { tables: now, unix: now.saturating_add(TIME_ZERO) }
     }
 
-    /// A Unix time. Tables with the usual clock get it as it is, because a log may be older than [`TIME_ZERO`]. Their windows begin at the same
-    /// instants, because `TIME_ZERO` is a whole number of days and weeks.
+    /// A Unix time. Tables with the usual clock get it as it is, because a log may be older than [`TIME_ZERO`]. Their
+    /// windows begin at the same instants, because `TIME_ZERO` is a whole number of days and weeks.
     pub fn of_unix(unix: u64) -> Time {
         Time { tables: unix, unix }
     }
@@ -106,7 +106,8 @@ impl Charge<'_> {
     /// Charges all limits of these rules or none. `None` if there are no limits.
     pub fn take(&self, parts: &Parts, keys: &[u8]) -> Result<Option<Decided>, ManyError> {
         match self.take_with(parts, keys, true) {
-            // A reload has changed the classes of a policy, and this request still has the set of before. It is decided without a class.
+            // A reload has changed the classes of a policy, and this request still has the set of before. It is
+            // decided without a class.
             Err(error) if is_of_class(error) => self.take_with(parts, keys, false),
             result => result,
         }

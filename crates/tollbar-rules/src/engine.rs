@@ -126,7 +126,8 @@ impl Rules {
     /// Decides on a request by the tables' clock.
     ///
     /// # Errors
-    /// [`ManyError`]: a table is damaged. Nothing has been charged, and the caller must decide whether the request passes.
+    /// [`ManyError`]: a table is damaged. The call has charged nothing, and its caller decides whether the request
+    /// passes.
     pub fn check(&self, request: &[Field<'_>]) -> Result<Answer, ManyError> {
         self.decide(request, None)
     }

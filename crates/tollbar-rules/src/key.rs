@@ -27,7 +27,8 @@ pub(crate) enum Written {
 pub enum Source {
     /// All requests have one key.
     All,
-    /// An empty part of a key of several parts, for a request without the sources before it. A key of nothing but such parts is none.
+    /// An empty part of a key of several parts, for a request without the sources before it. A key of nothing but
+    /// such parts is none.
     Nothing,
     /// The first bits of the client's address: of IPv4, and of IPv6.
     Address(u8, u8),
@@ -41,7 +42,8 @@ pub enum Source {
     Field(String),
 }
 
-/// The prefix lengths of `address` without numbers: a whole IPv4 address, and of IPv6 the /64 that a host usually has for itself.
+/// The prefix lengths of `address` without numbers: a whole IPv4 address, and of IPv6 the /64 that a host usually has
+/// for itself.
 const PREFIXES: (u8, u8) = (32, 64);
 const EXPECTED: &str =
     "address, address/32/64, header NAME, cookie NAME, path NAME, field NAME or all; two with | between them for the first that is there; nothing as the last of a part";

@@ -254,7 +254,8 @@ impl Lint<'_> {
         }
     }
 
-    /// Warns of a route that replaces a group of other requests, and of a group that routes replace for all its requests.
+    /// Warns of a route that replaces a group of other requests, and of a group that routes replace for all its
+    /// requests.
     fn replaces(&mut self, rule: &Rule) {
         let rules = &self.file.rules;
         let mut found = Vec::new();

@@ -71,7 +71,8 @@ impl Stamp {
     }
 }
 
-/// The file's text and its stamp. The stamp is read first, so a change between the two reads makes the next stamp differ.
+/// The file's text and its stamp. The stamp is read first, so a change between the two reads makes the next stamp
+/// differ.
 pub fn text(path: &Path) -> Result<(String, Option<Stamp>), LoadError> {
     let stamp = Stamp::of(path);
     let text = fs::read_to_string(path).map_err(|error| LoadError::Read(path.to_owned(), error))?;

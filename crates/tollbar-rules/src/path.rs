@@ -181,8 +181,8 @@ fn without_parameters(target: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The path of a request as rules see it, so that another spelling of a path does not get around a rule: without scheme, host, query
-/// and fragment, with `%XX` decoded once, and without empty segments, `.` and `..`.
+/// The path of a request as rules see it, so that another spelling of a path does not get around a rule: without
+/// scheme, host, query and fragment, with `%XX` decoded once, and without empty segments, `.` and `..`.
 pub fn normal(target: &[u8]) -> Cow<'_, [u8]> {
     let mut path = target;
     if !path.starts_with(b"/") {

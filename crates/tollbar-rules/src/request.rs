@@ -6,7 +6,8 @@ use std::cell::OnceCell;
 use std::net::IpAddr;
 use tollbar::address::{self, Network, Peer};
 
-/// A field of a request. Names that begin with a colon are the server's own words, which no client can send as a header:
+/// A field of a request. Names that begin with a colon are the server's own words, which no client can send as a
+/// header:
 ///
 /// | name | value |
 /// |---|---|
@@ -42,7 +43,8 @@ impl<'a, N: AsRef<[u8]> + ?Sized, V: AsRef<[u8]> + ?Sized> From<(&'a N, &'a V)> 
 pub(crate) enum Said<'a> {
     Nothing,
     One(&'a [u8]),
-    /// Several values. A client that varies one of them must not have a key of its own for each, and which one the server takes nobody knows.
+    /// Several values. A client that varies one of them must not have a key of its own for each, and which one the
+    /// server takes nobody knows.
     Several,
 }
 

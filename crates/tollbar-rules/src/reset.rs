@@ -15,7 +15,8 @@ pub enum ResetError {
     NotAnAddress(String),
     /// The keys of the rule have no text: they come from several sources, or are one for all requests.
     NoText,
-    /// The states are shared, and only the process of this number, which opened the rules, can reset all keys of a rule.
+    /// The states are shared, and only the process of this number, which opened the rules, can reset all keys of a
+    /// rule.
     OtherProcess(u32),
     /// The table's error.
     Table(TableError),
@@ -46,10 +47,12 @@ impl From<TableError> for ResetError {
 }
 
 impl Rules {
-    /// Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file write it, or all. Returns whether they do: one key
-    /// keeps its debt if the table has no other slot for it ([`Table::reset`](tollbar::table::Table::reset)). Requests go on meanwhile.
+    /// Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file write it, or
+    /// all. Returns whether they do: one key keeps its debt if the table has no other slot for it
+    /// ([`Table::reset`](tollbar::table::Table::reset)). Requests go on meanwhile.
     ///
-    /// A reset of all keys reads every slot of the table. Sliding windows and logs get a new table, which processes that were forked before do not see.
+    /// A reset of all keys reads every slot of the table. Sliding windows and logs get a new table, which processes
+    /// that were forked before do not see.
     ///
     /// # Errors
     /// [`ResetError`].

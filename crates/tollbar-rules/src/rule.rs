@@ -33,7 +33,8 @@ pub struct Rule {
     pub methods: Vec<String>,
     /// The key.
     pub key: Key,
-    /// The policies: a request takes its cost of each, or of none. Empty for a route that only sets a cost or replaces groups.
+    /// The policies: a request takes its cost of each, or of none. Empty for a route that only sets a cost or
+    /// replaces groups.
     pub limits: Vec<Limit>,
     /// Where a request's class comes from. `None` if no limit has classes.
     pub class: Option<Class>,
@@ -126,8 +127,9 @@ impl Rule {
         }
     }
 
-    /// The class of a request under the limit `n`, if the limit has classes. `asked` is what the request says. A request that says nothing, or that names no
-    /// class of the limit, has the class with the greatest reserve, so no client gets more by another word.
+    /// The class of a request under the limit `n`, if the limit has classes. `asked` is what the request says. A
+    /// request that says nothing, or that names no class of the limit, has the class with the greatest reserve, so no
+    /// client gets more by another word.
     pub fn class(&self, n: usize, key: &[u8], asked: &[u8]) -> Option<&str> {
         self.class.as_ref()?;
         let classes = &self.policy(n, key)?.classes;

@@ -1,4 +1,5 @@
-//! An immutable set of rules. It finds the rules that take part in a request, and knows which table has the states of each limit.
+//! An immutable set of rules. It finds the rules that take part in a request, and knows which table has the states of
+//! each limit.
 
 use crate::key::Written;
 use crate::request::{Field, Seen};
@@ -105,7 +106,8 @@ impl Set {
         route.and_then(|route| self.rules()[route].cost).or(self.rules()[rule].cost).unwrap_or(1)
     }
 
-    /// How a rule takes part in a request. If the rule limits the request, the call appends the request's key to `keys`.
+    /// How a rule takes part in a request. If the rule limits the request, the call appends the request's key to
+    /// `keys`.
     pub(crate) fn part(&self, rule: usize, request: &Seen<'_>, keys: &mut Vec<u8>) -> Part {
         let of = &self.rules()[rule];
         if of.limits.is_empty() {
@@ -144,8 +146,9 @@ impl Set {
         begin..keys.len()
     }
 
-    /// Counts whether the shadow of `rule` decides otherwise. `refusing` is the rule that refuses the request. If that is another one than `rule`, nobody
-    /// knows whether `rule` alone would have refused it, so the shadow's decision is no disagreement.
+    /// Counts whether the shadow of `rule` decides otherwise. `refusing` is the rule that refuses the request. If
+    /// that is another one than `rule`, nobody knows whether `rule` alone would have refused it, so the shadow's
+    /// decision is no disagreement.
     pub(crate) fn compare(&self, refusing: Option<usize>, rule: usize, shadow: usize, would_allow: bool) {
         let disagrees = match refusing {
             None => !would_allow,
@@ -206,7 +209,8 @@ impl Matching {
     }
 }
 
-/// The routes in the order in which a request tries them: narrow paths first, then routes for certain methods, then the order of the file.
+/// The routes in the order in which a request tries them: narrow paths first, then routes for certain methods, then
+/// the order of the file.
 pub(crate) fn routes_by_nearness(rules: &[Rule]) -> Vec<usize> {
     let mut routes: Vec<usize> = (0..rules.len()).filter(|&n| rules[n].role == Role::Route).collect();
     routes.sort_by_key(|&n| (std::cmp::Reverse(rules[n].path.narrowness()), rules[n].methods.is_empty(), n));

@@ -18,7 +18,8 @@
 //!
 //! A table in a file ([`Table::file`](tollbar::table::Table::file)) is shared by all processes of the machine.
 //!
-//! The module `pacing` (feature `pacing`, on by default, for tokio) has the layer for HTTP clients that call limited servers.
+//! The module `pacing` (feature `pacing`, on by default, for tokio) has the layer for HTTP clients that call limited
+//! servers.
 
 mod layers;
 mod limit;

@@ -25,16 +25,17 @@ const MISSING: &str =
 
 /// Limits the requests of each key, before they reach the service.
 ///
-/// A refused request gets status 429 and a problem in JSON as body, or the answer of [`LimitLayer::with_refusal`]. All answers get the header
-/// fields `RateLimit` and `RateLimit-Policy` (draft 11), and refusals `Retry-After`, or the fields of [`LimitLayer::with_fields`]. A request without
-/// a key gets status 403 and none of these fields, because it could not be counted.
+/// A refused request gets status 429 and a problem in JSON as body, or the answer of [`LimitLayer::with_refusal`].
+/// All answers get the header fields `RateLimit` and `RateLimit-Policy` (draft 11), and refusals `Retry-After`, or
+/// the fields of [`LimitLayer::with_fields`]. A request without a key gets status 403 and none of these fields,
+/// because it could not be counted.
 ///
-/// Several layers of one request give one answer: the fields describe the limits of all that were asked, in whatever order they stand, and a layer that
-/// refuses gives back what the layers around it were charged, as far as their policies take permits back. Fields that the service itself has
-/// set stay as they are.
+/// Several layers of one request give one answer: the fields describe the limits of all that were asked, in whatever
+/// order they stand, and a layer that refuses gives back what the layers around it were charged, as far as their
+/// policies take permits back. Fields that the service itself has set stay as they are.
 ///
-/// The services of a layer share its table. A decision takes less than a microsecond and waits for nobody, so a service is ready whenever
-/// the inner one is.
+/// The services of a layer share its table. A decision takes less than a microsecond and waits for nobody, so a
+/// service is ready whenever the inner one is.
 #[derive(Debug)]
 pub struct LimitLayer<K, R = Problem> {
     limits: Arc<Limits<K, R>>,
@@ -53,8 +54,8 @@ struct Limits<K, R> {
 impl<K> LimitLayer<K> {
     /// Limits requests by `key`, under the table's first policy.
     ///
-    /// `key` returns the bytes of a request's key ([`header`], [`address`], [`client`]). If it returns `None`, the table's option for missing keys
-    /// decides: by default the request is refused.
+    /// `key` returns the bytes of a request's key ([`header`], [`address`], [`client`]). If it returns `None`, the
+    /// table's option for missing keys decides: by default the request is refused.
     pub fn new<B, T>(table: impl Into<Arc<Table>>, key: K) -> LimitLayer<K>
     where
         K: Fn(&Request<B>) -> Option<T>,
@@ -74,7 +75,8 @@ impl<K> LimitLayer<K> {
 }
 
 impl<K: Clone, R: Clone> LimitLayer<K, R> {
-    /// Decides under another policy of the table. `name` is the limit's name in the header fields; otherwise it is `default`.
+    /// Decides under another policy of the table. `name` is the limit's name in the header fields; otherwise it is
+    /// `default`.
     pub fn with_policy(mut self, policy: PolicyId, name: impl Into<String>) -> LimitLayer<K, R> {
         let limits = Arc::make_mut(&mut self.limits);
         limits.policy = policy;
@@ -88,7 +90,8 @@ impl<K: Clone, R: Clone> LimitLayer<K, R> {
         self
     }
 
-    /// Answers refused requests by `refusal`, a function of a [`Refusal`] that returns a response. The layer adds the header fields.
+    /// Answers refused requests by `refusal`, a function of a [`Refusal`] that returns a response. The layer adds the
+    /// header fields.
     pub fn with_refusal<N>(self, refusal: N) -> LimitLayer<K, N> {
         let Limits { table, policy, name, fields, key, .. } = Arc::unwrap_or_clone(self.limits);
         LimitLayer { limits: Arc::new(Limits { table, policy, name, fields, key, refusal }) }
@@ -115,12 +118,14 @@ impl<S, K, R> Layer<S> for LimitLayer<K, R> {
 pub struct Refusal {
     /// Why the table refused, and how long to wait. Its reason is [`Reason::Fault`] if the table could not decide.
     pub decision: Decision,
-    /// The usual body: a problem in JSON (RFC 9457), of the type `application/problem+json`. That of a request without a key says so.
+    /// The usual body: a problem in JSON (RFC 9457), of the type `application/problem+json`. That of a request
+    /// without a key says so.
     pub problem: String,
 }
 
 impl Refusal {
-    /// The usual status: 429; 403 for a request without a key, for which waiting does not help; 500 if the table could not decide.
+    /// The usual status: 429; 403 for a request without a key, for which waiting does not help; 500 if the table
+    /// could not decide.
     pub fn status(&self) -> StatusCode {
         match self.decision.reason {
             Reason::Fault => StatusCode::INTERNAL_SERVER_ERROR,
@@ -205,7 +210,8 @@ where
 impl<K, R> Limits<K, R> {
     /// Decides about a request of one permit, and adds the limit to those of the request's other layers.
     fn decide(&self, layers: &Layers, key: &[u8]) -> Decision {
-        // A receipt, by which a layer further in can give the charge back. An error has charged nothing; a check makes a decision of it.
+        // A receipt, by which a layer further in can give the charge back. An error has charged nothing; a check
+        // makes a decision of it.
         let taken = if key.is_empty() { None } else { self.table.take(self.policy, key, 1).ok() };
         let (decision, receipt) = taken.unwrap_or_else(|| (self.table.check(self.policy, key, 1), None));
         if !decision.is_allowed() {
@@ -282,7 +288,8 @@ where
     }
 }
 
-/// A request's header field as a key. `None` if the request does not have the field, or has several: a client could vary the others.
+/// A request's header field as a key. `None` if the request does not have the field, or has several: a client could
+/// vary the others.
 pub fn header<B>(request: &Request<B>, name: &str) -> Option<Vec<u8>> {
     let mut values = request.headers().get_all(name).iter();
     match (values.next(), values.next()) {
@@ -291,9 +298,9 @@ pub fn header<B>(request: &Request<B>, name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// The key of a client behind trusted proxies. `peer` is the address of the connection, which axum's `ConnectInfo` has; `None` is a Unix socket. If the
-/// peer is a proxy of the networks `proxies`, the client is the right-most address in X-Forwarded-For that no such proxy has. `None` if the client has
-/// no address.
+/// The key of a client behind trusted proxies. `peer` is the address of the connection, which axum's `ConnectInfo`
+/// has; `None` is a Unix socket. If the peer is a proxy of the networks `proxies`, the client is the right-most
+/// address in X-Forwarded-For that no such proxy has. `None` if the client has no address.
 ///
 /// ```
 /// use tollbar::address::Network;

@@ -99,8 +99,8 @@ async fn the_table_decides_about_a_missing_key() {
     assert_eq!(header(&request, "x-api-key"), None);
 }
 
-/// C1: in each order of the layers the fields describe all limits (draft 11) or the one that binds, each once, and a layer that refuses gives back what those
-/// around it were charged.
+/// C1: in each order of the layers the fields describe all limits (draft 11) or the one that binds, each once, and a
+/// layer that refuses gives back what those around it were charged.
 #[tokio::test]
 async fn c1_stacked_layers_are_one_answer() {
     use tollbar::http::Draft;

@@ -168,7 +168,8 @@ async fn the_service_that_was_ready_is_called() {
     assert_eq!(send(&mut service, URL).await, 200);
 }
 
-/// Sixteen workers with a ceiling of 100/s against a server of 50/s: after 10 seconds they send and it accepts 50/s, within 5 %.
+/// Sixteen workers with a ceiling of 100/s against a server of 50/s: after 10 seconds they send and it accepts 50/s,
+/// within 5 %.
 #[tokio::test(start_paused = true)]
 async fn the_rate_settles_at_the_servers() {
     let server = Arc::new(State::new(&"50/s burst 10".parse().expect("a policy")).expect("a state"));

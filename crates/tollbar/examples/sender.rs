@@ -2,7 +2,8 @@
 //!
 //! `cargo run --example sender`
 //!
-//! Of 40 messages at once the queue keeps 25, and one leaves at once. The caller hears of the other 14 at once, and may try later.
+//! Of 40 messages at once the queue keeps 25, and one leaves at once. The caller hears of the other 14 at once, and
+//! may try later.
 
 use std::thread;
 use tollbar::queue::Queue;

@@ -29,7 +29,8 @@ pub(crate) struct Ahead {
 const FIRST_TIME: u32 = 0xefff_fffa;
 const SECOND: i64 = 1_000_000_000;
 
-/// The number of this process's namespace, which no other namespace has at the same time; `None` if the system does not say.
+/// The number of this process's namespace, which no other namespace has at the same time; `None` if the system does
+/// not say.
 pub(crate) fn number(kind: Kind) -> Option<u32> {
     let link = match kind {
         Kind::Pid => c"/proc/self/ns/pid",
@@ -142,8 +143,8 @@ fn by_pidfd(_: Kind) -> Option<u32> {
     None
 }
 
-/// The system call itself. glibc has a function for it only since 2.33, and a library that uses it does not load with an older glibc. On
-/// these processors the kernel and the libcs have the same struct.
+/// The system call itself. glibc has a function for it only since 2.33, and a library that uses it does not load with
+/// an older glibc. On these processors the kernel and the libcs have the same struct.
 ///
 /// # Safety
 /// `stat` is writable.

@@ -1,8 +1,9 @@
 //! Which of several nodes a key belongs to: weighted rendezvous hashing.
 //!
-//! If each node of a cluster limits on its own, all requests of a key must reach one node. Every caller that knows the same nodes chooses the same node
-//! for a key, without a table and without messages. If a node leaves, only its keys move, and they spread over the other nodes by their weights. If a
-//! node joins, it takes its share of the keys from all others.
+//! If each node of a cluster limits on its own, all requests of a key must reach one node. Every caller that knows
+//! the same nodes chooses the same node for a key, without a table and without messages. If a node leaves, only its
+//! keys move, and they spread over the other nodes by their weights. If a node joins, it takes its share of the keys
+//! from all others.
 //!
 //! ```
 //! use tollbar::route::{route, Node};
@@ -12,10 +13,11 @@
 //! assert!(node < nodes.len());
 //! ```
 //!
-//! A node's cost for a key is -log2(u) / weight, where u is a hash of the key, the node and the seed as a fraction in (0, 1]. The key goes to the node with
-//! the least cost. These costs are independent exponential variables, and the least of them is a node's with probability weight / (sum of
-//! weights). (Thaler and Ravishankar 1998 for equal weights; Schindelhauer and Schomaker 2005 for the logarithm.) The
-//! arithmetic is on integers, so all machines agree.
+//! A node's cost for a key is -log2(u) / weight, where u is a hash of the key, the node and the seed as a fraction in
+//! (0, 1]. The key goes to the node with the least cost. These costs are independent exponential variables, and the
+//! least of them is a node's with probability weight / (sum of weights). (Thaler and Ravishankar 1998 for equal
+//! weights; Schindelhauer and Schomaker 2005 for the logarithm.) The arithmetic is on integers, so all machines
+//! agree.
 
 #![allow(deprecated)] // core's SipHasher: std's successor may change its algorithm, and a route may not
 
@@ -30,8 +32,8 @@ pub struct Node<'a> {
     pub weight: u32,
 }
 
-/// The index of the node that `key` belongs to; `None` if no node has a weight above 0. If two nodes have the same name and weight, the
-/// first one counts.
+/// The index of the node that `key` belongs to; `None` if no node has a weight above 0. If two nodes have the same
+/// name and weight, the first one counts.
 ///
 /// All callers use the same `seed`. If it is secret, a client cannot invent keys that all belong to one node.
 ///

@@ -53,13 +53,14 @@ impl Word for AtomicU64 {
     }
 }
 
-/// Tells the compiler that the block which calls this is rare, so that the common case takes no branch there. A processor predicts from the
-/// branches that it has taken last: the fewer branches a call takes, the more calls it remembers.
+/// Tells the compiler that the block which calls this is rare, so that the common case takes no branch there. A
+/// processor predicts from the branches that it has taken last: the fewer branches a call takes, the more calls it
+/// remembers.
 #[cold]
 pub(crate) const fn rarely() {}
 
-/// Adds one to a word that only the caller writes. It is one instruction, so no addition is lost if a signal handler interrupts the caller
-/// and adds to the same word.
+/// Adds one to a word that only the caller writes. It is one instruction, so no addition is lost if a signal handler
+/// interrupts the caller and adds to the same word.
 #[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
 #[inline(always)]
 pub(crate) fn bump(word: &AtomicU64) {
@@ -67,22 +68,24 @@ pub(crate) fn bump(word: &AtomicU64) {
     unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
 }
 
-/// Adds one to a word that only the caller writes. If a signal handler interrupts the caller and adds to the same word, the handler's addition
-/// is lost. (The thread sanitizer sees these accesses, but none in assembler.)
+/// Adds one to a word that only the caller writes. If a signal handler interrupts the caller and adds to the same
+/// word, the handler's addition is lost. (The thread sanitizer sees these accesses, but none in assembler.)
 #[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
 #[inline(always)]
 pub(crate) fn bump(word: &AtomicU64) {
     let next = word.load(Ordering::Relaxed).wrapping_add(1);
     #[cfg(not(loom))]
     word.store(next, Ordering::Relaxed);
-    // A swap, because loom 0.7 keeps no order among plain stores to one atomic: a thread that has joined this one may read an older value.
+    // A swap, because loom 0.7 keeps no order among plain stores to one atomic: a thread that has joined this one may
+    // read an older value.
     #[cfg(loom)]
     word.swap(next, Ordering::Relaxed);
 }
 
 /// `len` zeroes on the heap; `None` if the allocation fails or `len` is 0.
 ///
-/// It does not use `Vec`, whose growth would bring panics into the C artefacts. If the system gives zeroed memory, the call does not touch it.
+/// It does not use `Vec`, whose growth would bring panics into the C artefacts. If the system gives zeroed memory,
+/// the call does not touch it.
 #[cfg(not(loom))]
 pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     let layout = core::alloc::Layout::array::<AtomicU64>(len).ok()?;
@@ -114,7 +117,8 @@ pub unsafe fn zeroed_value<T>() -> Option<Box<T>> {
     if block.is_null() {
         return None;
     }
-    // SAFETY: a fresh block of T's layout from the allocator that Box frees with; zero bytes are a value by the caller's promise.
+    // SAFETY: a fresh block of T's layout from the allocator that Box frees with; zero bytes are a value by the
+    // caller's promise.
     Some(unsafe { Box::from_raw(block) })
 }
 
@@ -149,7 +153,8 @@ pub fn boxed<T>(value: T) -> Option<Box<T>> {
     }
 }
 
-/// `len` copies of `value` on the heap; `None` if the allocation fails or its size is 0. It does not use `Vec`; see `zeroed`.
+/// `len` copies of `value` on the heap; `None` if the allocation fails or its size is 0. It does not use `Vec`; see
+/// `zeroed`.
 pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     let layout = core::alloc::Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {
@@ -168,13 +173,15 @@ pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
 }
 
-/// `preemptions` in the long form of the models (`make soak ONLY=loom`), and one less otherwise: for models that would take a minute.
+/// `preemptions` in the long form of the models (`make soak ONLY=loom`), and one less otherwise: for models that
+/// would take a minute.
 #[cfg(loom)]
 pub fn deep(preemptions: usize) -> usize {
     preemptions - usize::from(std::env::var_os("TOLLBAR_SOAK").is_none())
 }
 
-/// Explores `f` with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says. Returns the number of executions.
+/// Explores `f` with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says. Returns the number
+/// of executions.
 #[cfg(loom)]
 pub fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {
     use std::sync::atomic::AtomicUsize;

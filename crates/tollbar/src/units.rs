@@ -32,8 +32,8 @@ pub const NEVER: u64 = u64::MAX;
 /// The span of times that state words can hold: 2⁶¹ ns, 73 years from the clock's zero.
 pub const HORIZON: u64 = 1 << 61;
 
-/// The last time at which any policy admits a request: 2⁶¹ − 2 ns, because an entry of a sliding log holds its time plus 1 in 61 bits. The
-/// fastest policies end earlier: see [`crate::Policy::last_time`].
+/// The last time at which any policy admits a request: 2⁶¹ − 2 ns, because an entry of a sliding log holds its time
+/// plus 1 in 61 bits. The fastest policies end earlier: see [`crate::Policy::last_time`].
 pub const LAST: u64 = HORIZON - 2;
 
 /// Maps nanoseconds to units of `1/per_permit` permit and back.
@@ -177,7 +177,8 @@ impl Grid {
 
     #[inline(never)]
     fn nanos_between(&self, target: u64) -> u64 {
-        // Before it is rounded down, the estimate is less than a nanosecond above the exact time. So it is the answer or one nanosecond less.
+        // Before it is rounded down, the estimate is less than a nanosecond above the exact time. So it is the answer
+        // or one nanosecond less.
         let now = self.unit.about(target).min(self.max_now);
         if self.units(now) >= target {
             now
@@ -221,8 +222,8 @@ impl UnitLength {
     /// nanosecond or longer, and never early. It is at or after every time whose [`Grid::units`] is `units`.
     #[inline(always)]
     pub fn over(&self, units: u64, end: u64) -> u64 {
-        // The length is less than 2^-64 ns too large, so the product is less than 1 ns too late. One nanosecond more makes a ceiling of the
-        // floor, and covers a unit that is shorter than a nanosecond.
+        // The length is less than 2^-64 ns too large, so the product is less than 1 ns too late. One nanosecond more
+        // makes a ceiling of the floor, and covers a unit that is shorter than a nanosecond.
         let units = units.saturating_add(u64::from(self.whole != 0));
         let part = (u128::from(units) * u128::from(self.part)) >> 64;
         let at = u128::from(units) * u128::from(self.whole) + part + 1;
@@ -238,8 +239,8 @@ impl UnitLength {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Divisor {
     by: NonZeroU64,
-    /// `floor((2^64 - 1) / by)`, at least `(2^64 - by) / by`. For `n < 2^64` that makes `n · reciprocal / 2^64` less than 1 below
-    /// `n / by`, so the quotient is at most 1 too small.
+    /// `floor((2^64 - 1) / by)`, at least `(2^64 - by) / by`. For `n < 2^64` that makes `n · reciprocal / 2^64` less
+    /// than 1 below `n / by`, so the quotient is at most 1 too small.
     reciprocal: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Invariant 4: a denial writes nothing, not even the same value, and it tries no compare-and-swap. The states here lie in memory that is
-//! read-only during the calls. Any store or locked instruction would end the program.
+//! Invariant 4: a denial writes nothing, not even the same value, and it tries no compare-and-swap. The states here
+//! lie in memory that is read-only during the calls. Any store or locked instruction would end the program.
 #![cfg(unix)]
 
 mod common;
@@ -112,7 +112,8 @@ fn invariant_4_denial_writes_nothing() {
         for _ in 0..2_000 {
             now += rng.below(SEC / 8);
             let cost = rng.within(1, 4);
-            // A request that a peek refuses is refused without a store. A cost that can never pass and a cost of 0 store nothing either.
+            // A request that a peek refuses is refused without a store. A cost that can never pass and a cost of 0
+            // store nothing either.
             let seen = guarded.read_only(|limiter| {
                 let seen = limiter.peek_at(now, cost);
                 if seen.verdict == Verdict::Denied {
@@ -136,8 +137,8 @@ fn invariant_4_denial_writes_nothing() {
     }
 }
 
-/// A limiter with credit denies without a store to shared memory, on a thread that has spent its credit and on a thread that never had any.
-/// Each thread counts the denial, on a line of its own.
+/// A limiter with credit denies without a store to shared memory, on a thread that has spent its credit and on a
+/// thread that never had any. Each thread counts the denial, on a line of its own.
 #[test]
 fn invariant_4_a_limiter_with_credit_stores_nothing_but_the_count_of_a_denial() {
     for text in ["1000/s burst 1000", "10/s burst 7", "1000/s burst 100 init 1"] {

@@ -42,9 +42,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A number of kilobytes from the system's own walk over the page tables. The figures of /proc/self/statm are kept by each processor in
-/// portions and may be off by some hundred pages; these are exact. It counts anonymous memory only, without the pages of the program's
-/// code, which the system loads on use.
+/// A number of kilobytes from the system's own walk over the page tables. The figures of /proc/self/statm are kept by
+/// each processor in portions and may be off by some hundred pages; these are exact. It counts anonymous memory only,
+/// without the pages of the program's code, which the system loads on use.
 fn kilobytes(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap();
@@ -79,8 +79,8 @@ fn s30_m3_floods() {
     a_limited_key_gets_its_rate_through_the_flood_and_no_more();
 }
 
-/// New keys without end, as many in a second as a third of the slots. Memory stays the same to the page, no call allocates, and a limited
-/// key among them is decided as if it were alone.
+/// New keys without end, as many in a second as a third of the slots. Memory stays the same to the page, no call
+/// allocates, and a limited key among them is decided as if it were alone.
 fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
     let (keys, slots) = size();
     let table = table(OnFull::Deny, slots);
@@ -140,7 +140,8 @@ fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
     assert!(taken <= most, "the limited key got {taken} of {most}");
 }
 
-/// A hundred times the capacity while the clock stands still: no debt is paid, so a key without permits stays without permits.
+/// A hundred times the capacity while the clock stands still: no debt is paid, so a key without permits stays without
+/// permits.
 fn churn_at_one_time_gives_a_limited_key_nothing() {
     let (keys, slots) = size();
     for on_full in [OnFull::Deny, OnFull::Allow] {
@@ -156,8 +157,8 @@ fn churn_at_one_time_gives_a_limited_key_nothing() {
     }
 }
 
-/// The same in batches, with a clock that moves on for the limited key's permits to come back: it gets its rate, on time,
-/// and the flood does not change when.
+/// The same in batches, with a clock that moves on for the limited key's permits to come back: it gets its rate, on
+/// time, and the flood does not change when.
 fn a_limited_key_gets_its_rate_through_the_flood_and_no_more() {
     let (keys, slots) = size();
     let table = table(OnFull::Deny, slots);

@@ -1,10 +1,10 @@
-//! Processes that share a table are killed at any moment, or stopped for a while. No other process waits for them, no slot stays stuck, no
-//! key is admitted more than its bound, and each killed process loses at most its last step.
+//! Processes that share a table are killed at any moment, or stopped for a while. No other process waits for them, no
+//! slot stays stuck, no key is admitted more than its bound, and each killed process loses at most its last step.
 //!
 //! Some dozens of kills in a normal run; `TOLLBAR_SOAK=kills`, such as 1000, for that many on each kind of table.
 //!
-//! This test needs real time, because only the system's scheduler decides at which instruction a process is killed. All bounds are a
-//! hundred times what an idle machine needs.
+//! This test needs real time, because only the system's scheduler decides at which instruction a process is killed.
+//! All bounds are a hundred times what an idle machine needs.
 
 mod common;
 
@@ -42,13 +42,14 @@ fn kills() -> u64 {
 }
 
 fn options() -> Options {
-    // The smallest table there is, with 5,120 slots. Deny: the test compares each key's charges with its admissions, so the table must
-    // forget no key.
+    // The smallest table there is, with 5,120 slots. Deny: the test compares each key's charges with its admissions,
+    // so the table must forget no key.
     let options = Options::new(1).with_seed(6).with_on_full(OnFull::Deny);
     Options { clock: tollbar::clock::Source::Monotonic, ..options }
 }
 
-/// Words that all processes share: each process's number of steps, a failed assertion, and the permits that it was admitted of each key.
+/// Words that all processes share: each process's number of steps, a failed assertion, and the permits that it was
+/// admitted of each key.
 struct Board(&'static [AtomicU64]);
 
 impl Board {
@@ -89,8 +90,8 @@ impl Board {
     }
 }
 
-/// The work of each process until it is killed. It counts a permit after it has taken it, so a killed process may have taken a permit that
-/// it did not count, and never the other way round.
+/// The work of each process until it is killed. It counts a permit after it has taken it, so a killed process may
+/// have taken a permit that it did not count, and never the other way round.
 fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
     let mut rng = Rng(seed);
     loop {
@@ -177,7 +178,8 @@ fn mortal() {
     }
 }
 
-/// Waits until all those processes have made a step. The wait is long because this process may run while the others do not.
+/// Waits until all those processes have made a step. The wait is long because this process may run while the others
+/// do not.
 fn all_go_on(board: &Board, processes: impl Iterator<Item = usize>, context: &str) {
     let start = Instant::now();
     let before: Vec<(usize, u64)> = processes.map(|n| (n, board.steps(n).load(Ordering::SeqCst))).collect();

@@ -1,7 +1,7 @@
 //! The shared states and the clock under the thread sanitizer: see tests/tsan.sh.
 //!
-//! The standard library is not built with the sanitizer, so its own synchronisation would be reported as races. So this file uses no test
-//! harness, leaks its states, and has its own barrier.
+//! The standard library is not built with the sanitizer, so its own synchronisation would be reported as races. So
+//! this file uses no test harness, leaks its states, and has its own barrier.
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;

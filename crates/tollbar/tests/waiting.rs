@@ -106,8 +106,8 @@ impl Clock for &Gate {
     }
 }
 
-/// 10⁵ callers with a cap of 100. A hundred of them are threads that sleep until the end of the test. Eight more threads make the other
-/// 99,900 calls, which find all places of sleepers taken.
+/// 10⁵ callers with a cap of 100. A hundred of them are threads that sleep until the end of the test. Eight more
+/// threads make the other 99,900 calls, which find all places of sleepers taken.
 #[test]
 fn s21_callers_cannot_pile_up() {
     const CAP: u32 = 100;
@@ -141,7 +141,8 @@ fn s21_callers_cannot_pile_up() {
                     let before = ALLOCATED.with(ThreadCell::get);
                     let begun = Instant::now();
                     for _ in 0..calls {
-                        // The request could pass in time, but there is no place in the queue. Only the first sleeper has a booking.
+                        // The request could pass in time, but there is no place in the queue. Only the first sleeper
+                        // has a booking.
                         let answer = limiter.wait(1, HOUR);
                         assert_eq!((answer.verdict, answer.reason), (Verdict::Denied, Reason::QueueFull));
                         assert_eq!(answer.retry_after, 2 * MS);

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use tollbar::policy::{Kind, Opt, Row, Words};
 
-/// The test that compares the number of each algorithm and error with a number written there by hand, because programs rely on these numbers.
+/// The test that compares the number of each algorithm and error with a number written there by hand, because
+/// programs rely on these numbers.
 pub const PINNED: &str = include_str!("../../../tests/c/status_test.c");
 
 /// Checks that the test that promises numbers has the number of each algorithm.

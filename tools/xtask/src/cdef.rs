@@ -1,4 +1,5 @@
-//! `bindings/lua/tollbar/cdef.lua`, `cdef_redis.lua` and `cdef_rules.lua`: the headers' declarations as LuaJIT's `ffi.cdef` reads them, which has no preprocessor.
+//! `bindings/lua/tollbar/cdef.lua`, `cdef_redis.lua` and `cdef_rules.lua`: the headers' declarations as LuaJIT's
+//! `ffi.cdef` reads them, which has no preprocessor.
 
 use std::fmt::Write as _;
 use std::path::Path;

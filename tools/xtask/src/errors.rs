@@ -33,7 +33,8 @@ struct Error {
     says: String,
 }
 
-/// Checks that the errors stand in every other place that lists them by hand: their file, and the test that promises their numbers.
+/// Checks that the errors stand in every other place that lists them by hand: their file, and the test that promises
+/// their numbers.
 pub fn check() -> Result<(), String> {
     let count = STATUS.matches("pub const TOLLBAR_E_").count();
     let groups = groups();

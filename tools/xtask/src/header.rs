@@ -1,4 +1,5 @@
-//! `include/tollbar.h`, `include/tollbar_redis.h` and `include/tollbar_rules.h`: hand-written frames around one cbindgen run for each section's source file.
+//! `include/tollbar.h`, `include/tollbar_redis.h` and `include/tollbar_rules.h`: hand-written frames around one
+//! cbindgen run for each section's source file.
 
 use std::fmt::Write as _;
 use std::path::Path;

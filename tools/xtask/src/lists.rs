@@ -1,7 +1,7 @@
 //! `cargo xtask lists`: writes the lists in bindings and documents that come from a table in the sources.
 //!
-//! A list stands between two lines, the first of which has `[lists: NAME]` and the second `[lists: end]`, each within whatever
-//! that file has for a comment. The command writes the lines between them.
+//! A list stands between two lines, the first of which has `[lists: NAME]` and the second `[lists: end]`, each within
+//! whatever that file has for a comment. The command writes the lines between them.
 
 use crate::{algorithms, errors};
 use std::fmt::Write as _;
@@ -63,7 +63,8 @@ fn written(path: &str, text: &str, lists: &[List]) -> Result<String, String> {
     }
 }
 
-/// What stands before the comment, which the lines of the list have too: blanks, or Rust's `//! ` before a comment of Markdown.
+/// What stands before the comment, which the lines of the list have too: blanks, or Rust's `//! ` before a comment of
+/// Markdown.
 fn prefix(line: &str) -> &str {
     match line.find("<!--") {
         Some(at) => &line[..at],

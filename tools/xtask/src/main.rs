@@ -1,4 +1,5 @@
-//! Tools of the tree: `cargo xtask header [--check]`, `cargo xtask lists [--check]`, `cargo xtask cdef [--check]`, `cargo xtask symbols LIBRARY [--check]`.
+//! Tools of the tree: `cargo xtask header [--check]`, `cargo xtask lists [--check]`, `cargo xtask cdef [--check]`,
+//! `cargo xtask symbols LIBRARY [--check]`.
 
 mod algorithms;
 mod cdef;

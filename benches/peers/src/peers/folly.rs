@@ -37,7 +37,8 @@ impl Bucket {
 
     fn of(says: Says) -> Bucket {
         match says {
-            // folly's times are doubles. After a long uptime a double still resolves the time of one permit at this rate.
+            // folly's times are doubles. After a long uptime a double still resolves the time of one permit at this
+            // rate.
             Says::Yes => Bucket::new(1e8, 1e12),
             Says::No => Bucket::new(1.0 / 86_400.0, 1.0),
         }

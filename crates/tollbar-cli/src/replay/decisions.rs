@@ -10,7 +10,8 @@ use tollbar::{Decision, Verdict};
 pub struct Decisions {
     path: String,
     file: BufWriter<File>,
-    /// Requests whose turn has not come in the file, because an older line of the log is still waiting for its decision.
+    /// Requests whose turn has not come in the file, because an older line of the log is still waiting for its
+    /// decision.
     waiting: VecDeque<Option<Vec<u8>>>,
     /// The number of the first request in `waiting`.
     next: u64,

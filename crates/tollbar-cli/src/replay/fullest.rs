@@ -12,8 +12,8 @@ struct Admitted {
 /// The most admissions that are remembered: 24 bytes each.
 const MOST: usize = 1 << 22;
 
-/// A sum for each key over the window `(t - period, t]`, where `t` is the latest time of the log so far. A late request counts at `t`: that is
-/// when the server got it.
+/// A sum for each key over the window `(t - period, t]`, where `t` is the latest time of the log so far. A late
+/// request counts at `t`: that is when the server got it.
 pub struct Fullest {
     period: u64,
     newest: u64,

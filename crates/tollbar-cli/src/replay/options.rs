@@ -21,13 +21,15 @@ pub struct ReplayArgs {
     /// Decide by a rules file instead of policies, with the methods, paths and client addresses of the log
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policy", "key", "table", "on_full", "html"])]
     rules: Option<String>,
-    /// Whose requests share a limit: address (an IPv4 address, or an IPv6 /64), address/24/56 (other prefixes), or none (all requests)
+    /// Whose requests share a limit: address (an IPv4 address, or an IPv6 /64), address/24/56 (other prefixes), or
+    /// none (all requests)
     #[arg(long, value_name = "KEY", default_value_t)]
     key: Grouping,
     /// The log's format
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
-    /// A JSON field or CSV column, time=NAME, key=NAME, cost=NAME, class=NAME, path=NAME, agent=NAME or method=NAME; may be repeated
+    /// A JSON field or CSV column, time=NAME, key=NAME, cost=NAME, class=NAME, path=NAME, agent=NAME or method=NAME;
+    /// may be repeated
     #[arg(long, value_name = "WHAT=NAME")]
     field: Vec<String>,
     /// How long a line waits for older ones, so that requests are decided in order of time; 0 is the order of the file

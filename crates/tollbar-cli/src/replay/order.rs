@@ -1,7 +1,7 @@
 //! Lines in the order of their times.
 //!
-//! A line waits until the log is `window` past its time; an older line that comes meanwhile goes before it. Memory is for the lines of one
-//! window, and for [`PENDING_MOST`] of them at most.
+//! A line waits until the log is `window` past its time; an older line that comes meanwhile goes before it. Memory is
+//! for the lines of one window, and for [`PENDING_MOST`] of them at most.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

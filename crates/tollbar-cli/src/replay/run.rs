@@ -82,7 +82,8 @@ impl Run {
         self.fullest.most(|key| keys.bytes(key))
     }
 
-    /// The `most` keys that were refused most often, each with the number of its refusals. Keys with as many are in the order of their bytes.
+    /// The `most` keys that were refused most often, each with the number of its refusals. Keys with as many are in
+    /// the order of their bytes.
     pub fn worst(&self, keys: &Keys, most: usize) -> Vec<(u32, u64)> {
         let mut all: Vec<(u32, u64)> =
             self.refused.iter().enumerate().filter(|(_, &n)| n > 0).map(|(key, &n)| (key as u32, n)).collect();

@@ -110,7 +110,8 @@ struct Client {
     robot: bool,
     requests: u64,
     denied: u64,
-    /// The smallest burst at the first policy's rate under which it is never refused; null if no rate of the grid is that one.
+    /// The smallest burst at the first policy's rate under which it is never refused; null if no rate of the grid is
+    /// that one.
     burst_needed: Option<u64>,
     paths: Vec<Path>,
     /// `[bin, requests, denied]`.

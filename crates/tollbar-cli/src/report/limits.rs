@@ -1,8 +1,9 @@
 //! How many requests and clients each limit of a grid would have refused.
 //!
-//! The grid has token buckets of unit cost or any other. For each client and rate the bucket is followed as if nothing were refused:
-//! `tat = max(tat, now) + cost * T` is when it would be full again, and `need = ceil((tat - now) / T)` the burst that this request needs. The largest
-//! need of a client is the smallest burst under which it is never refused. A smaller burst has a bucket of its own from its first refusal on; until
+//! The grid has token buckets of unit cost or any other. For each client and rate the bucket is followed as if
+//! nothing were refused: `tat = max(tat, now) + cost * T` is when it would be full again, and
+//! `need = ceil((tat - now) / T)` the burst that this request needs. The largest need of a client is the smallest
+//! burst under which it is never refused. A smaller burst has a bucket of its own from its first refusal on; until
 //! then the two are equal, so most clients have few buckets.
 
 /// A rate of the grid.

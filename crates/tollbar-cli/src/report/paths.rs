@@ -53,8 +53,8 @@ impl Paths {
     }
 }
 
-/// The paths of one client that were refused most often, by the Space-Saving algorithm. A path that takes the place of another inherits its
-/// count, which may belong to other paths. The report subtracts the inherited part.
+/// The paths of one client that were refused most often, by the Space-Saving algorithm. A path that takes the place
+/// of another inherits its count, which may belong to other paths. The report subtracts the inherited part.
 #[derive(Clone, Debug, Default)]
 pub struct Top(Vec<Counted>);
 

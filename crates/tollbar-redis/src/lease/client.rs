@@ -9,11 +9,11 @@ use crate::redis::{Fault, Link, LinkError, Session, Url, Wants};
 use tollbar::internal::sync::{AtomicU32, Ordering};
 use tollbar::internal::{generation, namespace, random_u64};
 
-/// Asks the store for a [`Node`]. Each process of a machine may have a client for the same node; one of them asks at a time. When
-/// it ends, by `kill -9` too, another takes over within a second.
+/// Asks the store for a [`Node`]. Each process of a machine may have a client for the same node; one of them asks at
+/// a time. When it ends, by `kill -9` too, another takes over within a second.
 ///
-/// [`Client::tick`] drives it, from an event loop that watches [`Client::fd`] or from a thread of its own ([`Client::run`]). One
-/// thread at a time may use a client.
+/// [`Client::tick`] drives it, from an event loop that watches [`Client::fd`] or from a thread of its own
+/// ([`Client::run`]). One thread at a time may use a client.
 pub struct Client {
     driver: Driver,
     link: Link,
@@ -39,9 +39,11 @@ pub struct Client {
     random: u64,
 }
 
-/// The longest pause after a broken connection, in nanoseconds. The client chooses a random pause from half of it to all of it.
+/// The longest pause after a broken connection, in nanoseconds. The client chooses a random pause from half of it to
+/// all of it.
 const RECONNECT: u64 = 50_000_000;
-/// The client closes a connection that it could not make within this many nanoseconds, or on which a question has waited that long for its answer.
+/// The client closes a connection that it could not make within this many nanoseconds, or on which a question has
+/// waited that long for its answer.
 const PATIENCE: u64 = 1_000_000_000;
 /// A client that has taken no turn for this many nanoseconds loses its node to another client.
 const LEADER: u64 = 500_000_000;
@@ -57,8 +59,8 @@ const ACTIVE: u64 = 100_000_000;
 const BUFFER: usize = 64 << 10;
 
 impl Client {
-    /// Makes a client for the store at `url`. It allocates all its memory now, and connects at its first tick. Errors: [`NodeError::NoMemory`], or
-    /// the system has no random numbers.
+    /// Makes a client for the store at `url`. It allocates all its memory now, and connects at its first tick.
+    /// Errors: [`NodeError::NoMemory`], or the system has no random numbers.
     pub fn new(node: &Node, url: &Url) -> Result<Client, NodeError> {
         let (keys, random) = (node.capacity(), random_u64()?);
         Ok(Client {
@@ -78,11 +80,12 @@ impl Client {
         })
     }
 
-    /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if [`Client::fd`] is ready for what
-    /// [`Client::wants`] says. A tick never waits, neither for the network nor for a name server.
+    /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if [`Client::fd`] is
+    /// ready for what [`Client::wants`] says. A tick never waits, neither for the network nor for a name server.
     ///
-    /// A tick reads the callers' messages, reads and writes the socket, and begins a connection at most every 25 ms. To connect
-    /// to a host by name it reads /etc/hosts and /etc/resolv.conf, at most 64 KiB of each, and sends a question to a name server.
+    /// A tick reads the callers' messages, reads and writes the socket, and begins a connection at most every 25 ms.
+    /// To connect to a host by name it reads /etc/hosts and /etc/resolv.conf, at most 64 KiB of each, and sends a
+    /// question to a name server.
     pub fn tick(&mut self, node: &Node) -> u32 {
         self.turn(node, true)
     }
@@ -141,9 +144,9 @@ impl Client {
         }
     }
 
-    /// Sends the store the debts that it has not confirmed, and lets another client take over. The call waits at most `millis` milliseconds; with 0 it
-    /// begins no connection. Returns whether the store has confirmed all debts. The node can spend its leases until they end, and nobody gives back
-    /// the permits that are left then.
+    /// Sends the store the debts that it has not confirmed, and lets another client take over. The call waits at most
+    /// `millis` milliseconds; with 0 it begins no connection. Returns whether the store has confirmed all debts. The
+    /// node can spend its leases until they end, and nobody gives back the permits that are left then.
     pub fn close(&mut self, node: &Node, millis: u32) -> bool {
         let end = node.now().saturating_add(u64::from(millis) * 1_000_000);
         if self.pid_changed() {
@@ -191,8 +194,8 @@ impl Client {
         self.broken
     }
 
-    /// A text for the operator about a store that answers: its clock stands still, it grants nothing, or machines disagree about
-    /// the limit.
+    /// A text for the operator about a store that answers: its clock stands still, it grants nothing, or machines
+    /// disagree about the limit.
     pub fn notice(&self) -> Option<&'static str> {
         self.driver.notice()
     }
@@ -277,8 +280,8 @@ impl Client {
         self.connect_at = now.saturating_add(RECONNECT / 2).saturating_add(jitter / 2);
     }
 
-    /// Gives up the connection, because another client asks now. An event loop would wake for ever on a connection that nobody
-    /// reads. The circuit stays as it is: the other client sets it.
+    /// Gives up the connection, because another client asks now. An event loop would wake for ever on a connection
+    /// that nobody reads. The circuit stays as it is: the other client sets it.
     fn let_go(&mut self, node: &Node, now: u64) {
         if self.link.fd() >= 0 {
             self.link.close();
@@ -357,7 +360,8 @@ fn pid() -> u64 {
     u64::from(unsafe { libc::getpid() } as u32) & ((1 << (64 - PID_AT)) - 1)
 }
 
-/// Whether the owner's process may still run. A process of another PID namespace, or of an unknown one, may: it loses the node by its silence (LEADER).
+/// Whether the owner's process may still run. A process of another PID namespace, or of an unknown one, may: it loses
+/// the node by its silence (LEADER).
 fn is_alive(owner: u64) -> bool {
     let theirs = owner & NAMESPACE_MOST << NAMESPACE_AT;
     // Other systems have one PID namespace, without a number.
@@ -366,8 +370,8 @@ fn is_alive(owner: u64) -> bool {
     }
     // SAFETY: numbers only; signal 0 checks whether the process exists and is never delivered.
     let gone = unsafe { libc::kill((owner >> PID_AT) as libc::pid_t, 0) } != 0;
-    // Only ESRCH proves that there is no such process. EPERM means a process of another user. If that one is dead, it loses the node by its silence
-    // (LEADER).
+    // Only ESRCH proves that there is no such process. EPERM means a process of another user. If that one is dead, it
+    // loses the node by its silence (LEADER).
     !(gone && tollbar::internal::errno() == libc::ESRCH)
 }
 
@@ -392,7 +396,8 @@ mod tests {
     use crate::lease::Options;
     use std::net::UdpSocket;
 
-    /// A killed client's node is free at once. A client of another PID namespace, whose number may be no process's here, loses it by its silence.
+    /// A killed client's node is free at once. A client of another PID namespace, whose number may be no process's
+    /// here, loses it by its silence.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_owner_of_another_namespace_is_not_known_to_be_dead() {

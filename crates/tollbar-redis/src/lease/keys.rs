@@ -1,4 +1,5 @@
-//! The driver's record of each key, in memory of a fixed size: sets of eight entries. If all entries of its set are busy, a new key waits.
+//! The driver's record of each key, in memory of a fixed size: sets of eight entries. If all entries of its set are
+//! busy, a new key waits.
 
 use super::ring::{Message, KEY_MOST};
 use alloc::boxed::Box;
@@ -16,7 +17,8 @@ pub(super) struct Entry {
     pub(super) owed_since: u64,
     /// The largest cost that waits for a lease; 0: no lease is wanted.
     pub(super) want: u64,
-    /// The `want` of the question in flight. If it is 0, the question asked for no lease, and its answer says nothing about `want`.
+    /// The `want` of the question in flight. If it is 0, the question asked for no lease, and its answer says nothing
+    /// about `want`.
     pub(super) asked: u64,
     /// Whether the next lease makes the key hot (`Node::install`).
     pub(super) hot: bool,
@@ -109,8 +111,8 @@ impl Keys {
         self.0.get_mut(n)
     }
 
-    /// The index of the message's key. A new key replaces the entry of its set that is done and was touched longest ago. `None`:
-    /// no entry of the set is done.
+    /// The index of the message's key. A new key replaces the entry of its set that is done and was touched longest
+    /// ago. `None`: no entry of the set is done.
     pub(super) fn place(&mut self, message: &Message, now: u64) -> Option<usize> {
         let first = (message.hash as usize & self.0.len().wrapping_sub(1)) & !(WAYS - 1);
         let set = self.0.get(first..first.checked_add(WAYS)?)?;

@@ -17,8 +17,8 @@ const SHARDS: usize = 16;
 /// The longest name of a limit.
 const NAME_MOST: usize = 64;
 
-/// The node's header. `magic`, `version` and `fixed` never change after the node is made. All other words are atomic. Times are
-/// nanoseconds of the node's clock.
+/// The node's header. `magic`, `version` and `fixed` never change after the node is made. All other words are atomic.
+/// Times are nanoseconds of the node's clock.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Header {
@@ -96,8 +96,8 @@ impl Layout {
     }
 
     pub(super) fn ring(&self, base: NonNull<u8>) -> (NonNull<Ends>, NonNull<Place>) {
-        // SAFETY: `base` is a node's memory of `self.bytes` bytes, and `new` and `of` make that more than `table_at`, the largest
-        // offset.
+        // SAFETY: `base` is a node's memory of `self.bytes` bytes, and `new` and `of` make that more than `table_at`,
+        // the largest offset.
         unsafe { (base.byte_add(Layout::RING_AT).cast(), base.byte_add(Layout::PLACES_AT).cast()) }
     }
 

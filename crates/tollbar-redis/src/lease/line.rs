@@ -11,11 +11,12 @@
 //! └──────┴───────────┴──────┴───────────┴──────┴────────────┴──────┴────────────┘
 //! ```
 //!
-//! There is room for two leases, because a new lease comes before the old one is spent, and nothing prolongs a lease. Each slot holds its key's hash
-//! and changes by one swap of both words. So a slow thread never spends the permits of another key.
+//! There is room for two leases, because a new lease comes before the old one is spent, and nothing prolongs a lease.
+//! Each slot holds its key's hash and changes by one swap of both words. So a slow thread never spends the permits of
+//! another key.
 //!
-//! The bound does not depend on lines. The store charges every permit before it grants it. So a lost lease, or a key with two lines, costs the node
-//! permits and never adds any.
+//! The bound does not depend on lines. The store charges every permit before it grants it. So a lost lease, or a key
+//! with two lines, costs the node permits and never adds any.
 
 use super::word;
 use tollbar::internal::{Pair, Slot};
@@ -28,10 +29,12 @@ pub(super) struct Line(pub(super) [Slot; 4]);
 const LEASES: [usize; 2] = [0, 1];
 const CONTROL: usize = 2;
 
-/// The lowest bit of the control word: the store's last answer was "nothing left" until the word's time. Times lose that bit.
+/// The lowest bit of the control word: the store's last answer was "nothing left" until the word's time. Times lose
+/// that bit.
 const DRY: u64 = 1;
 
-/// The most tries of one swap. After that many a request is decided without the lease, and a lease that was being installed is lost.
+/// The most tries of one swap. After that many a request is decided without the lease, and a lease that was being
+/// installed is lost.
 const TRIES: u32 = if cfg!(loom) { 16 } else { 1 << 10 };
 
 /// The outcome of a request that a lease covered.
@@ -88,8 +91,8 @@ impl Line {
         self.0.last().is_some_and(|size| live(size, hash, now) != 0)
     }
 
-    /// The time until which the store has no permits for the key, in nanoseconds. 0 if the store's last answer was not "nothing left". The time may
-    /// have passed, because the answer stands until the next one.
+    /// The time until which the store has no permits for the key, in nanoseconds. 0 if the store's last answer was
+    /// not "nothing left". The time may have passed, because the answer stands until the next one.
     #[inline]
     pub(super) fn dry_until(&self, hash: u64) -> u64 {
         match self.0.get(CONTROL).map(Slot::pair) {
@@ -104,8 +107,9 @@ impl Line {
         self.dry_until(hash) != 0
     }
 
-    /// Claims the question about the key. `Some(true)`: the caller asks the store, and no other caller does so before `until`.
-    /// `Some(false)`: another caller has asked. `None`: the line belongs to another key, which waits for an answer or has permits.
+    /// Claims the question about the key. `Some(true)`: the caller asks the store, and no other caller does so before
+    /// `until`. `Some(false)`: another caller has asked. `None`: the line belongs to another key, which waits for an
+    /// answer or has permits.
     pub(super) fn ask(&self, hash: u64, now: u64, until: u64) -> Option<bool> {
         let slot = self.0.get(CONTROL)?;
         let old = slot.pair();
@@ -120,8 +124,8 @@ impl Line {
         Some(slot.swap(old, Pair { key: hash, state: until & !DRY | dry }).is_ok())
     }
 
-    /// Records the store's answer about the key: with `Some(at)` there is nothing left before `at`. `None` is any other answer, or the end of a question
-    /// that got none.
+    /// Records the store's answer about the key: with `Some(at)` there is nothing left before `at`. `None` is any
+    /// other answer, or the end of a question that got none.
     pub(super) fn answered(&self, hash: u64, at: Option<u64>) {
         let Some(slot) = self.0.get(CONTROL) else { return };
         let old = slot.pair();
@@ -173,7 +177,8 @@ fn spend(pair: Pair, hash: u64, now: u64, cost: u64) -> Option<u64> {
 
 #[inline(always)]
 fn live(slot: &Slot, hash: u64, now: u64) -> u64 {
-    // The two words may not belong together. That is harmless, because the result is only a hint: permits are spent by a swap of both words.
+    // The two words may not belong together. That is harmless, because the result is only a hint: permits are spent
+    // by a swap of both words.
     match slot.key() == hash {
         true => word::permits(slot.state(), now),
         false => 0,
@@ -192,7 +197,8 @@ mod tests {
         unsafe { core::mem::zeroed() }
     }
 
-    /// A key keeps its line while it waits for an answer or has permits to spend. After that another key may claim the line.
+    /// A key keeps its line while it waits for an answer or has permits to spend. After that another key may claim
+    /// the line.
     #[test]
     fn a_line_is_given_up_when_its_key_is_done() {
         let line = line();
@@ -214,7 +220,8 @@ mod tests {
         assert_eq!((line.ask(KEY, until - 1, until), line.ask(KEY, until, until + 9)), (None, Some(true)));
     }
 
-    /// "Nothing left" is an answer about one key. It stands until the next answer, also while the next question is on its way.
+    /// "Nothing left" is an answer about one key. It stands until the next answer, also while the next question is on
+    /// its way.
     #[test]
     fn dryness_is_one_keys_until_it_is_answered() {
         let line = line();
@@ -275,7 +282,8 @@ mod models {
         });
     }
 
-    /// A slot passes to another key while a slow thread spends from it: the slow thread's swap fails, and each key spends only its own permits.
+    /// A slot passes to another key while a slow thread spends from it: the slow thread's swap fails, and each key
+    /// spends only its own permits.
     #[test]
     fn a_straggler_does_not_spend_anothers_permits() {
         model(|| {
@@ -311,7 +319,8 @@ mod models {
         });
     }
 
-    /// Two keys claim one line: one gets it and asks. The other spends none of its permits and changes none of its answers.
+    /// Two keys claim one line: one gets it and asks. The other spends none of its permits and changes none of its
+    /// answers.
     #[test]
     fn one_of_two_keys_has_the_line() {
         model(|| {

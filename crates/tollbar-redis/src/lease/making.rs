@@ -31,11 +31,11 @@ impl Node {
 
     /// Makes a node in the first [`Node::bytes_for`] bytes of the caller's memory.
     ///
-    /// `name` is the limit's name in the store: 1 to 64 visible ASCII characters without braces. All machines of a limit use the
-    /// same name.
+    /// `name` is the limit's name in the store: 1 to 64 visible ASCII characters without braces. All machines of a
+    /// limit use the same name.
     ///
-    /// Errors: [`NodeError::Terms`] for a policy, options or a name that cannot be leased; [`NodeError::Table`] for memory that
-    /// is too short or not aligned to a cache line.
+    /// Errors: [`NodeError::Terms`] for a policy, options or a name that cannot be leased; [`NodeError::Table`] for
+    /// memory that is too short or not aligned to a cache line.
     ///
     /// # Safety
     /// `memory` is valid for reads and writes of `length` bytes as long as the node lives, and only nodes access it.
@@ -60,8 +60,8 @@ impl Node {
 
     /// Attaches to the node in the caller's memory, which another process may have made.
     ///
-    /// Errors: [`NodeError::NotANode`] if the memory holds no node of this version or is too short for it; [`NodeError::Table`] if
-    /// it is not aligned to a cache line or the reserve's table is damaged.
+    /// Errors: [`NodeError::NotANode`] if the memory holds no node of this version or is too short for it;
+    /// [`NodeError::Table`] if it is not aligned to a cache line or the reserve's table is damaged.
     ///
     /// # Safety
     /// As [`Node::init_in`].
@@ -130,7 +130,8 @@ fn reserves(policy: &Policy, terms: &Terms) -> Result<[Policy; 2], TermsError> {
 
 fn reserve_options(options: &Options) -> table::Options {
     table::Options {
-        // The bound counts each key's overdraft once. If the table evicted a key with a debt, that key could overdraw a second time.
+        // The bound counts each key's overdraft once. If the table evicted a key with a debt, that key could overdraw
+        // a second time.
         on_full: table::OnFull::Deny,
         clock: Source::Tsc,
         huge_pages: false,

@@ -1,5 +1,5 @@
-//! A machine's part of a limit, in memory that its threads and processes share: leases to spend, a small bucket for each key (the
-//! *reserve*), and the ring of messages to the client that asks the store.
+//! A machine's part of a limit, in memory that its threads and processes share: leases to spend, a small bucket for
+//! each key (the *reserve*), and the ring of messages to the client that asks the store.
 //!
 //! ```text
 //!   0     header   name, terms; circuit, epoch, beat, owner; counts
@@ -21,8 +21,8 @@ use tollbar::internal::Region;
 use tollbar::table::{PolicyId, Table};
 use tollbar::units::NEVER;
 
-/// A machine's part of a limit. Any number of threads and processes may make any call at once. No call waits for another thread
-/// or for the network, and none allocates.
+/// A machine's part of a limit. Any number of threads and processes may make any call at once. No call waits for
+/// another thread or for the network, and none allocates.
 ///
 /// A `Client` asks the store. Without one a node has no leases and follows [`Fallback`].
 #[derive(Debug)]
@@ -48,11 +48,11 @@ const SILENCE: u64 = 250_000_000;
 pub(super) const PAUSE: u64 = 4_000_000;
 
 impl Node {
-    /// Takes `cost` permits of `key`, from a lease or else from the reserve. With the empty key all requests share one limit. A cost of 0 is
-    /// [`Node::peek_at`].
+    /// Takes `cost` permits of `key`, from a lease or else from the reserve. With the empty key all requests share
+    /// one limit. A cost of 0 is [`Node::peek_at`].
     ///
-    /// `remaining` is what this node has left for the key. `retry_after` is an estimate in nanoseconds. `reset_after` is 0,
-    /// because only the store knows it.
+    /// `remaining` is what this node has left for the key. `retry_after` is an estimate in nanoseconds. `reset_after`
+    /// is 0, because only the store knows it.
     #[inline]
     pub fn check(&self, key: &[u8], cost: u64) -> Decision {
         self.check_at(key, self.now(), cost)
@@ -76,8 +76,9 @@ impl Node {
         }
     }
 
-    /// Whether the leases or the reserve hold `cost` permits of `key` at `now`. The call takes nothing and sends no message. A check may still be
-    /// denied, because while the store answers a check may draw only a part of the reserve.
+    /// Whether the leases or the reserve hold `cost` permits of `key` at `now`. The call takes nothing and sends no
+    /// message. A check may still be denied, because while the store answers a check may draw only a part of the
+    /// reserve.
     pub fn peek_at(&self, key: &[u8], now: u64, cost: u64) -> Decision {
         let hash = self.hash(key);
         let left = self.lines_of(hash).into_iter().flatten().map(|line| line.left(hash, now)).max().unwrap_or(0);
@@ -119,10 +120,12 @@ impl Node {
         &self.terms
     }
 
-    /// Whether the store answers, as of `now`. The circuit also counts as open if the client has taken no turn for 250 ms.
+    /// Whether the store answers, as of `now`. The circuit also counts as open if the client has taken no turn for
+    /// 250 ms.
     pub fn circuit(&self, now: u64) -> Circuit {
         let header = self.header();
-        // Relaxed: the two words need not be a pair. A caller that reads an old word decides as it would have a moment before.
+        // Relaxed: the two words need not be a pair. A caller that reads an old word decides as it would have a
+        // moment before.
         match header.circuit.load(Ordering::Relaxed) {
             // abs_diff: a beat in the future is damage, and counts as no beat.
             1 if now.abs_diff(header.beat.load(Ordering::Relaxed)) > SILENCE => Circuit::Open,
@@ -149,15 +152,15 @@ impl Node {
         }
     }
 
-    /// The number of lines: at most this many keys have leases at one time. It is `Options::capacity`, rounded up to a power of
-    /// two of at least 64. Each key has a choice of two lines, so fewer may fit.
+    /// The number of lines: at most this many keys have leases at one time. It is `Options::capacity`, rounded up to
+    /// a power of two of at least 64. Each key has a choice of two lines, so fewer may fit.
     pub fn capacity(&self) -> usize {
         self.layout.line_count
     }
 
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: the memory is longer than a header and aligned to a cache line, `make` wrote or `attach_in` inspected the header,
-        // and the words that others change are atomic.
+        // SAFETY: the memory is longer than a header and aligned to a cache line, `make` wrote or `attach_in`
+        // inspected the header, and the words that others change are atomic.
         unsafe { self.memory.base().cast().as_ref() }
     }
 
@@ -185,8 +188,8 @@ impl Node {
         header.epoch.store(grant.epoch, Ordering::Relaxed);
     }
 
-    /// Installs a lease of `permits` until `until`. With `hot` the key stays hot for [`HOT_LIVES`] after that, otherwise only until
-    /// the lease ends.
+    /// Installs a lease of `permits` until `until`. With `hot` the key stays hot for [`HOT_LIVES`] after that,
+    /// otherwise only until the lease ends.
     pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64, hot: bool) {
         if let Some(line) = self.line_of(hash) {
             let hot = if hot { self.hot(until) } else { until };
@@ -277,7 +280,8 @@ impl Node {
             // The reserve has too little left for another request of this cost, so the same message asks for a lease.
             let low = closed && own.is_allowed() && !self.suffices(own.remaining, cost);
             let want = if low && self.may_ask(hash, now) { cost } else { 0 };
-            // If the ring has no room for the debt, the request is denied, and the permits drawn from the reserve are lost.
+            // If the ring has no room for the debt, the request is denied, and the permits drawn from the reserve are
+            // lost.
             if own.is_allowed() && self.write_message(hash, key, cost, want) {
                 self.count(if closed { Count::Overdrawn } else { Count::FallbackPermits }, cost);
                 let admitted = Decision::admitted(own.remaining);
@@ -292,12 +296,14 @@ impl Node {
         denied(if closed { Reason::Pending } else { Reason::StoreDown }, 0, self.retry(hash, now, retry))
     }
 
-    /// Whether the key may draw on its reserve while the circuit is closed. The store charges these permits afterwards. Cold keys may draw the reserve
-    /// down to half. Hot keys wait for leases: they may use the reserve only when it is full and the store's last answer was not "nothing left". A
-    /// cost that needs the lower half passes only when the reserve is full.
+    /// Whether the key may draw on its reserve while the circuit is closed. The store charges these permits
+    /// afterwards. Cold keys may draw the reserve down to half. Hot keys wait for leases: they may use the reserve
+    /// only when it is full and the store's last answer was not "nothing left". A cost that needs the lower half
+    /// passes only when the reserve is full.
     fn may_overdraw(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> bool {
         let overdraft = self.terms.overdraft;
-        // A client that takes no turns sends the store no debts. The bound has room for debts that wait for one patience of that.
+        // A client that takes no turns sends the store no debts. The bound has room for debts that wait for one
+        // patience of that.
         let silent = now.abs_diff(self.header().beat.load(Ordering::Relaxed));
         if overdraft == 0 || silent > self.patience() {
             return false;
@@ -311,12 +317,14 @@ impl Node {
         left == overdraft || hot.is_none() && self.suffices(left, cost)
     }
 
-    /// Whether a cold key may take `cost` of the `left` permits in its reserve: the lower half of the reserve must stay.
+    /// Whether a cold key may take `cost` of the `left` permits in its reserve: the lower half of the reserve must
+    /// stay.
     fn suffices(&self, left: u64, cost: u64) -> bool {
         left >= cost.saturating_add(self.terms.overdraft / 2)
     }
 
-    /// Sends the client a message that asks for a lease of at least `want` permits, unless another caller has sent one within the patience.
+    /// Sends the client a message that asks for a lease of at least `want` permits, unless another caller has sent
+    /// one within the patience.
     #[inline(never)]
     fn nudge(&self, hash: u64, key: &[u8], now: u64, want: u64) {
         if self.may_ask(hash, now) {
@@ -347,8 +355,8 @@ impl Node {
         self.terms.patience()
     }
 
-    /// Nanoseconds until an answer is likely: the client's pause and the mean round trip, at most the patience. The patience if no
-    /// answer has come yet.
+    /// Nanoseconds until an answer is likely: the client's pause and the mean round trip, at most the patience. The
+    /// patience if no answer has come yet.
     fn answer_takes(&self) -> u64 {
         match self.header().round_trip.load(Ordering::Relaxed) {
             0 => self.patience(),
@@ -381,15 +389,15 @@ impl Node {
 
     #[inline(always)]
     fn lines(&self) -> &[Line] {
-        // SAFETY: the layout's lines are within the memory and aligned to a cache line; every bit pattern is a line, and all access
-        // is atomic.
+        // SAFETY: the layout's lines are within the memory and aligned to a cache line; every bit pattern is a line,
+        // and all access is atomic.
         unsafe { core::slice::from_raw_parts(self.layout.lines(self.memory.base()).as_ptr(), self.layout.line_count) }
     }
 
     pub(super) fn ring(&self) -> Ring<'_> {
         let (ends, places) = self.layout.ring(self.memory.base());
-        // SAFETY: the layout's ends and places are within the memory and aligned; every bit pattern is valid for them, and all
-        // access is atomic.
+        // SAFETY: the layout's ends and places are within the memory and aligned; every bit pattern is valid for
+        // them, and all access is atomic.
         unsafe { Ring::new(ends.as_ref(), core::slice::from_raw_parts(places.as_ptr(), self.layout.place_count)) }
     }
 
@@ -400,8 +408,9 @@ impl Node {
     }
 }
 
-/// Writes the key's name in the store and returns its length. A key of at most [`KEY_MOST`] bytes is its own name. The name of a
-/// longer key is `#` and two 64-bit hashes in hexadecimal, with fixed seeds, so that all machines use the same name.
+/// Writes the key's name in the store and returns its length. A key of at most [`KEY_MOST`] bytes is its own name.
+/// The name of a longer key is `#` and two 64-bit hashes in hexadecimal, with fixed seeds, so that all machines use
+/// the same name.
 fn store_key(key: &[u8], bytes: &mut [u8; KEY_MOST]) -> usize {
     const SECRETS: [RapidSecrets; 2] = [RapidSecrets::seed(0x746f_6c6c), RapidSecrets::seed(0x6261_7231)];
     if key.len() <= KEY_MOST {

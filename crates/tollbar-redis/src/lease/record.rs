@@ -1,24 +1,27 @@
-//! The record that the store keeps for all keys of a limit: the data's name, their time, and the terms in force. `lease.lua`
-//! computes the same, line for line.
+//! The record that the store keeps for all keys of a limit: the data's name, their time, and the terms in force.
+//! `lease.lua` computes the same, line for line.
 //!
-//! **Time.** The server's clock may step, so the data have a time of their own. Between two questions it advances by as much as the server's clock,
-//! and never goes back. The asking node limits the advance: it sends its estimate of the store's time, from its own steady clock and earlier
-//! answers ([`Ask::at`]). A node that has had no answer yet sets no limit.
+//! **Time.** The server's clock may step, so the data have a time of their own. Between two questions it advances by
+//! as much as the server's clock, and never goes back. The asking node limits the advance: it sends its estimate of
+//! the store's time, from its own steady clock and earlier answers ([`Ask::at`]). A node that has had no answer yet
+//! sets no limit.
 //!
 //! **Loss.** After a loss of data every key's bucket counts as empty at one time ([`Record::floor`]).
 //!
-//! **Terms.** Machines may have different terms while a change is rolled out. The slower rate and the smaller cap are in force
-//! until no machine has asked by them for [`Terms::hold`].
+//! **Terms.** Machines may have different terms while a change is rolled out. The slower rate and the smaller cap are
+//! in force until no machine has asked by them for [`Terms::hold`].
 
 use super::bucket::Ask;
 use super::terms::{fitting, micros, Terms};
 
-/// The record of a limit. Times are microseconds on the record's own clock (above). `raw` alone is on the server's clock.
+/// The record of a limit. Times are microseconds on the record's own clock (above). `raw` alone is on the server's
+/// clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The name of the data (the epoch): a random number.
     pub id: u64,
-    /// The server process that holds the data. Another process may have lost the last writes in a restart or a failover.
+    /// The server process that holds the data. Another process may have lost the last writes in a restart or a
+    /// failover.
     pub run: u64,
     /// When the data began.
     pub born: u64,
@@ -30,10 +33,11 @@ pub struct Record {
     pub now: u64,
     /// The server's clock at `now`, in microseconds since 1970.
     pub raw: u64,
-    /// The least difference of the server's clock and the data's time since the last jump beyond `margin`. The server expires keys
-    /// by its own clock.
+    /// The least difference of the server's clock and the data's time since the last jump beyond `margin`. The server
+    /// expires keys by its own clock.
     pub low: i64,
-    /// The script expires keys this many microseconds later than necessary. So no key expires too early if the server's clock steps ahead by less.
+    /// The script expires keys this many microseconds later than necessary. So no key expires too early if the
+    /// server's clock steps ahead by less.
     pub margin: u64,
     /// The rate in force is `num` permits in `den` microseconds.
     pub num: u64,
@@ -73,8 +77,8 @@ pub struct Met {
     pub mixed: bool,
 }
 
-/// For this many microseconds every bucket of new data counts as empty. In that time a node that knew other data asks, and the record learns that
-/// data were lost.
+/// For this many microseconds every bucket of new data counts as empty. In that time a node that knew other data
+/// asks, and the record learns that data were lost.
 pub const GRACE: u64 = 1_000_000;
 /// [`Record::margin`] of new data, in microseconds.
 const MARGIN: u64 = 1_000_000;
@@ -84,8 +88,8 @@ const MARGIN_MOST: u64 = 86_400_000_000;
 const STALE: u64 = 1000;
 
 impl Record {
-    /// Brings the stored record up to a question that `visitor` asks when the server's clock says `raw` microseconds, or begins a
-    /// record.
+    /// Brings the stored record up to a question that `visitor` asks when the server's clock says `raw` microseconds,
+    /// or begins a record.
     pub fn meet(stored: Option<Record>, terms: &Terms, ask: &Ask, visitor: &Visitor, raw: u64) -> Met {
         let Some(mut record) = stored else {
             return Met { record: Record::new(terms, ask, visitor, raw), write: true, mixed: false };
@@ -117,7 +121,8 @@ impl Record {
     }
 
     fn new(terms: &Terms, ask: &Ask, visitor: &Visitor, raw: u64) -> Record {
-        // If the asking node knows the time of earlier data, the new data's time goes on from it, so that the node's hints and estimates still hold.
+        // If the asking node knows the time of earlier data, the new data's time goes on from it, so that the node's
+        // hints and estimates still hold.
         let now = if ask.at > 0 { ask.at } else { raw };
         Record {
             id: visitor.fresh,
@@ -151,8 +156,8 @@ impl Record {
         raw >= was.saturating_add(STALE) || difference(raw, self.now) != difference(was, before)
     }
 
-    /// Whether this question shows for the first time that data were lost: the server runs as another process, or the asking node knows
-    /// other data.
+    /// Whether this question shows for the first time that data were lost: the server runs as another process, or the
+    /// asking node knows other data.
     fn suspect(&mut self, visitor: &Visitor) -> bool {
         if visitor.run != 0 && visitor.run != self.run {
             *self = Record { run: visitor.run, empty: self.now, lost: true, ..*self };
@@ -167,8 +172,9 @@ impl Record {
         false
     }
 
-    /// Detects a jump of the server's clock ahead by more than the margin. The server expires keys by that clock, so it may have dropped TATs too
-    /// early. Then every bucket counts as empty now, and the margin becomes twice the jump, at most a day. Returns whether there was such a jump.
+    /// Detects a jump of the server's clock ahead by more than the margin. The server expires keys by that clock, so
+    /// it may have dropped TATs too early. Then every bucket counts as empty now, and the margin becomes twice the
+    /// jump, at most a day. Returns whether there was such a jump.
     fn expire(&mut self) -> bool {
         let offset = difference(self.raw, self.now);
         let jumped = offset.saturating_sub(self.low);
@@ -181,8 +187,8 @@ impl Record {
         lost
     }
 
-    /// Merges the asking node's `terms` into those in force. Returns whether the terms in force have changed, and whether they are
-    /// stricter than the node's own.
+    /// Merges the asking node's `terms` into those in force. Returns whether the terms in force have changed, and
+    /// whether they are stricter than the node's own.
     fn agree(&mut self, terms: &Terms) -> (bool, bool) {
         let until = self.now.saturating_add(terms.hold());
         let (mut cap, mut reach) = (terms.cap, terms.debt_cap);

@@ -1,5 +1,5 @@
-//! Finds stores that answer in time but wrongly. A store whose clock stands still, or that grants nothing for longer than the
-//! limit explains, is treated as one that does not answer.
+//! Finds stores that answer in time but wrongly. A store whose clock stands still, or that grants nothing for longer
+//! than the limit explains, is treated as one that does not answer.
 
 use super::bucket::Grant;
 use super::terms::Terms;
@@ -16,7 +16,8 @@ pub(super) enum Trouble {
 /// Watches the answers of one store.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
-    /// An answer to compare with: its epoch, its store time in microseconds, and when it came in nanoseconds. All 0: none yet.
+    /// An answer to compare with: its epoch, its store time in microseconds, and when it came in nanoseconds. All 0:
+    /// none yet.
     sample: (u64, u64, u64),
     standing: bool,
     /// When the first empty answer since the last grant came, in nanoseconds.
@@ -31,11 +32,12 @@ pub(super) struct Watchdog {
 
 /// The time over which the two clocks are compared, in nanoseconds.
 const SAMPLE: u64 = 1_000_000_000;
-/// One node of N gets every Nth permit on average. If other nodes get this many of its shares in a row, something is wrong. It is also the smallest
-/// number of empty answers in a row that count as starved.
+/// One node of N gets every Nth permit on average. If other nodes get this many of its shares in a row, something is
+/// wrong. It is also the smallest number of empty answers in a row that count as starved.
 const SHARES: u64 = 16;
-/// In one of this many turns, the trial turn, a node with a starved store stops admitting from its reserve. The nodes report to the store the permits
-/// that they admit by themselves, and these may use up the whole rate. In the trial turn a working store has permits to grant again.
+/// In one of this many turns, the trial turn, a node with a starved store stops admitting from its reserve. The nodes
+/// report to the store the permits that they admit by themselves, and these may use up the whole rate. In the trial
+/// turn a working store has permits to grant again.
 const TURNS: u64 = 8;
 /// The shortest turn, in nanoseconds.
 const TURN_LEAST: u64 = 100_000_000;
@@ -48,7 +50,8 @@ impl Watchdog {
         if grant.permits != 0 {
             (self.nothings, self.starved_since) = (0, 0);
         } else if grant.retry != 0 && least <= (terms.most / 8).max(1) {
-            // A cost above an eighth of the bucket does not count. It may find too few permits for ever while other nodes take small grants.
+            // A cost above an eighth of the bucket does not count. It may find too few permits for ever while other
+            // nodes take small grants.
             if self.nothings == 0 {
                 self.since = now;
             }
@@ -76,7 +79,8 @@ impl Watchdog {
 
     fn clock(&mut self, grant: &Grant, sent: u64, now: u64) {
         let (data, store, heard) = self.sample;
-        // The old answer came before the node sent the new question, so the store executed the two questions at least this far apart.
+        // The old answer came before the node sent the new question, so the store executed the two questions at least
+        // this far apart.
         let passed = sent.saturating_sub(heard);
         if data != grant.epoch {
             self.standing = false;
@@ -89,15 +93,16 @@ impl Watchdog {
     }
 }
 
-/// Nanoseconds for which a working store may grant a node nothing: an empty bucket refills, then [`SHARES`] of the node's shares
-/// go to others, and a lease's life and a second of margin.
+/// Nanoseconds for which a working store may grant a node nothing: an empty bucket refills, then [`SHARES`] of the
+/// node's shares go to others, and a lease's life and a second of margin.
 fn explained(terms: &Terms, least: u64) -> u64 {
     let share = terms.charge(least.max(1)).saturating_mul(terms.nodes);
     let micros = terms.debt_cap.saturating_add(share.saturating_mul(SHARES));
     micros.saturating_mul(1000).saturating_add(terms.life).saturating_add(SAMPLE)
 }
 
-/// The length of a turn in nanoseconds: twice the time in which a node's share of the rate is `least` permits, and [`TURN_LEAST`].
+/// The length of a turn in nanoseconds: twice the time in which a node's share of the rate is `least` permits, and
+/// [`TURN_LEAST`].
 fn turn(terms: &Terms, least: u64) -> u64 {
     let share = terms.charge(least.max(1)).saturating_mul(terms.nodes);
     share.saturating_mul(2000).saturating_add(TURN_LEAST).min(1 << 60)
@@ -115,8 +120,8 @@ mod tests {
         Terms::new(&"1000/s burst 500".parse().expect("a policy"), &Options::new(4)).expect("terms")
     }
 
-    /// Asks every 10 ms for 6 s. At millisecond `at` the store grants `permits(at)` and its clock says `time(at)` milliseconds.
-    /// Returns each millisecond with a trouble.
+    /// Asks every 10 ms for 6 s. At millisecond `at` the store grants `permits(at)` and its clock says `time(at)`
+    /// milliseconds. Returns each millisecond with a trouble.
     fn troubles(permits: impl Fn(u64) -> u64, time: impl Fn(u64) -> u64) -> Vec<(u64, Trouble)> {
         let (mut watchdog, mut found) = (Watchdog::default(), Vec::new());
         for at in (0..6000).step_by(10) {

@@ -25,7 +25,8 @@ struct StoreKey {
 impl StoreKey {
     fn new(parts: &[&[u8]]) -> StoreKey {
         let mut key = StoreKey { bytes: [0; PREFIX.len() + NAME_MOST + 8 + KEY_MOST], length: 0 };
-        // The parts always fit: `Fixed::new` refuses a longer name than NAME_MOST, and the ring holds at most KEY_MOST bytes of a key.
+        // The parts always fit: `Fixed::new` refuses a longer name than NAME_MOST, and the ring holds at most
+        // KEY_MOST bytes of a key.
         for (place, byte) in key.bytes.iter_mut().zip(parts.iter().flat_map(|part| part.iter())) {
             *place = *byte;
             key.length += 1;
@@ -38,7 +39,8 @@ impl StoreKey {
     }
 }
 
-/// Queues a question. `fresh` becomes the data's name if the store has no record of the limit. `Full`: nothing was queued.
+/// Queues a question. `fresh` becomes the data's name if the store has no record of the limit. `Full`: nothing was
+/// queued.
 pub(super) fn put(session: &mut Session, node: &Node, question: &Question<'_>, fresh: u64) -> Result<(), Full> {
     let epoch = StoreKey::new(&[PREFIX, node.name(), b"}:epoch"]);
     let key = StoreKey::new(&[PREFIX, node.name(), b"}:k:", question.key]);

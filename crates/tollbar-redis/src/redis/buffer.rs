@@ -61,7 +61,8 @@ impl Buffer {
     }
 }
 
-/// `len` zero bytes; `None` if `len` is 0 or there is no memory. Not through `Vec`, whose growth brings code that can panic.
+/// `len` zero bytes; `None` if `len` is 0 or there is no memory. Not through `Vec`, whose growth brings code that can
+/// panic.
 fn zeroed(len: usize) -> Option<Box<[u8]>> {
     let layout = core::alloc::Layout::array::<u8>(len).ok()?;
     if len == 0 {

@@ -1,11 +1,13 @@
-//! Messages of the domain name system (RFC 1035): a question in each message, and the part of an answer that a stub resolver needs.
+//! Messages of the domain name system (RFC 1035): a question in each message, and the part of an answer that a stub
+//! resolver needs.
 //!
-//! The server recurses, so its answer has the addresses at the end of all aliases, and the aliases' names do not matter. The reader
-//! goes through a message once, forwards, and follows no compression pointer, so it always ends.
+//! The server recurses, so its answer has the addresses at the end of all aliases, and the aliases' names do not
+//! matter. The reader goes through a message once, forwards, and follows no compression pointer, so it always ends.
 
 /// The longest question in bytes: a header, a name of 255 bytes with its lengths, a type and a class.
 pub(super) const QUESTION_MOST: usize = HEADER + 257 + 4;
-/// The longest answer in bytes. A server cuts a longer answer, unless the question allows more, and this resolver's questions do not.
+/// The longest answer in bytes. A server cuts a longer answer, unless the question allows more, and this resolver's
+/// questions do not.
 pub(super) const ANSWER_MOST: usize = 512;
 
 const HEADER: usize = 12;
@@ -45,7 +47,8 @@ impl Kind {
     }
 }
 
-/// Writes the question for `name` and returns its length. `None`: the name is empty, too long, or has an empty or too long label.
+/// Writes the question for `name` and returns its length. `None`: the name is empty, too long, or has an empty or too
+/// long label.
 pub(super) fn question(name: &[u8], kind: Kind, id: u16, into: &mut [u8; QUESTION_MOST]) -> Option<usize> {
     let name = name.strip_suffix(b".").unwrap_or(name);
     if name.is_empty() || name.len() > 253 {

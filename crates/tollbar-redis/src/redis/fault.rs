@@ -9,7 +9,8 @@ pub enum Fault {
     Unavailable(Why),
     /// The server refuses this user, or a command of this user. Somebody has to change the server's configuration.
     Refused,
-    /// The server is part of a cluster, and another node holds the key. The error text names the node. Clusters are not supported.
+    /// The server is part of a cluster, and another node holds the key. The error text names the node. Clusters are
+    /// not supported.
     Moved,
     /// The script failed, or the server does not know the command.
     Script,
@@ -132,7 +133,8 @@ fn plain(text: &[u8]) -> Fault {
     Fault::Script
 }
 
-/// The inner error of `ERR Error running script (call to f_…): @user_script:1: -READONLY …`: the text from `READONLY` on.
+/// The inner error of `ERR Error running script (call to f_…): @user_script:1: -READONLY …`: the text from `READONLY`
+/// on.
 fn inner(text: &[u8]) -> Option<&[u8]> {
     if !text.starts_with(b"ERR Error running script") {
         return None;

@@ -15,7 +15,8 @@ pub(super) struct Settings {
     pub(super) search: Text<255>,
     /// A name with at least this many dots is tried as it is before the search list.
     pub(super) dots: usize,
-    /// Nanoseconds for which the resolver waits for one server's answer. The default is a second, and resolv.conf(5) has five.
+    /// Nanoseconds for which the resolver waits for one server's answer. The default is a second, and resolv.conf(5)
+    /// has five.
     pub(super) timeout: u64,
     /// How many questions each server gets for a name.
     pub(super) attempts: usize,
@@ -132,8 +133,8 @@ fn words<'a>(line: &'a [u8], comment: &'static [u8]) -> impl Iterator<Item = &'a
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// Calls `line` with each line of a file. A file that cannot be read has no lines. Only the first 64 KiB of a file are read, and a
-/// line of more than 4 KiB counts as several.
+/// Calls `line` with each line of a file. A file that cannot be read has no lines. Only the first 64 KiB of a file
+/// are read, and a line of more than 4 KiB counts as several.
 fn each_line(path: &CStr, mut line: impl FnMut(&[u8])) {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
     // SAFETY: a CStr ends with a zero byte.

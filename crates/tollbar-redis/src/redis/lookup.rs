@@ -1,9 +1,11 @@
 //! Looks up a host's name without blocking: in /etc/hosts, then at the name servers of /etc/resolv.conf.
 //!
 //! The system's resolver (getaddrinfo) blocks until its name servers answer, and this library starts no threads:
-//! docs/internals/decisions/0019-names-without-waiting.md. Names that only the name service switch knows (mDNS, LDAP, NIS) are not found here.
+//! docs/internals/decisions/0019-names-without-waiting.md. Names that only the name service switch knows (mDNS, LDAP,
+//! NIS) are not found here.
 //!
-//! IPv4 addresses come before IPv6 addresses. A machine without one kind refuses it at once, and the link tries the next address.
+//! IPv4 addresses come before IPv6 addresses. A machine without one kind refuses it at once, and the link tries the
+//! next address.
 
 use super::dns::{self, Answer, Kind};
 use super::hosts::{self, Settings};
@@ -61,8 +63,8 @@ impl Lookup {
         }
     }
 
-    /// Begins a lookup, or goes on with the next server after [`Lookup::pause`]. Returns the addresses if they are known without a
-    /// name server, otherwise `None` after it has sent a question.
+    /// Begins a lookup, or goes on with the next server after [`Lookup::pause`]. Returns the addresses if they are
+    /// known without a name server, otherwise `None` after it has sent a question.
     pub(super) fn begin(&mut self, now: u64) -> Result<Option<Places>, LinkError> {
         if let Some(place) = Place::of_text(self.host.as_bytes(), self.port) {
             let mut places = Places::new();
@@ -157,7 +159,8 @@ impl Lookup {
         Ok(false)
     }
 
-    /// Ends the lookup. The socket stays open until [`Lookup::pause`], so that the connection's descriptor has another number.
+    /// Ends the lookup. The socket stays open until [`Lookup::pause`], so that the connection's descriptor has
+    /// another number.
     fn finish(&mut self) -> Places {
         self.is_running = false;
         let [mut all, others] = self.found;
@@ -175,7 +178,8 @@ impl Lookup {
         self.ask(now)
     }
 
-    /// Sends the questions for the current name to the next server. It skips invalid names and servers to which it cannot send.
+    /// Sends the questions for the current name to the next server. It skips invalid names and servers to which it
+    /// cannot send.
     fn ask(&mut self, now: u64) -> Result<(), LinkError> {
         let most = self.settings.count.saturating_mul(self.settings.attempts);
         self.found = [Places::new(); 2];
@@ -213,7 +217,8 @@ impl Lookup {
                     continue;
                 }
             };
-            // The old socket was open until here, so the new descriptor has another number, and an event loop notices the change.
+            // The old socket was open until here, so the new descriptor has another number, and an event loop notices
+            // the change.
             self.replace(fd);
             let sent = questions
                 .iter()
@@ -256,7 +261,8 @@ impl Lookup {
         self.domain().is_some()
     }
 
-    /// The domain that is appended for the current name. `Some(None)`: the host's name as it is. `None`: there are no more names.
+    /// The domain that is appended for the current name. `Some(None)`: the host's name as it is. `None`: there are no
+    /// more names.
     fn domain(&self) -> Option<Option<&[u8]>> {
         let host = self.host.as_bytes();
         if host.ends_with(b".") {

@@ -1,8 +1,9 @@
 //! The protocol RESP2: writes commands into a block of fixed size, and reads replies from one.
 //!
-//! The reader is stateless: the caller gives [`decode`] all bytes that have come so far, again after each read, and gets a reply when
-//! it is complete. Replies begin with one of `+ - : $ *`. Any other beginning, a malformed number, a length beyond [`BULK_MOST`] or
-//! [`ITEMS_MOST`], and an array deeper than [`DEPTH_MOST`] are [`Malformed`], whatever bytes follow.
+//! The reader is stateless: the caller gives [`decode`] all bytes that have come so far, again after each read, and
+//! gets a reply when it is complete. Replies begin with one of `+ - : $ *`. Any other beginning, a malformed number,
+//! a length beyond [`BULK_MOST`] or [`ITEMS_MOST`], and an array deeper than [`DEPTH_MOST`] are [`Malformed`],
+//! whatever bytes follow.
 
 /// The longest string that is accepted, in bytes: 512 MiB, a server's default limit.
 pub const BULK_MOST: usize = 512 << 20;
@@ -51,7 +52,8 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Reply<'_>, usize)>, Malformed> {
     }
 }
 
-/// Writes commands one after the other into a block. They count as written when [`Writer::finish`] returns their length.
+/// Writes commands one after the other into a block. They count as written when [`Writer::finish`] returns their
+/// length.
 #[derive(Debug)]
 pub struct Writer<'a> {
     into: &'a mut [u8],
@@ -204,8 +206,8 @@ fn measured(bytes: &[u8]) -> Option<Reply<'_>> {
 /// The longest number in bytes: a sign, 19 digits and a `\r`.
 const NUMBER_MOST: usize = 21;
 
-/// The bytes before the first `\r\n`; `None` if it has not come. A `\r` or `\n` alone, and a line of more than `most` bytes, are
-/// malformed.
+/// The bytes before the first `\r\n`; `None` if it has not come. A `\r` or `\n` alone, and a line of more than `most`
+/// bytes, are malformed.
 fn line(bytes: &[u8], most: usize) -> Result<Option<&[u8]>, Malformed> {
     match bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
         Some(at) if at <= most => match (bytes.get(at), bytes.get(at.saturating_add(1))) {

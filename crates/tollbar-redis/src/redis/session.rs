@@ -1,7 +1,8 @@
 //! A session: the commands and replies of one connection, without its socket.
 //!
-//! The caller moves the bytes: from [`Session::output`] to the socket, and from the socket to [`Session::input`]. The session
-//! writes commands, and matches replies to them by their order: a server replies in the order of the commands.
+//! The caller moves the bytes: from [`Session::output`] to the socket, and from the socket to [`Session::input`]. The
+//! session writes commands, and matches replies to them by their order: a server replies in the order of the
+//! commands.
 //!
 //! ```text
 //! begin ─▶ AUTH, SELECT, CLIENT SETNAME, INFO server, SCRIPT LOAD … ─▶ is_ready ─▶ call … next …
@@ -80,9 +81,9 @@ enum Load {
 }
 
 impl Session {
-    /// Makes a session that has not begun, and takes its memory: `out_bytes` for commands, or more if the handshake needs it, and
-    /// `in_bytes` for replies, at least 16 KiB for the reply to INFO. A longer reply ends the conversation. Only the first
-    /// [`SCRIPTS_MOST`] of `scripts` are used.
+    /// Makes a session that has not begun, and takes its memory: `out_bytes` for commands, or more if the handshake
+    /// needs it, and `in_bytes` for replies, at least 16 KiB for the reply to INFO. A longer reply ends the
+    /// conversation. Only the first [`SCRIPTS_MOST`] of `scripts` are used.
     ///
     /// At most `out_bytes / 16` calls, and at least 64, can be without a reply at a time.
     pub fn new(url: &Url, scripts: &'static [Script], out_bytes: usize, in_bytes: usize) -> Result<Session, NoMemory> {
@@ -111,8 +112,8 @@ impl Session {
         })
     }
 
-    /// Begins a conversation on a new connection. It drops all buffered bytes and outstanding calls, and queues the handshake, which
-    /// loads the scripts.
+    /// Begins a conversation on a new connection. It drops all buffered bytes and outstanding calls, and queues the
+    /// handshake, which loads the scripts.
     pub fn begin(&mut self) {
         self.out.clear();
         self.input.clear();
@@ -140,7 +141,8 @@ impl Session {
         }
         self.greeting = self.expected.used().len();
         if !room {
-            // This cannot happen, because `new` makes the buffers large enough. If it did, the handshake would never end without this error.
+            // This cannot happen, because `new` makes the buffers large enough. If it did, the handshake would never
+            // end without this error.
             self.over = Some(Fault::Protocol);
         }
     }
@@ -150,8 +152,8 @@ impl Session {
         self.begun && self.greeting == 0 && self.over.is_none()
     }
 
-    /// Why the conversation has ended: the server refused the handshake, or sent bytes that are not a reply. The caller closes the connection, and
-    /// [`Session::begin`] begins a new conversation on another.
+    /// Why the conversation has ended: the server refused the handshake, or sent bytes that are not a reply. The
+    /// caller closes the connection, and [`Session::begin`] begins a new conversation on another.
     pub fn fault(&self) -> Option<Fault> {
         self.over
     }
@@ -161,13 +163,14 @@ impl Session {
         self.run_id.as_bytes()
     }
 
-    /// The text of the server's last error: at most 200 printable bytes; empty if there was none since [`Session::begin`].
+    /// The text of the server's last error: at most 200 printable bytes; empty if there was none since
+    /// [`Session::begin`].
     pub fn error_text(&self) -> &str {
         self.error.as_str()
     }
 
-    /// Queues a call of the script with index `script`. [`Full`]: there is no room, no such script, or the session is not ready; the
-    /// call was not queued.
+    /// Queues a call of the script with index `script`. [`Full`]: there is no room, no such script, or the session is
+    /// not ready; the call was not queued.
     pub fn call(&mut self, script: usize, keys: &[&[u8]], args: &[Arg<'_>]) -> Result<(), Full> {
         if !self.is_ready() {
             return Err(Full);
@@ -211,7 +214,8 @@ impl Session {
         self.out.taken(n);
     }
 
-    /// The room for received bytes. It is empty only if the caller has not called [`Session::next`] until it returned `None`.
+    /// The room for received bytes. It is empty only if the caller has not called [`Session::next`] until it returned
+    /// `None`.
     pub fn input(&mut self) -> &mut [u8] {
         self.input.room()
     }
@@ -223,13 +227,14 @@ impl Session {
 
     /// The reply to the oldest outstanding call, or why it has none. `None`: no whole reply has come.
     ///
-    /// After [`Fault::NoScript`] the session loads the script again by itself, and the caller may repeat the call at once. When the
-    /// conversation is over, this returns the fault once, however many calls are lost, and `None` after that; [`Session::fault`]
-    /// keeps it.
+    /// After [`Fault::NoScript`] the session loads the script again by itself, and the caller may repeat the call at
+    /// once. When the conversation is over, this returns the fault once, however many calls are lost, and `None`
+    /// after that; [`Session::fault`] keeps it.
     #[allow(clippy::should_implement_trait)] // its items borrow from it
     pub fn next(&mut self) -> Option<Result<Answer<'_>, Fault>> {
         match self.step()? {
-            // The reply is decoded a second time, because `step` cannot return a borrow of the input. The bytes stay in place until a call of `input`.
+            // The reply is decoded a second time, because `step` cannot return a borrow of the input. The bytes stay
+            // in place until a call of `input`.
             Ok(len) => match decode(self.input.last_taken(len)) {
                 Ok(Some((reply, _))) => Some(Ok(Answer::new(reply))),
                 _ => None,
@@ -243,8 +248,8 @@ impl Session {
         self.calls
     }
 
-    /// Consumes replies up to and including the next reply to a call. Returns that reply's length in bytes, which are the last bytes
-    /// consumed, or its fault.
+    /// Consumes replies up to and including the next reply to a call. Returns that reply's length in bytes, which are
+    /// the last bytes consumed, or its fault.
     fn step(&mut self) -> Option<Result<usize, Fault>> {
         loop {
             if let Some(fault) = self.over {
@@ -301,7 +306,8 @@ impl Session {
     }
 
     fn reload(&mut self, number: usize) {
-        // Other calls of this script in flight get the same error. Only the first of them finds `Done` and loads the script.
+        // Other calls of this script in flight get the same error. Only the first of them finds `Done` and loads the
+        // script.
         if self.loads.get(number) == Some(&Load::Done) && !self.load(number) {
             if let Some(load) = self.loads.get_mut(number) {
                 *load = Load::Needed;

@@ -14,7 +14,8 @@ pub(super) struct Places {
     next: usize,
 }
 
-/// An internet address with a port. It has room for IPv6 and no more, because lists of places are copied on the stacks of callers.
+/// An internet address with a port. It has room for IPv6 and no more, because lists of places are copied on the
+/// stacks of callers.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     address: libc::sockaddr_in6,
@@ -135,8 +136,8 @@ pub(super) fn open_datagram(family: c_int) -> Result<c_int, i32> {
 pub(super) fn open(family: c_int) -> Result<c_int, i32> {
     let fd = create(family, libc::SOCK_STREAM)?;
     if family != libc::AF_UNIX {
-        // Without TCP_NODELAY a call could wait for the acknowledgement of the call before. If the system refuses the option, calls
-        // are slower and still correct, so the result is ignored.
+        // Without TCP_NODELAY a call could wait for the acknowledgement of the call before. If the system refuses the
+        // option, calls are slower and still correct, so the result is ignored.
         let _ = set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
     }
     Ok(fd)
@@ -185,7 +186,8 @@ pub(super) fn connect_path(fd: c_int, path: &[u8]) -> i32 {
     // SAFETY: a sockaddr_un consists of integers, for which zeroes are valid.
     let mut name: libc::sockaddr_un = unsafe { zeroed() };
     name.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // A zero byte stays at the end. `Url` allows 107 bytes, which Linux has room for; Apple's systems cut the path at 103.
+    // A zero byte stays at the end. `Url` allows 107 bytes, which Linux has room for; Apple's systems cut the path at
+    // 103.
     let room = name.sun_path.len().saturating_sub(1);
     name.sun_path.iter_mut().zip(path).take(room).for_each(|(to, from)| *to = *from as libc::c_char);
     // SAFETY: `name` is readable for its size.
@@ -223,7 +225,8 @@ pub(super) fn send(fd: c_int, from: &[u8]) -> Result<usize, i32> {
     retried(|| unsafe { libc::send(fd, from.as_ptr().cast(), from.len(), FLAGS) })
 }
 
-/// Waits at most `millis` milliseconds until the descriptor is readable or writable, as wanted. A failed descriptor counts as both.
+/// Waits at most `millis` milliseconds until the descriptor is readable or writable, as wanted. A failed descriptor
+/// counts as both.
 pub(super) fn poll(fd: c_int, wants: Wants, millis: c_int) -> Result<Wants, LinkError> {
     let mut events = 0;
     if wants.readable {

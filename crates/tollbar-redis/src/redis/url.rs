@@ -5,8 +5,8 @@
 //! unix:/path/to.sock[?db=N&user=NAME&password=SECRET]
 //! ```
 //!
-//! The default port is 6379 and the default database 0. A host is a name, an IPv4 address or an IPv6 address in brackets. In user,
-//! password, path and values `%xx` stands for a byte.
+//! The default port is 6379 and the default database 0. A host is a name, an IPv4 address or an IPv6 address in
+//! brackets. In user, password, path and values `%xx` stands for a byte.
 
 use super::text::Text;
 use core::fmt;

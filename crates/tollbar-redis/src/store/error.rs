@@ -29,8 +29,8 @@ pub enum LimitError {
     Classes,
     /// The period is not a whole number of microseconds, which is what the server's clock counts.
     Fraction,
-    /// The policy's numbers exceed 2^53, up to which the server's numbers are exact. A smaller burst or limit makes them smaller, and so does a limit
-    /// that has a larger common divisor with the period.
+    /// The policy's numbers exceed 2^53, up to which the server's numbers are exact. A smaller burst or limit makes
+    /// them smaller, and so does a limit that has a larger common divisor with the period.
     TooLarge,
     /// The limit's table cannot be made.
     Table(TableError),
@@ -50,8 +50,8 @@ pub enum StoreError {
     Unavailable(Why),
     /// The server refused this user, or a command of this user. The message is the server's.
     Refused(Message),
-    /// The server is part of a cluster, and another node holds the key. The server's message names the node. Clusters are not
-    /// supported.
+    /// The server is part of a cluster, and another node holds the key. The server's message names the node. Clusters
+    /// are not supported.
     Moved(Message),
     /// The named key holds a value that this store did not write. Nothing is admitted or overwritten.
     Foreign(Message),
@@ -66,7 +66,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the server may have charged the request, once at most: the connection broke, or no valid answer came. `false`: it has charged nothing.
+    /// Whether the server may have charged the request, once at most: the connection broke, or no valid answer came.
+    /// `false`: it has charged nothing.
     pub const fn may_have_charged(&self) -> bool {
         matches!(self, StoreError::Unreachable(_) | StoreError::TimedOut | StoreError::Protocol)
     }

@@ -7,7 +7,8 @@ use tollbar::policy::Policy;
 use tollbar::table::{Options, PolicyId, Table, TableError};
 use tollbar::units::NEVER;
 
-/// Limits in this process's memory, each with a table of its own. They may have any algorithm, and their times are exact to the nanosecond.
+/// Limits in this process's memory, each with a table of its own. They may have any algorithm, and their times are
+/// exact to the nanosecond.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryStore {
     options: Options,
@@ -21,7 +22,8 @@ pub struct MemoryLimit {
 }
 
 impl MemoryStore {
-    /// Each limit's table has slots for `capacity` keys that are in use at one time, and the defaults of [`Options::new`].
+    /// Each limit's table has slots for `capacity` keys that are in use at one time, and the defaults of
+    /// [`Options::new`].
     pub const fn new(capacity: u64) -> MemoryStore {
         MemoryStore { options: Options::new(capacity) }
     }

@@ -13,8 +13,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`RedisStore`] asks the server for each decision. The server's clock and state are the only ones, so any number of machines share
-//! a limit exactly, at the price of a round trip for each decision. [`crate::lease`] decides without waiting for the network.
+//! [`RedisStore`] asks the server for each decision. The server's clock and state are the only ones, so any number of
+//! machines share a limit exactly, at the price of a round trip for each decision. [`crate::lease`] decides without
+//! waiting for the network.
 
 mod error;
 mod memory;
@@ -35,8 +36,8 @@ pub const KEY_MOST: usize = 512;
 
 /// A store of keyed limits. A key has 1 to [`KEY_MOST`] bytes; any other is [`StoreError::Key`].
 ///
-/// A call that fails has charged nothing, unless [`StoreError::may_have_charged`] says that it may have. An error never admits the
-/// request.
+/// A call that fails has charged nothing, unless [`StoreError::may_have_charged`] says that it may have. An error
+/// never admits the request.
 pub trait Store {
     /// A policy as this store applies it, with the limit's name.
     type Limit;

@@ -1,10 +1,11 @@
-//! Compiles a policy to the arguments of the server's scripts, and turns the scripts' replies into decisions. The arguments are whole numbers up to
-//! 2^53, with times in microseconds.
+//! Compiles a policy to the arguments of the server's scripts, and turns the scripts' replies into decisions. The
+//! arguments are whole numbers up to 2^53, with times in microseconds.
 //!
 //! A script decides and returns the state after its decision. This module computes the rest of the answer, in integers.
 //!
-//! A bucket counts in *units*, chosen so that nothing is rounded: each step adds `rate` units, and a permit is `permit` units. For
-//! gcra a step is a microsecond, and `rate / permit` is the limit over the period (in microseconds), in lowest terms.
+//! A bucket counts in *units*, chosen so that nothing is rounded: each step adds `rate` units, and a permit is
+//! `permit` units. For gcra a step is a microsecond, and `rate / permit` is the limit over the period (in
+//! microseconds), in lowest terms.
 
 use super::LimitError;
 use crate::redis::{Arg, Script};
@@ -206,7 +207,8 @@ impl Plan {
         Plan::bucket(NonZeroU64::new(1)?, rate, permit, policy.burst, lacking)
     }
 
-    /// `None` if a sum of the script would not be exact: a debt and a charge, or the clock and the time to fill the bucket.
+    /// `None` if a sum of the script would not be exact: a debt and a charge, or the clock and the time to fill the
+    /// bucket.
     fn bucket(step: NonZeroU64, rate: NonZeroU64, permit: NonZeroU64, burst: u64, lacking: u64) -> Option<Plan> {
         let tolerance = burst.checked_mul(permit.get())?;
         let sums = tolerance.checked_mul(2)?.checked_add(rate.get())?.checked_add(permit.get())?;
@@ -269,8 +271,9 @@ impl Weighted {
         self.limit.saturating_mul(period).saturating_sub(weight)
     }
 
-    /// Microseconds until `cost` fits. It may fit in the running window. Otherwise it may fit in the next one, where the running window's count is the
-    /// previous count. At the start of the window after that it fits, because both counts are 0.
+    /// Microseconds until `cost` fits. It may fit in the running window. Otherwise it may fit in the next one, where
+    /// the running window's count is the previous count. At the start of the window after that it fits, because both
+    /// counts are 0.
     fn retry(&self, now: u64, cost: u64) -> u64 {
         let elapsed = now.saturating_sub(self.start);
         let period = self.period.get();
@@ -284,8 +287,9 @@ impl Weighted {
         at.saturating_sub(now)
     }
 
-    /// The earliest time in a window, in microseconds since its start and not before `elapsed`, at which the weighted count of the previous window and
-    /// `taken` are together at most the limit. `None` if there is no such time in the window.
+    /// The earliest time in a window, in microseconds since its start and not before `elapsed`, at which the weighted
+    /// count of the previous window and `taken` are together at most the limit. `None` if there is no such time in
+    /// the window.
     fn fits(&self, previous: u64, taken: u64, elapsed: u64) -> Option<u64> {
         let room = self.limit.checked_sub(taken)?;
         let period = self.period.get();

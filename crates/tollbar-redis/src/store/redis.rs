@@ -1,14 +1,14 @@
 //! Limits in a Redis or Valkey server, one script for each decision.
 //!
-//! The server has the clock (`TIME`, whole microseconds) and the state, and runs one script at a time. So any number of clients together admit
-//! exactly as many requests as one limiter would, whatever their own clocks say. A decision is the same as that of the local core
-//! ([`tollbar::limiter`]) at the server's time, with two differences:
+//! The server has the clock (`TIME`, whole microseconds) and the state, and runs one script at a time. So any number
+//! of clients together admit exactly as many requests as one limiter would, whatever their own clocks say. A decision
+//! is the same as that of the local core ([`tollbar::limiter`]) at the server's time, with two differences:
 //!
 //! - `retry_after` and `reset_after` are rounded up to whole microseconds.
-//! - The scripts round nothing. The local core rounds to fit a word of 64 bits. The core rounds gcra by less than a third of a
-//!   nanosecond, if the rate in lowest terms has more than 3,000 permits. It rounds the last window's count of a weighted window, if
-//!   two counts of the limit's size do not fit beside the window's number. It rounds the start of windows anchored at the first
-//!   request, for limits above 8,000.
+//! - The scripts round nothing. The local core rounds to fit a word of 64 bits. The core rounds gcra by less than a
+//!   third of a nanosecond, if the rate in lowest terms has more than 3,000 permits. It rounds the last window's
+//!   count of a weighted window, if two counts of the limit's size do not fit beside the window's number. It rounds
+//!   the start of windows anchored at the first request, for limits above 8,000.
 //!
 //! | | |
 //! |---|---|
@@ -63,8 +63,8 @@ impl RedisStore {
         Ok(RedisStore { link: Link::new(url), session, timeout: Self::TIMEOUT, process: 0, server_time: 0 })
     }
 
-    /// Sets the longest time of a call in nanoseconds, the lookup of the host's name and connecting included. A call that takes
-    /// longer fails with [`StoreError::TimedOut`].
+    /// Sets the longest time of a call in nanoseconds, the lookup of the host's name and connecting included. A call
+    /// that takes longer fails with [`StoreError::TimedOut`].
     pub fn with_timeout(mut self, nanos: u64) -> RedisStore {
         self.timeout = nanos;
         self
@@ -95,7 +95,8 @@ impl RedisStore {
         if reply.is_err()
             && !matches!(reply, Err(StoreError::Foreign(_) | StoreError::Unavailable(_) | StoreError::Script(_)))
         {
-            // The answer may still come. On the same connection the next call would read it as the answer to its own question.
+            // The answer may still come. On the same connection the next call would read it as the answer to its own
+            // question.
             self.link.close();
         }
         let reply = reply?;
@@ -111,8 +112,8 @@ impl RedisStore {
             self.session.call(script, &[name], args).map_err(|_| StoreError::NoRoom)?;
             match self.answer(deadline, name)? {
                 Ok(reply) => return Ok(reply),
-                // The server has forgotten the script, and the session loads it again. If that happens a fourth time, somebody keeps flushing the
-                // server's scripts, and the call fails.
+                // The server has forgotten the script, and the session loads it again. If that happens a fourth time,
+                // somebody keeps flushing the server's scripts, and the call fails.
                 Err(Fault::NoScript) if tries < 3 => tries = tries.saturating_add(1),
                 Err(fault) => return Err(StoreError::of(fault, self.session.error_text())),
             }
@@ -229,7 +230,8 @@ impl Store for RedisStore {
     }
 }
 
-/// Decodes what a script returned. Its first number is the verdict: 0 allowed, 1 denied, 2 never, 3 another value at the key.
+/// Decodes what a script returned. Its first number is the verdict: 0 allowed, 1 denied, 2 never, 3 another value at
+/// the key.
 fn reply(answer: &Answer<'_>, name: &[u8]) -> Result<Reply, StoreError> {
     let number = |n: usize| answer.int(n).and_then(|value| u64::try_from(value).ok());
     let verdict = number(0).ok_or(StoreError::Protocol)?;

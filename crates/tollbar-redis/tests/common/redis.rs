@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A server with a unix socket in a directory of its own and a TCP port of 127.0.0.1. It is killed when this is dropped,
-/// and when the thread that started it ends.
+/// A server with a unix socket in a directory of its own and a TCP port of 127.0.0.1. It is killed when this is
+/// dropped, and when the thread that started it ends.
 pub struct Server {
     child: Option<Child>,
     directory: PathBuf,

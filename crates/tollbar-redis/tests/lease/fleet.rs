@@ -1,7 +1,8 @@
-//! Machines that share a limit, each a process of this test program, and what they admitted, in a file they all write to.
+//! Machines that share a limit, each a process of this test program, and what they admitted, in a file they all write
+//! to.
 //!
-//! Time is the real one: what is tested is Redis, and the kernel. What is asserted of it is the bound, which holds whatever the
-//! scheduler does, and rates with much room.
+//! Time is the real one: what is tested is Redis, and the kernel. What is asserted of it is the bound, which holds
+//! whatever the scheduler does, and rates with much room.
 #![allow(dead_code)] // each test program uses a part of it
 
 use std::fs::{File, OpenOptions};
@@ -29,7 +30,8 @@ const ROWS: usize = 256;
 pub struct Totals {
     pub attempts: u64,
     pub admitted: u64,
-    /// Calls of more than a millisecond in a time without a switch to another thread: by their own doing, or by the host's.
+    /// Calls of more than a millisecond in a time without a switch to another thread: by their own doing, or by the
+    /// host's.
     pub slow: u64,
     /// Times that a caller was put to sleep in a call.
     pub slept: u64,
@@ -137,8 +139,8 @@ impl Fleet {
         worst
     }
 
-    /// Admitted a second, from `from` to `to` of the run's time. Ten milliseconds in which nobody tried do not count: then the host
-    /// had stopped the machine.
+    /// Admitted a second, from `from` to `to` of the run's time. Ten milliseconds in which nobody tried do not count:
+    /// then the host had stopped the machine.
     pub fn rate(&self, from: Duration, to: Duration) -> f64 {
         let (admitted, words) = (self.by_ten_millis(), self.memory.words());
         let ten = |at: Duration| at.as_millis() as usize / 10;

@@ -6,7 +6,8 @@ use tollbar_redis::lease::bucket::{self, Ask, Grant};
 use tollbar_redis::lease::record::{Record, Visitor};
 use tollbar_redis::lease::Terms;
 
-/// What the store has: one key's TAT, with the time of the server's clock at which it is forgotten, and the limit's record.
+/// What the store has: one key's TAT, with the time of the server's clock at which it is forgotten, and the limit's
+/// record.
 #[derive(Clone, Copy, Default)]
 pub struct Data {
     pub tat: Option<u64>,

@@ -197,8 +197,8 @@ impl World {
         }
     }
 
-    /// The bucket is let fill, everybody fetches leases by spending little of them, and just before they end spends all, and
-    /// what has been granted meanwhile.
+    /// The bucket is let fill, everybody fetches leases by spending little of them, and just before they end spends
+    /// all, and what has been granted meanwhile.
     fn hoard(&mut self) {
         self.leap(self.refill());
         let life = self.machines[0].node.terms().life;
@@ -342,8 +342,8 @@ impl World {
         }
     }
 
-    /// All is taken and then lost, and a machine that has no memory of it asks when the grace is over. Another such may be the first to be
-    /// met by the new data.
+    /// All is taken and then lost, and a machine that has no memory of it asks when the grace is over. Another such
+    /// may be the first to be met by the new data.
     fn forget(&mut self) {
         self.siege();
         if self.random.one_in(2) && self.powers.kills {
@@ -375,8 +375,8 @@ impl World {
         self.machines.iter_mut().for_each(|machine| machine.lose(now));
     }
 
-    /// A node is killed, with its lease, and another takes its place, of any kind. Not while the data's loss would be forgotten with it: those
-    /// that are left know the data that are there.
+    /// A node is killed, with its lease, and another takes its place, of any kind. Not while the data's loss would be
+    /// forgotten with it: those that are left know the data that are there.
     fn kill(&mut self) {
         let n = self.random.below(self.machines.len() as u64) as usize;
         let data = self.store.data.record.map_or(0, |record| record.id);

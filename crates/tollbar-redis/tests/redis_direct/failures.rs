@@ -389,7 +389,8 @@ fn parent_and_child_are_answered(store: &mut RedisStore) -> bool {
 
 /// A forked child that runs `run` and ends with the code that it returns.
 fn child(run: impl FnOnce() -> i32) -> libc::pid_t {
-    // SAFETY: the calls of `run` take no lock that another thread may have held, and the child ends without destructors and exit handlers.
+    // SAFETY: the calls of `run` take no lock that another thread may have held, and the child ends without
+    // destructors and exit handlers.
     unsafe {
         match libc::fork() {
             0 => libc::_exit(run()),

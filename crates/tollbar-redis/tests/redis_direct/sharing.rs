@@ -81,7 +81,8 @@ fn clients_at_once_get_the_burst_and_the_rate() {
     assert!((0..20).any(|_| round() > 50));
 }
 
-/// Ten commands for a limit of five. Half of them are delayed by a second on their way: by the clients' clocks both halves would pass.
+/// Ten commands for a limit of five. Half of them are delayed by a second on their way: by the clients' clocks both
+/// halves would pass.
 #[test]
 fn a_command_that_comes_late_is_judged_when_it_comes() {
     let server = Server::start();

@@ -1,5 +1,5 @@
-//! Makes the same requests of the server and, at the server's time, of the local core. The decisions must be equal, with waits
-//! rounded up to whole microseconds.
+//! Makes the same requests of the server and, at the server's time, of the local core. The decisions must be equal,
+//! with waits rounded up to whole microseconds.
 
 use crate::common::{policy, Rng, SEC};
 use crate::server::Server;
@@ -76,7 +76,8 @@ fn algorithm(named: &[&str], options: &[&str], bursts: bool) {
         let (admitted, refused) = compare(&mut store, &n.to_string(), text, 400, &mut random);
         sums = (sums.0 + admitted, sums.1 + refused);
     }
-    // A trace with only one verdict compares little. On a slow machine fewer requests are denied, so slower policies follow.
+    // A trace with only one verdict compares little. On a slow machine fewer requests are denied, so slower policies
+    // follow.
     let mut slow = 1_u64;
     while sums.0 <= 500 || sums.1 <= 500 {
         slow *= 4;

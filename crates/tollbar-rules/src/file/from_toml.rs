@@ -23,7 +23,8 @@ pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
 struct Lines<'a> {
     text: &'a str,
     begin: Vec<usize>,
-    /// How many characters are before each block of bytes, so that a column in a long line is found without counting from the line's begin.
+    /// How many characters are before each block of bytes, so that a column in a long line is found without counting
+    /// from the line's begin.
     characters: Vec<usize>,
 }
 

@@ -1,5 +1,5 @@
-//! YAML by the events of `saphyr-parser`, which have places. Anchors, aliases, tags and several documents are refused: rules do not need
-//! them, and a few aliases can stand for gigabytes.
+//! YAML by the events of `saphyr-parser`, which have places. Anchors, aliases, tags and several documents are
+//! refused: rules do not need them, and a few aliases can stand for gigabytes.
 
 use super::{syntax, Entry, Node, Place, Problem, Text, Value, DEPTH_MOST};
 use saphyr_parser::{Event, Input, Marker, Parser, ScalarStyle, Span};
@@ -14,7 +14,8 @@ pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
 struct Reader<'a, T: Input> {
     parser: Parser<'a, T>,
     lines: Vec<&'a str>,
-    /// The line, the column and the offset in the line of the last scalar. The next one comes later, so its offset is found from there.
+    /// The line, the column and the offset in the line of the last scalar. The next one comes later, so its offset is
+    /// found from there.
     seen: (usize, usize, usize),
 }
 

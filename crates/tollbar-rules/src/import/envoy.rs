@@ -1,9 +1,10 @@
-//! Envoy's rate limits as a rules file: the descriptors of its rate limit service, and the local rate limits of its own configuration.
+//! Envoy's rate limits as a rules file: the descriptors of its rate limit service, and the local rate limits of its
+//! own configuration.
 //!
-//! Descriptors without others around them are one group for each key: the limit of a descriptor with a value is the limit of that key. A rule
-//! whose key has several parts cannot have limits for single values. So a descriptor with a value that stands in others, or has others in it,
-//! becomes a field that the server gives to the requests with that value. The service counts in fixed windows that begin at multiples of their
-//! length, and so do the rules.
+//! Descriptors without others around them are one group for each key: the limit of a descriptor with a value is the
+//! limit of that key. A rule whose key has several parts cannot have limits for single values. So a descriptor with a
+//! value that stands in others, or has others in it, becomes a field that the server gives to the requests with that
+//! value. The service counts in fixed windows that begin at multiples of their length, and so do the rules.
 
 use super::plan::{Group, Plan, UNLIMITED};
 use super::tree::by_text;
@@ -12,8 +13,8 @@ use crate::file::{parse, quoted, Format, Node, Place, Problem};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// Translates a configuration of Envoy's rate limit service (`domain`, `descriptors`), or Envoy's own configuration with local rate limits, both
-/// in YAML, into a rules file.
+/// Translates a configuration of Envoy's rate limit service (`domain`, `descriptors`), or Envoy's own configuration
+/// with local rate limits, both in YAML, into a rules file.
 ///
 /// # Errors
 /// The faults of the YAML, with their places.

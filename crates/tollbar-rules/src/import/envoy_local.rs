@@ -6,8 +6,8 @@ use super::tree::{nanoseconds, prefix};
 use crate::file::{quoted, Node, Place};
 use crate::path::Pattern;
 
-/// Adds the local rate limits anywhere in the configuration. A limit of a route is for the route's path, and takes the place of limits with wider
-/// paths there.
+/// Adds the local rate limits anywhere in the configuration. A limit of a route is for the route's path, and takes
+/// the place of limits with wider paths there.
 pub(super) fn limits(import: &mut Import, root: &Node) {
     let all = everywhere();
     find(import, root, &all, false);

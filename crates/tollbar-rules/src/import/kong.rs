@@ -1,7 +1,8 @@
 //! Kong's plugin `rate-limiting`, in declarative configuration, as a rules file.
 //!
-//! Kong runs one plugin of a name for a request: that of its route, or else that of its service, or else the global one. So each plugin becomes a
-//! group, and each path of a route becomes a route of the rules, which replaces the groups of other plugins.
+//! Kong runs one plugin of a name for a request: that of its route, or else that of its service, or else the global
+//! one. So each plugin becomes a group, and each path of a route becomes a route of the rules, which replaces the
+//! groups of other plugins.
 
 use super::plan::{everywhere, Group, Location, Plan};
 use super::tree::{is_method, prefix};
@@ -21,7 +22,8 @@ pub fn kong(text: &str) -> Result<Imported, Vec<Problem>> {
     let global = import.plugins(&root, "global", &everywhere(), &Scope::Global);
     for service in list(&root, "services") {
         let name = name_of(service);
-        // A plugin of a service counts requests of all its routes together, so its group has the path of a route only if there is one.
+        // A plugin of a service counts requests of all its routes together, so its group has the path of a route only
+        // if there is one.
         let paths: Vec<Pattern> = list(service, "routes")
             .flat_map(|route| list(route, "paths"))
             .filter_map(pattern)
@@ -140,7 +142,8 @@ impl Import {
         groups
     }
 
-    /// Adds a remark for each plugin that limits requests and stands where the import does not look, such as below a group of consumers.
+    /// Adds a remark for each plugin that limits requests and stands where the import does not look, such as below a
+    /// group of consumers.
     fn say_unseen(&mut self, node: &Node) {
         let name = node.text_of("name").filter(|name| is_limit(name) && node.get("config").is_some());
         if let Some(name) = name.filter(|_| self.seen.insert(node.place)) {

@@ -1,7 +1,7 @@
 //! Limitador's limits as a rules file.
 //!
-//! A condition on the method or the path becomes the rule's own. Any other condition becomes a part of the key: a field that the server gives to
-//! the requests for which the condition is true.
+//! A condition on the method or the path becomes the rule's own. Any other condition becomes a part of the key: a
+//! field that the server gives to the requests for which the condition is true.
 
 use super::plan::{everywhere, Group, Plan};
 use super::tree::is_method;
@@ -10,7 +10,8 @@ use crate::file::{parse, quoted, Format, Node, Problem};
 use crate::path::Pattern;
 use std::collections::HashSet;
 
-/// Translates Limitador's limits, a list in YAML (or the field `limits` of a resource of Kubernetes), into a rules file.
+/// Translates Limitador's limits, a list in YAML (or the field `limits` of a resource of Kubernetes), into a rules
+/// file.
 ///
 /// # Errors
 /// The faults of the YAML, with their places.

@@ -1,7 +1,7 @@
 //! Rules from the configurations of other programs.
 //!
-//! Each importer reads a configuration, adds groups and locations to a plan, and adds a remark for each part that a rules file cannot express.
-//! The plan writes the rules file.
+//! Each importer reads a configuration, adds groups and locations to a plan, and adds a remark for each part that a
+//! rules file cannot express. The plan writes the rules file.
 
 mod envoy;
 mod envoy_local;

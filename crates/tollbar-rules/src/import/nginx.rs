@@ -1,8 +1,9 @@
 //! nginx's `limit_req` and `limit_conn` as a rules file.
 //!
-//! Each `limit_req` becomes a group. In nginx one location handles a request; in a rules file all groups that match a request count. So each
-//! location also becomes a route that replaces the groups of other locations. A `limit_conn` becomes a remark with the `tollbar_conn` that
-//! does the same in nginx, because rules limit how often requests come, and not how many are open.
+//! Each `limit_req` becomes a group. In nginx one location handles a request; in a rules file all groups that match a
+//! request count. So each location also becomes a route that replaces the groups of other locations. A `limit_conn`
+//! becomes a remark with the `tollbar_conn` that does the same in nginx, because rules limit how often requests come,
+//! and not how many are open.
 
 use super::plan::{everywhere, Group, Location, Plan};
 use super::tokens::{directives, Directive};

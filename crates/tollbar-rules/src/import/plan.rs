@@ -8,7 +8,8 @@ use crate::read::{read, LIMITS_OF_FILE_MOST, RULES_MOST};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-/// A limit that refuses no request: the limit of a group of which only single keys are limited, or which has only a shadow.
+/// A limit that refuses no request: the limit of a group of which only single keys are limited, or which has only a
+/// shadow.
 pub const UNLIMITED: &str = "1000000000/s";
 
 /// The rules of a configuration.
@@ -64,7 +65,8 @@ impl Group {
     }
 }
 
-/// A part of the configuration that handles requests alone: a location, a route or a router. Groups that are not in force there do not count.
+/// A part of the configuration that handles requests alone: a location, a route or a router. Groups that are not in
+/// force there do not count.
 #[derive(Clone, Debug)]
 pub struct Location {
     pub name: String,
@@ -96,7 +98,8 @@ impl Plan {
         }
     }
 
-    /// Adds a group whose policies [`Plan::policy`] has given, and returns its number. `None`: the file is full, which a remark says.
+    /// Adds a group whose policies [`Plan::policy`] has given, and returns its number. `None`: the file is full,
+    /// which a remark says.
     pub fn group(&mut self, place: Place, group: Group) -> Option<usize> {
         let limits: usize = self.groups.iter().map(|group| group.limits.len()).sum();
         if self.groups.len() + self.locations.len() >= RULES_MOST || limits + group.limits.len() > LIMITS_OF_FILE_MOST {
@@ -114,8 +117,8 @@ impl Plan {
         Some(self.groups.len() - 1)
     }
 
-    /// Adds a location. Of two locations with one path and the same methods the later one adds its groups to the earlier one: rules cannot
-    /// tell their requests apart.
+    /// Adds a location. Of two locations with one path and the same methods the later one adds its groups to the
+    /// earlier one: rules cannot tell their requests apart.
     pub fn location(&mut self, place: Place, location: Location) {
         let same = |other: &&mut Location| other.path == location.path && other.methods == location.methods;
         if let Some(other) = self.locations.iter_mut().find(same) {
@@ -139,7 +142,8 @@ impl Plan {
         self.locations.push(Location { name, ..location });
     }
 
-    /// The source of a key that has one value of `header`, `cookie` or `field`. `None`, with a remark, for a name that a rule cannot have.
+    /// The source of a key that has one value of `header`, `cookie` or `field`. `None`, with a remark, for a name
+    /// that a rule cannot have.
     pub fn source(&mut self, place: Place, kind: &str, name: &str) -> Option<String> {
         if !name.is_empty() && name.bytes().all(is_source_byte) {
             return Some(format!("{kind} {name}"));

@@ -1,7 +1,8 @@
 //! Traefik's middleware `rateLimit` as a rules file.
 //!
-//! Each router that has the middleware has buckets of its own, so each becomes a group. One router handles a request, so each router's path also
-//! becomes a route, which replaces the groups of other routers. Where no router is in the file, each middleware is a group for all requests.
+//! Each router that has the middleware has buckets of its own, so each becomes a group. One router handles a request,
+//! so each router's path also becomes a route, which replaces the groups of other routers. Where no router is in the
+//! file, each middleware is a group for all requests.
 
 use super::plan::{everywhere, Group, Location, Plan};
 use super::tree::{is_method, nanoseconds, prefix};
@@ -11,7 +12,8 @@ use crate::path::Pattern;
 use std::collections::HashSet;
 use tollbar::address::Network;
 
-/// Translates the middleware `rateLimit` of Traefik's dynamic configuration (YAML or TOML), or of one resource of Kubernetes, into a rules file.
+/// Translates the middleware `rateLimit` of Traefik's dynamic configuration (YAML or TOML), or of one resource of
+/// Kubernetes, into a rules file.
 ///
 /// # Errors
 /// The faults of the file, with their places.
@@ -64,7 +66,8 @@ fn say_in_flight(plan: &mut Plan, node: &Node) {
     plan.remark(node.place, text);
 }
 
-/// The middlewares that a list of names stands for, each with the place of its name: a chain stands for those that it names. `named` gets their names.
+/// The middlewares that a list of names stands for, each with the place of its name: a chain stands for those that it
+/// names. `named` gets their names.
 fn chained<'a>(
     plan: &mut Plan,
     names: &[Node],
@@ -94,7 +97,8 @@ fn chained<'a>(
     found
 }
 
-/// The middlewares that hold for a router: those of its entry points come first. Without `entryPoints` it listens at all.
+/// The middlewares that hold for a router: those of its entry points come first. Without `entryPoints` it listens at
+/// all.
 fn used_by<'a>(
     plan: &mut Plan,
     router: &Entry,
@@ -142,7 +146,8 @@ fn router<'a>(
     }
 }
 
-/// The paths and methods of a router's rule. A rule that is no conjunction of paths, hosts and methods is for all requests.
+/// The paths and methods of a router's rule. A rule that is no conjunction of paths, hosts and methods is for all
+/// requests.
 fn matches(plan: &mut Plan, router: &Node) -> (Vec<Pattern>, Vec<String>) {
     let Some(node) = router.get("rule") else { return (vec![everywhere()], Vec::new()) };
     let text = node.text().unwrap_or_default();

@@ -16,7 +16,8 @@ pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) ->
         Ok(policy) => return Some(Limit { policy, place }),
         Err(error) => error,
     };
-    // If the text is a policy that only a table refuses, the error names no column. `anchor`, if the text has it, is then the option at fault.
+    // If the text is a policy that only a table refuses, the error names no column. `anchor`, if the text has it, is
+    // then the option at fault.
     let is_of_tables = text.text.parse::<Policy>().is_ok();
     let at = match text.text.find("anchor") {
         Some(at) if is_of_tables => at,
@@ -61,7 +62,8 @@ fn suits_table(policy: &Policy) -> Result<(), PolicyError> {
     }
 }
 
-/// Not inlined: the compiler would read the error of a call that had none, before it knows that, and valgrind would report it.
+/// Not inlined: the compiler would read the error of a call that had none, before it knows that, and valgrind would
+/// report it.
 #[inline(never)]
 fn policy_error(error: TableError) -> Result<(), PolicyError> {
     match error {

@@ -20,12 +20,14 @@ use tollbar::Policy;
 const VERSION: i64 = 1;
 /// The most rules of a file.
 pub const RULES_MOST: usize = 96;
-/// The most limits of a file. A table has 128 policies, and a reload may rename every rule while requests still use the old ones.
+/// The most limits of a file. A table has 128 policies, and a reload may rename every rule while requests still use
+/// the old ones.
 pub const LIMITS_OF_FILE_MOST: usize = 63;
 
 /// The most policies of single keys in a file, each counted once for each limit of its rule.
 pub const KEYS_MOST: usize = 1 << 18;
-/// The most different policies of a file, those of limits and of keys. A table has 255 versions of policies, and a change of a policy needs another one.
+/// The most different policies of a file, those of limits and of keys. A table has 255 versions of policies, and a
+/// change of a policy needs another one.
 pub const POLICIES_MOST: usize = 240;
 
 /// Reads the text of a rules file.

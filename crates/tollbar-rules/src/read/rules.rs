@@ -138,7 +138,8 @@ impl Draft {
         if fields.get("limit").is_none() {
             problems.add(entry.place, &field, "no limit", "limit = \"50/min\", or another to try");
         }
-        // A placeholder: `link` copies the pattern and the other fields from the shadow's rule, which may come later in the file.
+        // A placeholder: `link` copies the pattern and the other fields from the shadow's rule, which may come later
+        // in the file.
         let path = Pattern::parse("/**").ok()?;
         let own_key = fields.get("key").is_some();
         let rule = Rule {

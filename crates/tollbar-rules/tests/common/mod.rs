@@ -49,7 +49,8 @@ pub struct Child(libc::pid_t);
 impl Child {
     /// Forks a process that calls `passes` and ends. `passes` may check requests and make system calls.
     pub fn fork(passes: impl FnOnce() -> bool) -> Child {
-        // SAFETY: the child calls nothing but `passes` and `_exit`. The locks that it may find taken are the allocator's, which glibc releases in a child.
+        // SAFETY: the child calls nothing but `passes` and `_exit`. The locks that it may find taken are the
+        // allocator's, which glibc releases in a child.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let passed = passes();

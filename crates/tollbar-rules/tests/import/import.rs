@@ -1,4 +1,5 @@
-//! Rules that are imported from nginx configurations: their decisions, and the remarks about directives that rules cannot express.
+//! Rules that are imported from nginx configurations: their decisions, and the remarks about directives that rules
+//! cannot express.
 
 use crate::common::*;
 use tollbar_rules::{import, read, Format};
@@ -59,8 +60,8 @@ fn a_configuration_decides_as_in_nginx() {
 fn what_rules_cannot_express_is_said_with_its_place() {
     let imported = import::nginx(SITE).expect("a configuration");
     let places: Vec<(usize, usize)> = imported.remarks.iter().map(|r| (r.place.line, r.place.column)).collect();
-    // mime.types; one, which several share; $server_name; the zone of limit_conn; the delay of /api/; the pattern; /dryx; three limit_conn and
-    // its status.
+    // mime.types; one, which several share; $server_name; the zone of limit_conn; the delay of /api/; the pattern;
+    // /dryx; three limit_conn and its status.
     let expected = [(3, 1), (5, 5), (7, 5), (8, 5), (16, 13), (19, 9), (20, 9), (20, 83), (21, 27), (21, 46), (21, 66)];
     assert_eq!(places, expected, "{:#?}", imported.remarks);
     for import::Remark { place, text } in &imported.remarks {

@@ -1,4 +1,5 @@
-//! Rules that are imported from Envoy and Limitador: their decisions, and the remarks about parts that rules cannot express.
+//! Rules that are imported from Envoy and Limitador: their decisions, and the remarks about parts that rules cannot
+//! express.
 
 use crate::common::*;
 use tollbar_rules::import;

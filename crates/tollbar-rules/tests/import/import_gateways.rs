@@ -1,4 +1,5 @@
-//! Rules that are imported from Kong and Traefik: their decisions, and the remarks about parts that rules cannot express.
+//! Rules that are imported from Kong and Traefik: their decisions, and the remarks about parts that rules cannot
+//! express.
 
 use crate::common::*;
 use tollbar_rules::import::{self, Imported};

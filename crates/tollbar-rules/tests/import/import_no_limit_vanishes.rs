@@ -15,8 +15,9 @@ const VARIABLES: [(&str, &str); 7] = [
     ("$host", "Host"),
 ];
 
-/// nginx joins the values of a key's variables and the text between them, and limits all requests but those whose key is empty. The rules must admit
-/// exactly the same requests. With a rate of one a minute and no burst, the first request of each key passes at one instant, and no other.
+/// nginx joins the values of a key's variables and the text between them, and limits all requests but those whose key
+/// is empty. The rules must admit exactly the same requests. With a rate of one a minute and no burst, the first
+/// request of each key passes at one instant, and no other.
 #[test]
 fn b1_joined_variables_limit_whom_nginx_limits() {
     let mut dice = Dice(1);

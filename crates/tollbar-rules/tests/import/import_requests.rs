@@ -1,7 +1,8 @@
-//! B1, B2: 10,000 requests for each program's limits, by what its documents say and by the imported rules: the same requests pass.
+//! B1, B2: 10,000 requests for each program's limits, by what its documents say and by the imported rules: the same
+//! requests pass.
 //!
-//! Each model counts as the program documents it, and knows nothing of rules. Where the two differ by design, a remark of the import says so, and the requests here
-//! stay away from it.
+//! Each model counts as the program documents it, and knows nothing of rules. Where the two differ by design, a
+//! remark of the import says so, and the requests here stay away from it.
 
 use crate::common::*;
 use std::collections::HashMap;
@@ -13,7 +14,8 @@ use tollbar_rules::{Format, Rules};
 struct Windows(HashMap<(String, u64), (u64, u64)>);
 
 impl Windows {
-    /// Whether a request at `now` fits into all windows, of (a name, its length in seconds, its limit). Only then it is counted.
+    /// Whether a request at `now` fits into all windows, of (a name, its length in seconds, its limit). Only then it
+    /// is counted.
     fn admit(&mut self, now: u64, windows: &[(String, u64, u64)]) -> bool {
         let count = |windows: &Windows, name: &String, length: u64| {
             let number = (BEGIN / SECOND + now) / length;
@@ -87,8 +89,8 @@ impl Plugin {
     }
 }
 
-/// One plugin decides a request: that of its route, or else of its service, or else the global one. Its key is the address where the request has no consumer or
-/// header. A request that one window refuses is counted by none.
+/// One plugin decides a request: that of its route, or else of its service, or else the global one. Its key is the
+/// address where the request has no consumer or header. A request that one window refuses is counted by none.
 #[test]
 fn b1_kong_decides_as_the_rules() {
     let mut dice = Dice(2);
@@ -150,8 +152,8 @@ fn b1_kong_decides_as_the_rules() {
     tally.is_enough();
 }
 
-/// A bucket of each source for each router: it holds `burst` tokens and gets `average` in each period. (Traefik holds requests back where the rules refuse, which a
-/// remark says.)
+/// A bucket of each source for each router: it holds `burst` tokens and gets `average` in each period. (Traefik holds
+/// requests back where the rules refuse, which a remark says.)
 #[test]
 fn b1_traefik_decides_as_the_rules() {
     let mut dice = Dice(3);
@@ -211,8 +213,9 @@ fn b1_traefik_decides_as_the_rules() {
     tally.is_enough();
 }
 
-/// The rate limit service takes the most specific descriptor: that with the value, or else the key's without one. It counts in windows that begin at multiples of
-/// their length. (It counts a request that one limit refuses against the others, which a remark says, so a request here has one descriptor.)
+/// The rate limit service takes the most specific descriptor: that with the value, or else the key's without one. It
+/// counts in windows that begin at multiples of their length. (It counts a request that one limit refuses against the
+/// others, which a remark says, so a request here has one descriptor.)
 #[test]
 fn b1_envoy_decides_as_the_rules() {
     let mut dice = Dice(4);
@@ -270,8 +273,8 @@ fn b1_envoy_decides_as_the_rules() {
     tally.is_enough();
 }
 
-/// All limits of a request whose conditions hold count it, or none. (Limitador's windows begin with a key's first request, which a remark says: here those of the
-/// model begin where the rules' do.)
+/// All limits of a request whose conditions hold count it, or none. (Limitador's windows begin with a key's first
+/// request, which a remark says: here those of the model begin where the rules' do.)
 #[test]
 fn b1_limitador_decides_as_the_rules() {
     let mut dice = Dice(5);

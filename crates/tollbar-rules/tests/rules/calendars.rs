@@ -73,7 +73,8 @@ fn without_a_given_time_the_wall_clock_decides() {
     }
 }
 
-/// A reload keeps the permits that a key has used if the windows stay. Other windows begin anew, and a failed reload changes nothing.
+/// A reload keeps the permits that a key has used if the windows stay. Other windows begin anew, and a failed reload
+/// changes nothing.
 #[test]
 fn a_reload_keeps_the_count_of_a_calendar() {
     let of = |limit: &str, key: &str| {

@@ -81,7 +81,8 @@ fn a_shadow_counts_and_refuses_nothing() {
     assert_eq!((of("site"), of("site-strict")), (Some((15, 0)), Some((10, 5))));
 }
 
-/// A client spells a limited path in six ways (`//login`, `/%6Cogin`, …). The rule counts all six, so spelling evades no limit.
+/// A client spells a limited path in six ways (`//login`, `/%6Cogin`, …). The rule counts all six, so spelling evades
+/// no limit.
 #[test]
 fn other_spellings_of_a_path_are_limited() {
     let rules = rules("version = 1\n[route.login]\npath = '/login'\nkey = 'all'\nlimit = '3/min'");
@@ -99,7 +100,8 @@ fn sliding_windows_and_logs_have_tables_of_their_own_beside_others() {
     assert_eq!(admitted(&rules, 10, 67, &get("/", "1.1.1.1")), 5);
 }
 
-/// The text of a policy may be a list of two rates, alone and among others, and for a key of its own. A refusal by another limit charges neither rate.
+/// The text of a policy may be a list of two rates, alone and among others, and for a key of its own. A refusal by
+/// another limit charges neither rate.
 #[test]
 fn a_policy_text_may_be_a_list() {
     let rules = rules(

@@ -35,7 +35,8 @@ fn disagreements(rules: &Rules, name: &str) -> (u64, u64) {
 #[test]
 fn a_disagreement_is_an_admission_or_a_refusal_by_the_shadows_own_rule() {
     let rules = rules(FILE);
-    // Three are admitted. Of these `strict` would have refused two. Of the two that `site` refuses `loose` would have admitted one.
+    // Three are admitted. Of these `strict` would have refused two. Of the two that `site` refuses `loose` would have
+    // admitted one.
     assert_eq!(admitted(&rules, 5, 0, &get("/", "1.1.1.1")), 3);
     assert_eq!(
         [disagreements(&rules, "strict"), disagreements(&rules, "loose"), disagreements(&rules, "whole")],
@@ -52,7 +53,8 @@ fn a_disagreement_is_an_admission_or_a_refusal_by_the_shadows_own_rule() {
     assert_eq!(of(&rules, "site").exempt, 2);
 }
 
-/// C2: a shadow is charged what its limit would be charged in the place of its rule's. Requests that another rule refuses do not reach it.
+/// C2: a shadow is charged what its limit would be charged in the place of its rule's. Requests that another rule
+/// refuses do not reach it.
 #[test]
 fn c2_a_shadow_decides_on_what_the_other_rules_admit() {
     let with_shadow = "version = 1
@@ -79,7 +81,8 @@ limit = '2/min'
     }
     assert_eq!((of(&shadowed, "strict").allowed, of(&shadowed, "strict").refused), (7, 0));
     assert_eq!(of(&enforced, "site").refused, 0);
-    // 23 more fill the site's own limit. A looser shadow decides on what only its rule refuses, and not on what another rule refuses, too.
+    // 23 more fill the site's own limit. A looser shadow decides on what only its rule refuses, and not on what
+    // another rule refuses, too.
     let loose = rules(&with_shadow.replace("'10/min'", "'40/min'"));
     assert_eq!(admitted(&loose, 31, 0, &get("/", "1.1.1.1")), 30);
     assert_eq!((of(&loose, "strict").allowed, disagreements(&loose, "strict")), (31, (0, 1)));

@@ -1,9 +1,10 @@
-//! The worst case that `worst_case` computes equals the one that a search finds. The search plays an adversary who may send any number of
-//! requests at any nanosecond.
+//! The worst case that `worst_case` computes equals the one that a search finds. The search plays an adversary who
+//! may send any number of requests at any nanosecond.
 //!
-//! The policies have periods of some nanoseconds, so the adversary can try everything: for algorithms of one state word all states that some
-//! history reaches, and from each of them every number of requests at each instant of the window. For sliding windows and logs, whose states
-//! do not copy, it tries all histories of three bursts and then takes all it can.
+//! The policies have periods of some nanoseconds, so the adversary can try everything: for algorithms of one state
+//! word all states that some history reaches, and from each of them every number of requests at each instant of the
+//! window. For sliding windows and logs, whose states do not copy, it tries all histories of three bursts and then
+//! takes all it can.
 
 use std::collections::{HashMap, HashSet};
 use tollbar::algorithm::{Algorithm, Rule};
@@ -48,7 +49,8 @@ fn search_one_word(policy: &Policy, history: u64) -> u64 {
     let period = if policy.kind.is_forever() { 4 } else { policy.period };
     let begin = 100 * period;
     let mut states = HashSet::from([0]);
-    // These do not fit a state with periods of nanoseconds. Their permits come back at whole steps, or between two of them.
+    // These do not fit a state with periods of nanoseconds. Their permits come back at whole steps, or between two of
+    // them.
     let step = match policy.kind {
         _ if policy.second.is_some() => 1_000_000,
         Kind::WarmUp => 1_000,

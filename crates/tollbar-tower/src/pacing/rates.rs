@@ -28,13 +28,15 @@ pub(crate) struct Turn {
 }
 
 impl Pacing {
-    /// Rates of up to `hosts` servers. `None`: `options` do not fit together, or `hosts` is not within 1 and [`tollbar::pacing::HOSTS_MOST`].
+    /// Rates of up to `hosts` servers. `None`: `options` do not fit together, or `hosts` is not within 1 and
+    /// [`tollbar::pacing::HOSTS_MOST`].
     pub fn new(options: &Options, hosts: usize) -> Option<Pacing> {
         let hosts = Mutex::new(Hosts::new(options, hosts)?);
         Some(Pacing { shared: Arc::new(Shared { hosts, began: Instant::now() }) })
     }
 
-    /// The state of a server, by scheme, host and port as in its URLs (`https://api.example:8443`). `None`: no request yet, or forgotten.
+    /// The state of a server, by scheme, host and port as in its URLs (`https://api.example:8443`). `None`: no
+    /// request yet, or forgotten.
     pub fn state(&self, host: &str) -> Option<HostState> {
         self.call(|hosts, now| hosts.read(host.as_bytes(), now))
     }

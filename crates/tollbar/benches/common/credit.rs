@@ -4,7 +4,8 @@ use crate::library::Library;
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
-/// `tollbar_policy_spec`, whose first four bytes are its size. It is larger than the library's, which fills the rest with zeroes.
+/// `tollbar_policy_spec`, whose first four bytes are its size. It is larger than the library's, which fills the rest
+/// with zeroes.
 type Spec = [u64; 64];
 /// `tollbar_limiter_options`: its size, the clock, waiters, credit.
 type Options = [u32; 4];

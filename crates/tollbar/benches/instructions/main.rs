@@ -2,9 +2,9 @@
 //! `benches/instructions.txt`. Counts do not depend on what else the machine does, so they show a call that has
 //! become dearer even where times are too noisy.
 //!
-//! The program starts itself again under valgrind. `--compare` compares the counts with the file, and `--record` writes the file anew. With
-//! neither, as in a plain `cargo bench`, it prints them: of the C calls only if TOLLBAR_LIBRARY names the C library, and none where there is
-//! no valgrind.
+//! The program starts itself again under valgrind. `--compare` compares the counts with the file, and `--record`
+//! writes the file anew. With neither, as in a plain `cargo bench`, it prints them: of the C calls only if
+//! TOLLBAR_LIBRARY names the C library, and none where there is no valgrind.
 
 mod c_calls;
 mod callgrind;

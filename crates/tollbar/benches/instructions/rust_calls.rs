@@ -18,7 +18,8 @@ pub const PAIR: &str = "100/s burst 2000; 1000/min burst 2000";
 pub const SHUT: &str = "1/day burst 1";
 /// The requests of a batch.
 pub const BATCH: usize = 32;
-/// The capacity of a table that is neither empty nor full: the bench inserts half as many keys, and all other keys are new.
+/// The capacity of a table that is neither empty nor full: the bench inserts half as many keys, and all other keys
+/// are new.
 pub const CAPACITY: u64 = 8_000;
 /// The requests after which a hot key is sure to have credit.
 pub const WARM: usize = 5_000;

@@ -1,19 +1,21 @@
 //! Refill curves: within each slice of one period the permits come along a curve, and all of them have come at its end.
 //!
-//! The slices are aligned to time 0. The curve is a line through up to 16 knots ([`Knots`]), which are shares of the limit at shares of the
-//! slice. With the shares as exact fractions,
+//! The slices are aligned to time 0. The curve is a line through up to 16 knots ([`Knots`]), which are shares of the
+//! limit at shares of the slice. With the shares as exact fractions,
 //!
 //! ```text
 //! come(t) = floor(limit · curve(t / (period − 1)))        t nanoseconds after the slice began, 0 ≤ t < period
 //! ```
 //!
-//! and a request passes if `used + cost <= come(t)`. The curve is stretched over `period − 1` ns, because its end must be in the slice: at
-//! `period` the next slice begins, so the last permit would never come. Unused permits are lost at the end of a slice.
+//! and a request passes if `used + cost <= come(t)`. The curve is stretched over `period − 1` ns, because its end
+//! must be in the slice: at `period` the next slice begins, so the last permit would never come. Unused permits are
+//! lost at the end of a slice.
 //!
-//! The word is that of [`super::fixed_window`] aligned to time 0: the number of the slice, and the permits used in it. If the word's slice is
-//! later than `now`, the clock went back, and the request is refused.
+//! The word is that of [`super::fixed_window`] aligned to time 0: the number of the slice, and the permits used in
+//! it. If the word's slice is later than `now`, the clock went back, and the request is refused.
 //!
-//! Most admitted in a slice: `limit`. In any window of one period: `2 · limit`, at the end of one slice and the start of the next.
+//! Most admitted in a slice: `limit`. In any window of one period: `2 · limit`, at the end of one slice and the start
+//! of the next.
 
 use super::fixed_window::FixedWindow;
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
@@ -36,8 +38,8 @@ impl Curve {
     /// Compiles a policy of kind [`Kind::Curve`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot hold the counter beside the
-    /// slice or 128 bits the product of limit and period, and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot hold the
+    /// counter beside the slice or 128 bits the product of limit and period, and those of [`Policy::validate`].
     #[inline(never)]
     pub fn new(policy: &Policy) -> Result<Curve, PolicyError> {
         policy.validate()?;
@@ -46,7 +48,8 @@ impl Curve {
         }
         let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
         let window = FixedWindow::with(policy.limit, period.get(), period, false)?;
-        // `come` and its inverse multiply two percents, the limit and the period. No product of theirs is larger, so none overflows 128 bits.
+        // `come` and its inverse multiply two percents, the limit and the period. No product of theirs is larger, so
+        // none overflows 128 bits.
         let product = u128::from(policy.limit).checked_mul(u128::from(period.get()));
         product.and_then(|n| n.checked_mul(PERCENT * PERCENT)).ok_or(PolicyError::RateTooHigh)?;
         let knots = if policy.knots.is_none() { LINEAR } else { policy.knots };
@@ -80,8 +83,8 @@ impl Curve {
         let mut last = Knot::BEGIN;
         for knot in self.knots.pairs().map(Knot::from) {
             if limit * knot.share >= wanted {
-                // The time at which the line from the last knot reaches `wanted`, rounded up to a nanosecond. If both knots have the
-                // same time, that is their time.
+                // The time at which the line from the last knot reaches `wanted`, rounded up to a nanosecond. If both
+                // knots have the same time, that is their time.
                 let lacking = wanted.saturating_sub(limit * last.share);
                 let rise = limit * (knot.share - last.share);
                 let time = last.at * length * rise + lacking * (knot.at - last.at) * length;
@@ -94,8 +97,8 @@ impl Curve {
         self.length
     }
 
-    /// The number of the slice at `now` and the permits used in it by this state, or the later slice of the state. `None` after the
-    /// last time.
+    /// The number of the slice at `now` and the permits used in it by this state, or the later slice of the state.
+    /// `None` after the last time.
     fn here(&self, state: u64, now: u64) -> Option<Here> {
         let (slice, used) = self.window.used_at(state, now)?;
         let (number, offset) = self.window.slice_of(now);
@@ -224,8 +227,8 @@ impl Algorithm for Curve {
         self.window.refill()
     }
 
-    /// In the slice of the charge, as a fixed window does. An admission compares the count with the permits that have come, so the kept
-    /// charges would have passed by themselves ([`GiveBack`]).
+    /// In the slice of the charge, as a fixed window does. An admission compares the count with the permits that have
+    /// come, so the kept charges would have passed by themselves ([`GiveBack`]).
     #[inline(never)]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         self.window.give_back(state, now, back)

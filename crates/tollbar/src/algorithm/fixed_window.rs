@@ -3,13 +3,15 @@
 //! The word is `start · (limit + 1) + used`. `start` has two meanings:
 //!
 //! - Aligned to time 0, it is the number of the window.
-//! - Aligned to the first request, it is that request's time in grains, rounded up, plus 1. (A word of 0 is the fresh state.) The grain is
-//!   1 ns for limits up to 6. Above that it is the smallest of 2, 5, 10, 20, 50 … ns that leaves room for the counter. A window is
-//!   therefore up to a grain longer than the period, and never shorter.
+//! - Aligned to the first request, it is that request's time in grains, rounded up, plus 1. (A word of 0 is the fresh
+//!   state.) The grain is 1 ns for limits up to 6. Above that it is the smallest of 2, 5, 10, 20, 50 … ns that leaves
+//!   room for the counter. A window is therefore up to a grain longer than the period, and never shorter.
 //!
-//! A word whose window is later than `now` shows that the clock went back. The request is then decided in the word's window.
+//! A word whose window is later than `now` shows that the clock went back. The request is then decided in the word's
+//! window.
 //!
-//! Permits can be given back in the window in which they were charged ([`Algorithm::give_back`]). The count falls, and the word's window stays.
+//! Permits can be given back in the window in which they were charged ([`Algorithm::give_back`]). The count falls,
+//! and the word's window stays.
 //!
 //! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start of the next.
 
@@ -82,8 +84,8 @@ impl FixedWindow {
     pub(super) fn with(limit: u64, period: u64, grain: NonZeroU64, anchored: bool) -> Result<FixedWindow, PolicyError> {
         let radix = limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
         let starts = (u64::MAX / radix).saturating_sub(2);
-        // A policy with epoch-aligned windows that are too fast for the whole range of the clock gets half of the range instead of an
-        // error.
+        // A policy with epoch-aligned windows that are too fast for the whole range of the clock gets half of the
+        // range instead of an error.
         let needed = if anchored { HORIZON / grain + 2 } else { HORIZON / grain / 2 };
         if starts < needed.max(1) {
             return Err(PolicyError::RateTooHigh);
@@ -129,8 +131,8 @@ impl FixedWindow {
         Some(Here { start, used: 0 })
     }
 
-    /// The number of the window in which a request at `now` is decided, aligned to time 0, and the permits used in it. `None` after the
-    /// last time.
+    /// The number of the window in which a request at `now` is decided, aligned to time 0, and the permits used in
+    /// it. `None` after the last time.
     pub(super) fn used_at(&self, state: u64, now: u64) -> Option<(u64, u64)> {
         self.here(state, now).map(|here| (here.start, here.used))
     }
@@ -284,9 +286,9 @@ impl Algorithm for FixedWindow {
 
     /// Lowers the count of a window that holds the charge: see [`GiveBack`] for why that is safe.
     ///
-    /// - A charge in the word's window is in its count, because the word's window never falls. A charge before it may have been judged in an
-    ///   earlier window, so it gives nothing back. Anchored with a grain above 1 ns that concerns the request that began the window, unless
-    ///   its time is a multiple of the grain.
+    /// - A charge in the word's window is in its count, because the word's window never falls. A charge before it may
+    ///   have been judged in an earlier window, so it gives nothing back. Anchored with a grain above 1 ns that
+    ///   concerns the request that began the window, unless its time is a multiple of the grain.
     /// - With `count_rejected` a full count may hold refusals, so it gives nothing back.
     #[inline(never)]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {

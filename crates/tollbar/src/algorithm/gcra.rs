@@ -107,7 +107,8 @@ impl Gcra {
         self
     }
 
-    /// The same bucket for words of slots, whose TAT may have been lowered. [`Algorithm::step`] checks each word for that.
+    /// The same bucket for words of slots, whose TAT may have been lowered. [`Algorithm::step`] checks each word for
+    /// that.
     pub(crate) fn in_slots(mut self) -> Gcra {
         self.plain.end = 0;
         self
@@ -131,7 +132,8 @@ impl Gcra {
         }
     }
 
-    /// The common case, for callers that keep its fields in registers and use [`Algorithm::step`] for all other requests.
+    /// The common case, for callers that keep its fields in registers and use [`Algorithm::step`] for all other
+    /// requests.
     pub(crate) const fn plain(&self) -> &Plain {
         &self.plain
     }
@@ -204,8 +206,8 @@ impl Plain {
         self.end != 0 && self.burst == burst && self.permit == self.units
     }
 
-    /// Two words that differ by at least this many units expire at different times, the greater one later: the units that the clock moves
-    /// in a nanosecond.
+    /// Two words that differ by at least this many units expire at different times, the greater one later: the units
+    /// that the clock moves in a nanosecond.
     #[inline(always)]
     pub(crate) fn gap(&self) -> u64 {
         self.units
@@ -219,9 +221,9 @@ impl Plain {
         state.wrapping_add(self.units.wrapping_mul(8)) <= now.wrapping_mul(self.units)
     }
 
-    /// `Some(Some(next))` for an admission, `Some(None)` for a refusal, and `None` if this is not the common case. A word whose TAT was
-    /// lowered (only slots of a table hold such words) is above every TAT. So a caller that may have read one must not take a refusal of a
-    /// word above [`TAT_MOST`] for the common case.
+    /// `Some(Some(next))` for an admission, `Some(None)` for a refusal, and `None` if this is not the common case. A
+    /// word whose TAT was lowered (only slots of a table hold such words) is above every TAT. So a caller that may
+    /// have read one must not take a refusal of a word above [`TAT_MOST`] for the common case.
     #[inline(always)]
     pub(crate) fn step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
         self.step_before(self.end, state, now, cost)
@@ -235,7 +237,8 @@ impl Plain {
     /// [`Plain::step`] for clock readings below `end`, which is at most [`Plain::end`].
     #[inline(always)]
     pub(crate) fn step_before(&self, end: u64, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
-        // A request of cost 1 before `end` is the usual one. It takes neither of the two branches, which `rarely` moves out of its way.
+        // A request of cost 1 before `end` is the usual one. It takes neither of the two branches, which `rarely`
+        // moves out of its way.
         if now >= end {
             rarely();
             return None;
@@ -326,7 +329,8 @@ impl Algorithm for Gcra {
         let most = if self.floors.exist() { TAT_MOST } else { u64::MAX };
         let word = self.grid.units_up(until).saturating_add(self.lacking).clamp(1, most);
         match self.expires_at(word) {
-            // The word expires after the last time. With a large burst it could still admit before that, and this word cannot.
+            // The word expires after the last time. With a large burst it could still admit before that, and this
+            // word cannot.
             NEVER => most,
             _ => word,
         }

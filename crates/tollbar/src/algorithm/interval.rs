@@ -129,7 +129,8 @@ impl Stepped {
         let (before, _) = self.period.div_rem(until.saturating_sub(1));
         let word = before.saturating_add(1).saturating_mul(self.limit.get());
         match self.nanos(word) {
-            // The word expires after the last time. With a large burst it could still admit before that, and this word cannot.
+            // The word expires after the last time. With a large burst it could still admit before that, and this
+            // word cannot.
             NEVER => u64::MAX,
             _ => word,
         }
@@ -152,7 +153,8 @@ impl Stepped {
         }
     }
 
-    /// All permits of one interval are alike: of the bookings that depart at the last boundary, each may stand for the last one.
+    /// All permits of one interval are alike: of the bookings that depart at the last boundary, each may stand for
+    /// the last one.
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
         let next = state.checked_sub(charge.cost)?.max(1);
         Some(Reservation { at: self.nanos(state.saturating_sub(self.burst)), next })

@@ -1,20 +1,20 @@
 //! Level-dependent refill: a token bucket whose permits come back at a rate that depends on how full it is.
 //!
-//! The levels are divided into up to four bands ([`Knots`]). In a band that starts at level `L` and has the rate `r` a permit takes
-//! `T = period / (limit · r)`. With
+//! The levels are divided into up to four bands ([`Knots`]). In a band that starts at level `L` and has the rate `r`
+//! a permit takes `T = period / (limit · r)`. With
 //!
 //! ```text
 //! time(L) = the time in which an empty bucket fills to the level L
 //! ```
 //!
-//! a bucket that is full in `w` is at the level `L` with `time(L) = time(burst) − w`. The word is the time at which the bucket is full, in
-//! units of which each `T` is a whole number. A request of cost `n` passes if the level is at least `n`, that is if
-//! `clock ≥ word − time(burst) + time(n)`, so the wait of a refusal is exact.
+//! a bucket that is full in `w` is at the level `L` with `time(L) = time(burst) − w`. The word is the time at which
+//! the bucket is full, in units of which each `T` is a whole number. A request of cost `n` passes if the level is at
+//! least `n`, that is if `clock ≥ word − time(burst) + time(n)`, so the wait of a refusal is exact.
 //!
-//! A level is `m` permits and a part of the next one. A request moves it down to `m − n` and the same part, which is another time in another
-//! band. That time is rounded down to a unit, and where a nanosecond is not a whole number of units ([`Grid`]) the clock is rounded up. So the
-//! first request of a full bucket and one that crosses bands may lose up to two units, and no request gains any: an exact bucket would admit
-//! whatever this one admits.
+//! A level is `m` permits and a part of the next one. A request moves it down to `m − n` and the same part, which is
+//! another time in another band. That time is rounded down to a unit, and where a nanosecond is not a whole number of
+//! units ([`Grid`]) the clock is rounded up. So the first request of a full bucket and one that crosses bands may
+//! lose up to two units, and no request gains any: an exact bucket would admit whatever this one admits.
 //!
 //! Most admitted in any window of one period: `burst + limit`, because no band is faster than the policy's rate.
 
@@ -63,8 +63,9 @@ impl LevelRefill {
     /// Compiles a policy of kind [`Kind::LevelRefill`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] or [`PolicyError::BurstTooLarge`] if the word cannot
-    /// count the units of the bands, and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] or
+    /// [`PolicyError::BurstTooLarge`] if the word cannot count the units of the bands, and those of
+    /// [`Policy::validate`].
     #[inline(never)]
     pub fn new(policy: &Policy) -> Result<LevelRefill, PolicyError> {
         policy.validate()?;
@@ -72,14 +73,16 @@ impl LevelRefill {
             return Err(PolicyError::OptionMismatch);
         }
         let bands = if policy.knots.is_none() { EVEN } else { policy.knots };
-        // A permit at r % takes 100 / r permits' time. It is a whole number of parts if a permit's time at 100 % has `parts` parts.
+        // A permit at r % takes 100 / r permits' time. It is a whole number of parts if a permit's time at 100 % has
+        // `parts` parts.
         let mut parts: u64 = 1;
         for [_, rate] in bands.pairs() {
             let steps = whole(u64::from(rate), common(u64::from(rate), PERCENT))?;
             parts = whole(parts, common(parts, steps))?.checked_mul(steps).ok_or(PolicyError::RateTooHigh)?;
         }
         let limit = policy.limit.checked_mul(parts).ok_or(PolicyError::RateTooHigh)?;
-        // The bands in parts of a permit's time. `full` is then the greatest number of parts that the word must hold, which the grid needs.
+        // The bands in parts of a permit's time. `full` is then the greatest number of parts that the word must hold,
+        // which the grid needs.
         let counted = Bands::new(policy.burst, &bands, parts).ok_or(PolicyError::BurstTooLarge)?;
         let grid = grid(&Policy { limit, ..*policy }, counted.full, 64)?;
         let units = parts.checked_mul(grid.per_permit().get()).ok_or(PolicyError::BurstTooLarge)?;
@@ -128,11 +131,12 @@ impl LevelRefill {
         if old.from == new.from && state > self.grid.units_in_time(now) {
             return state.saturating_add(cost.saturating_mul(new.permit.get()));
         }
-        // The part of the next permit in units of the new band. It is less than a permit there, because `level.part` is less than one of the old band.
+        // The part of the next permit in units of the new band. It is less than a permit there, because `level.part`
+        // is less than one of the old band.
         let part = (u128::from(level.part) * u128::from(new.permit.get()) / NonZeroU128::from(old.permit)) as u64;
         let time = self.time(permits).saturating_add(part);
-        // The level was computed from the clock rounded down. The new word starts from the clock rounded up, because one that started from the clock
-        // rounded down would be full too early.
+        // The level was computed from the clock rounded down. The new word starts from the clock rounded up, because
+        // one that started from the clock rounded down would be full too early.
         self.grid.units_up(now).saturating_add(self.full.saturating_sub(time))
     }
 
@@ -152,7 +156,8 @@ struct Bands {
 }
 
 impl Bands {
-    /// The bands of a bucket of `burst` permits, of which one takes `units` at the policy's rate. `None` if 64 bits do not hold them.
+    /// The bands of a bucket of `burst` permits, of which one takes `units` at the policy's rate. `None` if 64 bits
+    /// do not hold them.
     #[inline(never)]
     fn new(burst: u64, knots: &Knots, units: u64) -> Option<Bands> {
         // The bands that a list does not have begin at a level that no bucket reaches.
@@ -251,7 +256,8 @@ impl Algorithm for LevelRefill {
         }
     }
 
-    /// A debt is paid at the rate of the lowest band, and is at most what that band pays in the time in which the bucket fills.
+    /// A debt is paid at the rate of the lowest band, and is at most what that band pays in the time in which the
+    /// bucket fills.
     #[inline(never)]
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         if cost == 0 || now > self.last {

@@ -185,7 +185,8 @@ impl Algorithm for Pacer {
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
         let permit = self.grid.per_permit().get();
         let departure = state.checked_sub(charge.cost.checked_mul(permit)?)?;
-        // A later booking departs a permit later. If that takes less than a nanosecond, both may depart in the same one.
+        // A later booking departs a permit later. If that takes less than a nanosecond, both may depart in the same
+        // one.
         if departure == 0 || self.grid.nanos(permit) <= 1 {
             return None;
         }

@@ -1,19 +1,21 @@
 //! Two token buckets in one word: "10 a second and 1000 a day" of one key.
 //!
-//! Each bucket is a [`super::gcra`]: a theoretical arrival time (TAT), at which it is full again. Both TATs are whole numbers of *steps*.
-//! A step is a length of time that divides each bucket's time per permit, so charges are exact. The word is
+//! Each bucket is a [`super::gcra`]: a theoretical arrival time (TAT), at which it is full again. Both TATs are whole
+//! numbers of *steps*. A step is a length of time that divides each bucket's time per permit, so charges are exact.
+//! The word is
 //!
 //! ```text
 //! TAT of the slow bucket   | that TAT minus the TAT of the fast one
 //! ```
 //!
-//! The slow bucket is the one that takes longer to refill a permit. Its TAT is never before the fast one's, because both start from the
-//! same clock and each charge moves the slow one further. So the difference is never negative, and the word expires when the slow bucket
-//! is full.
+//! The slow bucket is the one that takes longer to refill a permit. Its TAT is never before the fast one's, because
+//! both start from the same clock and each charge moves the slow one further. So the difference is never negative,
+//! and the word expires when the slow bucket is full.
 //!
-//! A request of cost `n` is admitted if neither TAT, moved `n` permits ahead, is more than its burst after the clock. TATs are whole
-//! steps, so the clock rounded down decides this exactly as the exact clock does. A TAT that lies in the past moves ahead from the clock
-//! rounded up. So the pair never admits what two exact buckets refuse, and each TAT is later than the exact one by less than a step.
+//! A request of cost `n` is admitted if neither TAT, moved `n` permits ahead, is more than its burst after the clock.
+//! TATs are whole steps, so the clock rounded down decides this exactly as the exact clock does. A TAT that lies in
+//! the past moves ahead from the clock rounded up. So the pair never admits what two exact buckets refuse, and each
+//! TAT is later than the exact one by less than a step.
 //!
 //! Permits can be given back to both buckets (`pair/give_back.rs`).
 //!
@@ -70,8 +72,8 @@ impl Pair {
     /// Compiles a policy with a second rate ([`Policy::second`]).
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::List`] if one word cannot hold both, and those of
-    /// [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::List`] if one word cannot hold both, and
+    /// those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Pair, PolicyError> {
         policy.validate()?;
         let Some(second) = policy.second.filter(|_| policy.kind == Kind::Gcra && policy.limit != 0) else {
@@ -132,8 +134,9 @@ impl Pair {
         (self.steps.nanos, self.steps.per.get())
     }
 
-    /// The slow bucket starts to be charged at a multiple of this many steps: 1, or a power of two of at least the fast bucket's burst. In the second case the
-    /// word tells when the fast bucket started, whether the slow one owes or not.
+    /// The slow bucket starts to be charged at a multiple of this many steps: 1, or a power of two of at least the
+    /// fast bucket's burst. In the second case the word tells when the fast bucket started, whether the slow one owes
+    /// or not.
     pub const fn slow_steps(&self) -> u64 {
         self.start.grid()
     }
@@ -153,14 +156,15 @@ impl Pair {
         Some(self.pack_later(self.steps.clock(fast.min(slow)).up, self.steps.clock(slow).up, 0))
     }
 
-    /// The word at the time `here` of a key that had `state` under `old` at the time `there`. The two times may be of different clocks. Each bucket
-    /// lacks as many permits as before, but at most two of its bursts.
+    /// The word at the time `here` of a key that had `state` under `old` at the time `there`. The two times may be of
+    /// different clocks. Each bucket lacks as many permits as before, but at most two of its bursts.
     pub(super) fn carry(&self, old: &Pair, state: u64, there: u64, here: u64) -> u64 {
         self.moved(old, state, (there, here), |_, _, lacking| lacking)
     }
 
-    /// The word of a key that comes at `now` from `old`. Each bucket has as many permits left as before, rounded down, up to its new burst. A full
-    /// bucket with a smaller new burst is full, and a debt stays as many permits, up to one burst.
+    /// The word of a key that comes at `now` from `old`. Each bucket has as many permits left as before, rounded
+    /// down, up to its new burst. A full bucket with a smaller new burst is full, and a debt stays as many permits,
+    /// up to one burst.
     pub(super) fn convert(&self, old: &Pair, state: u64, now: u64) -> u64 {
         self.moved(old, state, (now, now), |new, old, lacking| {
             let left = old.burst.saturating_sub(lacking);
@@ -169,8 +173,8 @@ impl Pair {
         })
     }
 
-    /// The word of a key that moves from `old` and the first of `times` to this pair and the second. `lacks` says how many permits a new bucket lacks
-    /// where the old one, which is not full, lacks the given number.
+    /// The word of a key that moves from `old` and the first of `times` to this pair and the second. `lacks` says how
+    /// many permits a new bucket lacks where the old one, which is not full, lacks the given number.
     #[inline(never)]
     fn moved(&self, old: &Pair, state: u64, times: (u64, u64), lacks: fn(&Bucket, &Bucket, u64) -> u64) -> u64 {
         let (there, here) = times;
@@ -203,8 +207,8 @@ impl Pair {
         self.fast.debt(tats.fast, clock).max(self.slow.debt(tats.slow, clock))
     }
 
-    /// Which policy of the list bound a decision, 0 or 1. For a refusal it is the one with the longer wait, and for an admission the one with
-    /// fewer permits left. If both are equal, it is the first.
+    /// Which policy of the list bound a decision, 0 or 1. For a refusal it is the one with the longer wait, and for
+    /// an admission the one with fewer permits left. If both are equal, it is the first.
     pub(super) fn bound(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> u32 {
         let clock = self.steps.clock(now.min(LAST));
         let tats = self.unpack(state);
@@ -284,8 +288,8 @@ impl Algorithm for Pair {
         }
     }
 
-    /// The word of a key that takes all permits at once, and whose slow bucket is full again at `until`. The fast bucket is full as much earlier as
-    /// its whole burst refills faster.
+    /// The word of a key that takes all permits at once, and whose slow bucket is full again at `until`. The fast
+    /// bucket is full as much earlier as its whole burst refills faster.
     fn owing(&self, until: u64) -> u64 {
         let slow = if until > LAST { u64::MAX } else { self.steps.clock(until).up };
         let sooner = self.slow.tolerance.saturating_sub(self.fast.tolerance);
@@ -296,7 +300,8 @@ impl Algorithm for Pair {
         }
     }
 
-    /// The instant at which both buckets have the permits. Both are charged from that instant on, because the request goes ahead then.
+    /// The instant at which both buckets have the permits. Both are charged from that instant on, because the request
+    /// goes ahead then.
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         if cost > self.burst || now > LAST {
             return None;
@@ -335,8 +340,8 @@ impl Algorithm for Pair {
         None
     }
 
-    /// Charges each bucket up to a debt of one burst. The rest is what one of them has no room for: bookings may have filled one, and not the
-    /// other.
+    /// Charges each bucket up to a debt of one burst. The rest is what one of them has no room for: bookings may have
+    /// filled one, and not the other.
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         if cost == 0 || now > LAST {
             return Charged::none(cost);

@@ -1,8 +1,8 @@
 //! Sliding log: the time of each permit admitted in the last period, exact. The arithmetic is here; the shared state is
 //! [`crate::limiter::Log`].
 //!
-//! The log has `limit` entries, one for each permit, used in turn. Permit number k replaces permit number k − limit, as soon as the latter
-//! has left the window `(now − period, now]`.
+//! The log has `limit` entries, one for each permit, used in turn. Permit number k replaces permit number k − limit,
+//! as soon as the latter has left the window `(now − period, now]`.
 //!
 //! An entry is `time + 1 : lap` in one word: 61 bits of nanoseconds, and 3 bits that count how often its place
 //! has been used, modulo 8. 0 is an empty entry.
@@ -244,8 +244,8 @@ impl Packing for KeyedLog {
     fn next(&self, word: u64, cost: u64, at: u64) -> u64 {
         let head = self.head(word) + cost;
         let head = if head > self.turn { head - self.turn } else { head };
-        // Requests are decided at the newest time, so `at` is no older than the word's time. `max` enforces that here too, because a word
-        // must never expire earlier than the one before.
+        // Requests are decided at the newest time, so `at` is no older than the word's time. `max` enforces that here
+        // too, because a word must never expire earlier than the one before.
         let time = (at >> self.grain).max(word >> KeyedLog::head_bits(self.grain));
         (time << KeyedLog::head_bits(self.grain)) | head
     }

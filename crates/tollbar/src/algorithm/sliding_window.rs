@@ -87,8 +87,8 @@ impl SlidingWindow {
     /// Compiles a policy for a table's keys. A key's state is one word and [`SlidingWindow::side_words`] words
     /// beside it.
     ///
-    /// Windows that start at a key's first request are refused. Neither the word nor the side words hold the time of that request, and no
-    /// code would clear it when another key takes the slot.
+    /// Windows that start at a key's first request are refused. Neither the word nor the side words hold the time of
+    /// that request, and no code would clear it when another key takes the slot.
     ///
     /// # Errors
     /// Those of [`SlidingWindow::new`]. [`PolicyError::OptionMismatch`] for `anchor first`.

@@ -296,8 +296,9 @@ impl Algorithm for WarmUp {
         }
     }
 
-    /// A booking ahead departs at the free time of the word before it. If it has emptied the store, it is not known how much was stored. The more was
-    /// stored, the more the booking cost, and the earlier it departed: so the state before it is the coldest whose booking departed no earlier than `charge`.
+    /// A booking ahead departs at the free time of the word before it. If it has emptied the store, it is not known
+    /// how much was stored. The more was stored, the more the booking cost, and the earlier it departed: so the state
+    /// before it is the coldest whose booking departed no earlier than `charge`.
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
         let (next, level) = self.unpack(state);
         let before = |drawn: u64| {

@@ -4,16 +4,18 @@
 //! estimate = previous · (period − elapsed) / period + current        admitted: estimate + cost <= limit
 //! ```
 //!
-//! The comparison is made in whole numbers (both sides times `period`), without rounding. The word is `window : previous : current` in bit
-//! fields. `current` is exact. `previous` is exact while both counters fit beside the window's number: for limits up to 65,535 at a period
-//! of 1 s, and larger ones at longer periods. Beyond that it is rounded up to a multiple of a power of two, which can only refuse more.
+//! The comparison is made in whole numbers (both sides times `period`), without rounding. The word is
+//! `window : previous : current` in bit fields. `current` is exact. `previous` is exact while both counters fit
+//! beside the window's number: for limits up to 65,535 at a period of 1 s, and larger ones at longer periods. Beyond
+//! that it is rounded up to a multiple of a power of two, which can only refuse more.
 //!
-//! A word whose window is later than `now` shows that the clock went back. The request is then decided at the start of the word's window.
+//! A word whose window is later than `now` shows that the clock went back. The request is then decided at the start
+//! of the word's window.
 //!
 //! Permits can be given back in the window in which they were charged and in the next one ([`Algorithm::give_back`]).
 //!
-//! Most admitted in any window of one period: below `2 · limit`. (The word does not hold when in the previous window its permits were
-//! taken.)
+//! Most admitted in any window of one period: below `2 · limit`. (The word does not hold when in the previous window
+//! its permits were taken.)
 
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -44,7 +46,8 @@ struct Here {
 }
 
 impl WeightedWindow {
-    /// `previous` gets at least this many bits, or as many as the limit has. A policy that leaves fewer bits is refused.
+    /// `previous` gets at least this many bits, or as many as the limit has. A policy that leaves fewer bits is
+    /// refused.
     const LEAST_BITS: u32 = 8;
 
     /// Compiles a policy of kind [`Kind::WeightedWindow`] whose limit is not 0.
@@ -174,8 +177,8 @@ impl WeightedWindow {
         Some(self.pack(&Here { window, elapsed: 0, previous, current }))
     }
 
-    /// Whether these are the counts of [`Algorithm::owing`], whose word expires at the end of its window. All other words last for one window
-    /// more, also those that have given back all permits of their own window.
+    /// Whether these are the counts of [`Algorithm::owing`], whose word expires at the end of its window. All other
+    /// words last for one window more, also those that have given back all permits of their own window.
     fn is_owing(&self, previous: u64, current: u64) -> bool {
         current == 0 && previous >= self.limit
     }
@@ -287,8 +290,9 @@ impl Algorithm for WeightedWindow {
 
     /// Lowers the count of the charge's window: see [`GiveBack`] for why that is safe.
     ///
-    /// A charge in the word's window is in the current count, because the word's window never falls. A charge in the window before is in the
-    /// previous count. If the clock went back it is in the current one, but then lowering the previous count frees fewer permits.
+    /// A charge in the word's window is in the current count, because the word's window never falls. A charge in the
+    /// window before is in the previous count. If the clock went back it is in the current one, but then lowering the
+    /// previous count frees fewer permits.
     #[inline(never)]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         let (window, mut previous, mut current) = self.unpack(state);

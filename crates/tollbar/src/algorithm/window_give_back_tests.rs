@@ -64,7 +64,8 @@ fn compiled(text: &str) -> Subject {
 }
 
 impl Subject {
-    /// The number of a word's window, its start in nanoseconds, and the permits that the word counts in the window before it and in it.
+    /// The number of a word's window, its start in nanoseconds, and the permits that the word counts in the window
+    /// before it and in it.
     fn read(&self, word: u64) -> (u64, u64, u64, u64) {
         if let Rule::WeightedWindow(window) = &self.rule {
             let (window, previous, current) = window.parts(word);
@@ -150,8 +151,8 @@ fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> 
         expiry = expires;
     }
     for (n, charge) in charges.iter().enumerate() {
-        // The weight that the rule would have seen if only the kept permits had been charged, times the period: the permits of its window,
-        // and those of the window before, weighted by the part of it that still counts.
+        // The weight that the rule would have seen if only the kept permits had been charged, times the period: the
+        // permits of its window, and those of the window before, weighted by the part of it that still counts.
         let kept = |window: u64| charges[..n].iter().filter(|c| c.window == window).map(|c| c.net).sum::<u64>();
         let mut weight = u128::from(kept(charge.window) + charge.net) * u128::from(PERIOD);
         if let Rule::WeightedWindow(_) = subject.rule {
@@ -209,8 +210,8 @@ proptest! {
     }
 }
 
-/// The number of traces in which a window kept more than its limit, the permits given back, and whether some window kept exactly its
-/// limit.
+/// The number of traces in which a window kept more than its limit, the permits given back, and whether some window
+/// kept exactly its limit.
 fn searched(text: &str, back: impl Fn(&Subject, u64, u64, &GiveBack) -> Option<u64>) -> (u32, u64, bool) {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let subject = compiled(text);
@@ -233,7 +234,8 @@ fn lower(subject: &Subject, state: u64, how: &GiveBack) -> Option<u64> {
     (permits != 0).then(|| state - permits)
 }
 
-/// The search finds the faults of simpler rules, and the rule gives back more than a tenth of what the faulty ones give.
+/// The search finds the faults of simpler rules, and the rule gives back more than a tenth of what the faulty ones
+/// give.
 #[test]
 fn the_search_finds_what_is_wrong_with_simpler_rules() {
     for text in POLICIES {
@@ -248,7 +250,8 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
         assert!(over > 100, "{text}: a give-back in any window broke the limit in {over} traces only");
         assert!(given > most / 10, "{text}: {given} of {most}");
     }
-    // Faulty: a charge up to a grain before the window's start counts as one of this window, though the window before may have counted it.
+    // Faulty: a charge up to a grain before the window's start counts as one of this window, though the window before
+    // may have counted it.
     let (over, ..) = searched("40/s algo fixed-window anchor first", |subject, state, now, how| {
         let Rule::FixedWindow(window) = &subject.rule else { return None };
         let (_, from, _) = window.parts(state);
@@ -275,8 +278,8 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
     assert!(over > 100, "a refusal was forgotten in {over} traces only");
 }
 
-/// With a grain above 1 ns the request that begins an anchored window gives nothing back, and later requests do. With a grain of 1 ns the
-/// first one does, too.
+/// With a grain above 1 ns the request that begins an anchored window gives nothing back, and later requests do. With
+/// a grain of 1 ns the first one does, too.
 #[test]
 fn the_first_request_of_a_coarse_window_gives_nothing_back() {
     let give = |text: &str, at: u64| {

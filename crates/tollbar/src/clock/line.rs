@@ -1,4 +1,5 @@
-//! A straight line from a counter's ticks to nanoseconds, and the rules for its replacement. The functions here only compute.
+//! A straight line from a counter's ticks to nanoseconds, and the rules for its replacement. The functions here only
+//! compute.
 
 use core::num::NonZeroU128;
 
@@ -9,7 +10,8 @@ pub(super) struct Line {
     pub(super) base_ns: u64,
     pub(super) mul: u64,
     pub(super) due: u64,
-    /// The counter at the first comparison, from which the slope is measured. The earlier it was, the more exact the slope.
+    /// The counter at the first comparison, from which the slope is measured. The earlier it was, the more exact the
+    /// slope.
     pub(super) first_tsc: u64,
     /// The system's clock at the first comparison, in nanoseconds.
     pub(super) first_ns: u64,
@@ -30,7 +32,8 @@ pub(super) fn passed(past: u64, mul: u64) -> u64 {
 }
 
 impl Line {
-    /// A line through the first comparison of the two clocks. One point gives no slope, so the next reading compares them again.
+    /// A line through the first comparison of the two clocks. One point gives no slope, so the next reading compares
+    /// them again.
     pub(super) fn begun((tsc, ns): (u64, u64)) -> Line {
         Line { base_tsc: tsc, base_ns: ns, first_tsc: tsc, first_ns: ns, mul: 0, due: 0 }
     }
@@ -44,8 +47,8 @@ impl Line {
     pub(super) fn again(&self, (tsc, ns): (u64, u64)) -> Option<Line> {
         let since = ns.saturating_sub(self.base_ns);
         let span = since.saturating_mul(4).clamp(SHORTEST, LONGEST);
-        // If the line is off by more than 100 us and 100 ppm, the machine was suspended or moved, or the system's clock is being
-        // slewed.
+        // If the line is off by more than 100 us and 100 ppm, the machine was suspended or moved, or the system's
+        // clock is being slewed.
         let off = self.at(tsc).abs_diff(ns) > 100_000 + since / 10_000;
         // If the last comparison began a new line with the old slope, `off` says nothing about the new line.
         let anew = self.first_tsc == self.base_tsc;
@@ -55,7 +58,8 @@ impl Line {
         } else {
             self.through((tsc, ns), if anew { SHORTEST } else { span })
         };
-        // Otherwise a new line begins here. It has the old slope until the next comparison, which is due after `SHORTEST`.
+        // Otherwise a new line begins here. It has the old slope until the next comparison, which is due after
+        // `SHORTEST`.
         line.or(Some(Line {
             base_tsc: tsc,
             base_ns: ns,

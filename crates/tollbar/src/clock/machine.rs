@@ -1,8 +1,9 @@
-//! How far this process's CLOCK_MONOTONIC is ahead of the machine's ([`crate::namespace`]). All clocks of this crate are on the machine's scale,
-//! so processes of different time namespaces can share a table.
+//! How far this process's CLOCK_MONOTONIC is ahead of the machine's ([`crate::namespace`]). All clocks of this crate
+//! are on the machine's scale, so processes of different time namespaces can share a table.
 //!
-//! The process asks the system once, and a forked child asks again: it may be in another time namespace. The child finds out without a system
-//! call, because the kernel zeroes the page with the answer in it. (Linux before 4.14 does not. It has no time namespaces.)
+//! The process asks the system once, and a forked child asks again: it may be in another time namespace. The child
+//! finds out without a system call, because the kernel zeroes the page with the answer in it. (Linux before 4.14 does
+//! not. It has no time namespaces.)
 
 use crate::namespace::{self, Ahead};
 use core::mem::size_of;
@@ -41,8 +42,8 @@ static PAGE: AtomicPtr<Answer> = AtomicPtr::new(null_mut());
 /// The last answer of this process or of its parents. It is in use instead of a page if the system gives none.
 static LAST: Answer = Answer::none();
 
-/// How many nanoseconds CLOCK_MONOTONIC of this process is ahead of the machine's, modulo 2^64. If the system does not say, the process keeps its
-/// parent's answer, or 0.
+/// How many nanoseconds CLOCK_MONOTONIC of this process is ahead of the machine's, modulo 2^64. If the system does
+/// not say, the process keeps its parent's answer, or 0.
 #[inline]
 pub(super) fn ahead() -> u64 {
     answer().monotonic.load(Ordering::Relaxed)
@@ -54,14 +55,15 @@ pub(crate) fn boottime_ahead() -> Option<i64> {
     (answer.state.load(Ordering::Relaxed) == KNOWN).then(|| answer.boottime.load(Ordering::Relaxed) as i64)
 }
 
-/// Whether the clocks are on the machine's scale. False if the system does not say in which time namespace this process is.
+/// Whether the clocks are on the machine's scale. False if the system does not say in which time namespace this
+/// process is.
 pub(crate) fn is_known() -> bool {
     boottime_ahead().is_some()
 }
 
-/// A number that tells a process from its forked children: its process number (below 2^22 on Linux), and above it how many forks lie between the first
-/// process and this one. A child may have its parent's process number, in a PID namespace of its own. (Before Linux 4.14 and on other systems
-/// the forks are not counted.)
+/// A number that tells a process from its forked children: its process number (below 2^22 on Linux), and above it how
+/// many forks lie between the first process and this one. A child may have its parent's process number, in a PID
+/// namespace of its own. (Before Linux 4.14 and on other systems the forks are not counted.)
 pub(crate) fn generation() -> u32 {
     // SAFETY: getpid takes nothing and cannot fail.
     let process = unsafe { libc::getpid() } as u32;

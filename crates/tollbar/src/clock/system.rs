@@ -33,8 +33,9 @@ pub(super) fn coarse() -> u64 {
     monotonic()
 }
 
-/// Whether Linux has removed the time-stamp counter from its list of clock sources, because it saw the counter run at an uneven speed or
-/// differ between cores. False if the list cannot be read; the comparison with `CLOCK_MONOTONIC` once a second then bounds the error.
+/// Whether Linux has removed the time-stamp counter from its list of clock sources, because it saw the counter run at
+/// an uneven speed or differ between cores. False if the list cannot be read; the comparison with `CLOCK_MONOTONIC`
+/// once a second then bounds the error.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(super) fn counter_is_struck_out() -> bool {
     const LIST: &core::ffi::CStr = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
@@ -79,8 +80,8 @@ pub(super) fn sleep_until(at: u64, now: impl Fn() -> u64) {
 #[inline]
 fn read(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is writable during the call. (These clocks exist on every supported system. If the call failed, the time would be
-    // 0, and a limiter would admit its burst and no more.)
+    // SAFETY: `time` is writable during the call. (These clocks exist on every supported system. If the call failed,
+    // the time would be 0, and a limiter would admit its burst and no more.)
     unsafe { libc::clock_gettime(id, &mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

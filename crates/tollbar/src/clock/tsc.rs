@@ -1,10 +1,11 @@
 //! The time-stamp counter on CLOCK_MONOTONIC's scale.
 //!
-//! The process has one straight line ([`Line`]), in a record with a sequence lock. The first thread that finds the line due takes the record,
-//! compares the clocks and writes the new line. Until that line is complete, all other threads read the system's clock.
+//! The process has one straight line ([`Line`]), in a record with a sequence lock. The first thread that finds the
+//! line due takes the record, compares the clocks and writes the new line. Until that line is complete, all other
+//! threads read the system's clock.
 //!
-//! The record is in memory of this process, so a killed process leaves nothing behind. A child that is forked during an adjustment finds the
-//! record taken for ever. It reads the system's clock, which is slower and correct.
+//! The record is in memory of this process, so a killed process leaves nothing behind. A child that is forked during
+//! an adjustment finds the record taken for ever. It reads the system's clock, which is slower and correct.
 
 use super::line::{self, Line, CALIBRATION, LONGEST};
 use super::system;
@@ -15,7 +16,8 @@ use core::sync::atomic::{fence, AtomicU64, Ordering};
 /// address.
 #[repr(C, align(64))]
 struct Record {
-    /// Odd while a thread writes the record. 0: no thread has compared the clocks yet. `NO_COUNTER`: the counter cannot be used.
+    /// Odd while a thread writes the record. 0: no thread has compared the clocks yet. `NO_COUNTER`: the counter
+    /// cannot be used.
     sequence: AtomicU64,
     base_tsc: AtomicU64,
     base_ns: AtomicU64,
@@ -70,8 +72,8 @@ pub(super) fn at_once() -> Option<u64> {
     Some(base.wrapping_add(line::passed(past, mul)))
 }
 
-/// Whether the clock uses the counter. It does not if the processor does not say that the counter is invariant, if Linux has removed it from
-/// its list, or if two comparisons gave no slope.
+/// Whether the clock uses the counter. It does not if the processor does not say that the counter is invariant, if
+/// Linux has removed it from its list, or if two comparisons gave no slope.
 pub(super) fn usable() -> bool {
     now();
     RECORD.sequence.load(Ordering::Relaxed) != NO_COUNTER
@@ -79,7 +81,8 @@ pub(super) fn usable() -> bool {
 
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: every x86-64 processor has RDTSC. In a process that forbids it (prctl PR_SET_TSC) the kernel sends SIGSEGV.
+    // SAFETY: every x86-64 processor has RDTSC. In a process that forbids it (prctl PR_SET_TSC) the kernel sends
+    // SIGSEGV.
     unsafe { _rdtsc() }
 }
 
@@ -111,8 +114,8 @@ fn slow() -> u64 {
     system::monotonic()
 }
 
-/// Makes the first comparison. There is no slope yet, so the line is due at once, and every call reads the system's clock until [`CALIBRATION`]
-/// has passed. No thread waits for the second comparison.
+/// Makes the first comparison. There is no slope yet, so the line is due at once, and every call reads the system's
+/// clock until [`CALIBRATION`] has passed. No thread waits for the second comparison.
 fn start() -> u64 {
     if !invariant() || system::counter_is_struck_out() {
         return NO_COUNTER;
@@ -121,8 +124,9 @@ fn start() -> u64 {
     2
 }
 
-/// Makes the second comparison, at least [`CALIBRATION`] after the first, which gives the line its slope. If it is more than [`LONGEST`] after
-/// the first, the machine may have been suspended between them, and it replaces the first.
+/// Makes the second comparison, at least [`CALIBRATION`] after the first, which gives the line its slope. If it is
+/// more than [`LONGEST`] after the first, the machine may have been suspended between them, and it replaces the
+/// first.
 fn finish(first: &Line, sequence: u64) -> u64 {
     let second = pair();
     if second.1.saturating_sub(first.first_ns) > LONGEST {

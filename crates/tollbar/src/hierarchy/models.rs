@@ -1,4 +1,5 @@
-//! Loom models of requests that race for the nodes of a hierarchy. Loom tries every interleaving within a bound of preemptions.
+//! Loom models of requests that race for the nodes of a hierarchy. Loom tries every interleaving within a bound of
+//! preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib hierarchy::models`
 
@@ -99,8 +100,8 @@ fn the_last_room_of_a_parent() {
     println!("the last room of a parent: {executions} executions");
 }
 
-/// Two requests want the last room of one leaf, and a third one wants another leaf, where the root has room for two. The loser takes no room of the root,
-/// so two requests pass.
+/// Two requests want the last room of one leaf, and a third one wants another leaf, where the root has room for two.
+/// The loser takes no room of the root, so two requests pass.
 #[test]
 fn a_loser_below_takes_no_room_above() {
     let executions = explore(2, || {

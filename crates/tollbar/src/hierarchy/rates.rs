@@ -3,7 +3,8 @@
 use super::share::INTERVAL_MOST;
 use crate::policy::Policy;
 
-/// A rate in permits per 10^9 s, in units of 2^-20 and rounded down: the sum of rates that are together at most another one is at most that one, too.
+/// A rate in permits per 10^9 s, in units of 2^-20 and rounded down: the sum of rates that are together at most
+/// another one is at most that one, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rate {
     limit: u64,
@@ -11,8 +12,8 @@ pub(super) struct Rate {
     scaled: u128,
 }
 
-/// The shortest time between two permits, in nanoseconds. Intervals are rounded to whole nanoseconds, which at a shorter interval would change the
-/// rate by more than 0.1 %.
+/// The shortest time between two permits, in nanoseconds. Intervals are rounded to whole nanoseconds, which at a
+/// shorter interval would change the rate by more than 0.1 %.
 const INTERVAL_LEAST: u64 = 1_000;
 const SCALE: u128 = 1_000_000_000_000_000_000 << 20;
 

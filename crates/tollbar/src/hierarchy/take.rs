@@ -53,8 +53,8 @@ struct Planned<S> {
 
 /// Decides on `cost` permits for the leaf at the end of `way`, and charges all nodes or none.
 ///
-/// The leaf is charged first and the root last. So a call that loses a race for a node has charged only nodes below it, which fewer callers share, and
-/// gives these charges back.
+/// The leaf is charged first and the root last. So a call that loses a race for a node has charged only nodes below
+/// it, which fewer callers share, and gives these charges back.
 #[inline(never)]
 pub(super) fn take<N: Nodes>(
     nodes: &N,
@@ -91,7 +91,8 @@ pub(super) fn take<N: Nodes>(
             Ok(None) => continue,
             refused => refused,
         };
-        // The root's charge is the last one. So the call that gives charges back has made those of the places after `place`.
+        // The root's charge is the last one. So the call that gives charges back has made those of the places after
+        // `place`.
         for Planned { seen, charge, .. } in planned.iter().skip(place + 1).flatten() {
             nodes.undo(seen, Charge { at: now, cost: *charge }, clock);
         }

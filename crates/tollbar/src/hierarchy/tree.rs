@@ -37,10 +37,11 @@ impl ClassId {
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The decision. `remaining` is the number of permits that the leaf could take at once at its present interval. A refusal's `retry_after` is the
-    /// earliest time at which the same request passes if no other comes first.
+    /// The decision. `remaining` is the number of permits that the leaf could take at once at its present interval. A
+    /// refusal's `retry_after` is the earliest time at which the same request passes if no other comes first.
     pub decision: Decision,
-    /// The class of the binding node: the one with the longest wait, or of an admitted request the one with the fewest permits left.
+    /// The class of the binding node: the one with the longest wait, or of an admitted request the one with the
+    /// fewest permits left.
     pub bound: ClassId,
     /// The nanoseconds that one permit costs the leaf at present: its rate is 10^9 / `interval` a second.
     pub interval: u64,
@@ -77,16 +78,18 @@ impl Hierarchy {
         Policy::new(1_000_000_000, 1_000_000_000).with_burst(DEBT_MOST)
     }
 
-    /// A hierarchy of up to `classes` classes, whose root admits `rate`, such as "1000/s". Its nodes are keys under `policy` of a table, which is
-    /// [`Hierarchy::policy`]. Processes that share the table make the same hierarchy. A hierarchy of other rates whose classes have the same names
-    /// finds the same nodes, with their debts.
+    /// A hierarchy of up to `classes` classes, whose root admits `rate`, such as "1000/s". Its nodes are keys under
+    /// `policy` of a table, which is [`Hierarchy::policy`]. Processes that share the table make the same hierarchy. A
+    /// hierarchy of other rates whose classes have the same names finds the same nodes, with their debts.
     ///
-    /// `burst`, 1 ms to 10 s in nanoseconds and at least twenty permits of `rate`, is the time for which a leaf may be ahead of its rate. Requests that come
-    /// more evenly than that lose nothing of their share. With a longer burst, shares are more exact if all callers ask at the same instants. A root
-    /// above `h` levels may admit `1 + 4h` bursts of its rate at once.
+    /// `burst`, 1 ms to 10 s in nanoseconds and at least twenty permits of `rate`, is the time for which a leaf may
+    /// be ahead of its rate. Requests that come more evenly than that lose nothing of their share. With a longer
+    /// burst, shares are more exact if all callers ask at the same instants. A root above `h` levels may admit
+    /// `1 + 4h` bursts of its rate at once.
     ///
     /// # Errors
-    /// [`HierarchyError::Rate`], [`HierarchyError::Burst`], [`HierarchyError::Classes`] or [`HierarchyError::NoMemory`].
+    /// [`HierarchyError::Rate`], [`HierarchyError::Burst`], [`HierarchyError::Classes`] or
+    /// [`HierarchyError::NoMemory`].
     pub fn new(policy: PolicyId, rate: &str, burst: u64, classes: usize) -> Result<Hierarchy, HierarchyError> {
         let rate = Rate::parse(rate).ok_or(HierarchyError::Rate)?;
         let ceiling = rate.rounded_up().ok_or(HierarchyError::Rate)?;
@@ -103,9 +106,9 @@ impl Hierarchy {
         Ok(Hierarchy { classes, count: 1, burst, policy })
     }
 
-    /// Adds a child of `parent`. `guaranteed` is the rate that it gets whatever others ask for, or "" for none. `ceiling` is the rate that it never exceeds,
-    /// or "" for that of its parent. `keys` is 1, or the number of keys that each get such a node: at least as many as ask at one time, because their
-    /// guarantees count for the parent.
+    /// Adds a child of `parent`. `guaranteed` is the rate that it gets whatever others ask for, or "" for none.
+    /// `ceiling` is the rate that it never exceeds, or "" for that of its parent. `keys` is 1, or the number of keys
+    /// that each get such a node: at least as many as ask at one time, because their guarantees count for the parent.
     ///
     /// # Errors
     /// [`HierarchyError`]: nothing has been added.
@@ -157,7 +160,8 @@ impl Hierarchy {
         }
     }
 
-    /// The most permits that a node of this class may take at one instant, beside one request: its ceiling times its slack.
+    /// The most permits that a node of this class may take at one instant, beside one request: its ceiling times its
+    /// slack.
     pub fn burst_of(&self, class: ClassId) -> Option<u64> {
         let class = self.class(class)?;
         slack(self.burst, u64::from(class.height)).checked_div(class.intervals.ceiling)
@@ -171,7 +175,8 @@ impl Hierarchy {
         self.added().get(class.0 as usize)
     }
 
-    /// Writes the nodes from the root to the leaf of a class, and returns their number. `key` is the hash of the leaf's key, 0 for none.
+    /// Writes the nodes from the root to the leaf of a class, and returns their number. `key` is the hash of the
+    /// leaf's key, 0 for none.
     pub(super) fn way(&self, leaf: ClassId, key: u64, way: &mut [Link; LEVELS_MOST]) -> Result<usize, HierarchyError> {
         let class = self.class(leaf).ok_or(HierarchyError::NoSuchClass)?;
         if class.height != 0 {

@@ -1,5 +1,5 @@
-//! HTTP header fields about limits. A server writes them in the dialects that clients know, and a client reads them. The module also writes the body
-//! of a refusal, which names the limits that refused.
+//! HTTP header fields about limits. A server writes them in the dialects that clients know, and a client reads them.
+//! The module also writes the body of a refusal, which names the limits that refused.
 //!
 //! ```
 //! use tollbar::http::{Draft, Fields, Limit};
@@ -75,18 +75,21 @@ impl Fields {
         Fields { legacy: Some(reset), ..self }
     }
 
-    /// Writes one line for each field, `Name: value` and a line break (CR, LF), and returns the length of all lines in bytes. If that is more than
-    /// `out.len()`, the end is missing in `out`. Without limits the call writes nothing.
+    /// Writes one line for each field, `Name: value` and a line break (CR, LF), and returns the length of all lines
+    /// in bytes. If that is more than `out.len()`, the end is missing in `out`. Without limits the call writes
+    /// nothing.
     ///
-    /// `utc` is the time in nanoseconds since 1970; only [`Reset::Epoch`] needs it. A field with room for one limit describes the limit that binds. If
-    /// limits refuse, it is the one of them with the longest wait, and otherwise the one with the fewest permits left.
+    /// `utc` is the time in nanoseconds since 1970; only [`Reset::Epoch`] needs it. A field with room for one limit
+    /// describes the limit that binds. If limits refuse, it is the one of them with the longest wait, and otherwise
+    /// the one with the fewest permits left.
     pub fn write(&self, limits: &[Limit<'_>], utc: u64, out: &mut [u8]) -> usize {
         write::fields(self, limits, utc, out)
     }
 }
 
-/// Writes the body of a refusal's answer as a problem in JSON (RFC 9457; the media type is `application/problem+json`), and returns its length in
-/// bytes. If that is more than `out.len()`, the end is missing in `out`.
+/// Writes the body of a refusal's answer as a problem in JSON (RFC 9457; the media type is
+/// `application/problem+json`), and returns its length in bytes. If that is more than `out.len()`, the end is missing
+/// in `out`.
 ///
 /// The problem is the draft's `quota-exceeded`. Its `violated-policies` are the names of the limits that refuse.
 pub fn problem(limits: &[Limit<'_>], status: u16, out: &mut [u8]) -> usize {
@@ -98,12 +101,13 @@ pub fn problem(limits: &[Limit<'_>], status: u16, out: &mut [u8]) -> usize {
 pub struct Limit<'a> {
     /// The name that clients see. Bytes other than printable ASCII are written as `?`.
     pub name: &'a [u8],
-    /// The partition key (`pk` of drafts 08 to 11), which names the client or group whose quota this is. Empty: none is written. Clients see it, so it
-    /// must not be a secret.
+    /// The partition key (`pk` of drafts 08 to 11), which names the client or group whose quota this is. Empty: none
+    /// is written. Clients see it, so it must not be a secret.
     pub partition: &'a [u8],
     /// Permits per period.
     pub limit: u64,
-    /// The period in nanoseconds; [`FOREVER`](crate::policy::FOREVER) for a lifetime quota, which has no window in the fields.
+    /// The period in nanoseconds; [`FOREVER`](crate::policy::FOREVER) for a lifetime quota, which has no window in
+    /// the fields.
     pub period: u64,
     /// The most permits that can be taken at once.
     pub burst: u64,
@@ -115,13 +119,15 @@ pub struct Limit<'a> {
     pub retry_after: u64,
     /// Nanoseconds until all permits are back; [`NEVER`]: unknown.
     pub reset_after: u64,
-    /// Nanoseconds until more permits than `remaining` are left. [`NEVER`]: unknown, or no permit is missing. [`more_after`] computes it.
+    /// Nanoseconds until more permits than `remaining` are left. [`NEVER`]: unknown, or no permit is missing.
+    /// [`more_after`] computes it.
     pub more_after: u64,
 }
 
 impl<'a> Limit<'a> {
-    /// The limit of a policy and its decision. If the policy is a list of two rates, it is the rate that bound the decision. `more_after` is unknown for
-    /// an admission, and for a refusal it is `retry_after`. [`Limit::with_more_after`] sets the exact time.
+    /// The limit of a policy and its decision. If the policy is a list of two rates, it is the rate that bound the
+    /// decision. `more_after` is unknown for an admission, and for a refusal it is `retry_after`.
+    /// [`Limit::with_more_after`] sets the exact time.
     pub fn new(name: &'a [u8], policy: &Policy, decision: &Decision) -> Limit<'a> {
         let (limit, period, burst) = match policy.second {
             Some(second) if decision.bound != 0 => (second.limit, second.period, second.burst),
@@ -156,13 +162,15 @@ impl<'a> Limit<'a> {
     }
 }
 
-/// Nanoseconds until more permits than `decision.remaining` are left. [`NEVER`] if no permit is missing, if none will come back, or if the policy lends
-/// and has permits left: such a policy admits a request that costs more than is left, so a peek does not show when permits come back.
+/// Nanoseconds until more permits than `decision.remaining` are left. [`NEVER`] if no permit is missing, if none will
+/// come back, or if the policy lends and has permits left: such a policy admits a request that costs more than is
+/// left, so a peek does not show when permits come back.
 ///
-/// `cost` is the cost of the request that was decided, with its reserve if the caller gave one (`check_leaving`). `peek` peeks for the given number of
-/// permits of the same key, at the time of the decision or just after it: [`Table::peek_uncounted`](crate::table::Table::peek_uncounted) or
-/// [`Shared::peek_uncounted_at`](crate::Shared::peek_uncounted_at). Under a policy with `ban` any other peek would show the ban to which its refusal would
-/// lead, and no client asks for that.
+/// `cost` is the cost of the request that was decided, with its reserve if the caller gave one (`check_leaving`).
+/// `peek` peeks for the given number of permits of the same key, at the time of the decision or just after it:
+/// [`Table::peek_uncounted`](crate::table::Table::peek_uncounted) or
+/// [`Shared::peek_uncounted_at`](crate::Shared::peek_uncounted_at). Under a policy with `ban` any other peek would
+/// show the ban to which its refusal would lead, and no client asks for that.
 pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl FnOnce(u64) -> Decision) -> u64 {
     let refused = decision.verdict != Verdict::Allowed;
     // The wait of a class's refusal is for its reserve, too.
@@ -184,7 +192,8 @@ pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl Fn
         Verdict::Allowed => 1,
         Verdict::Denied => peeked.retry_after,
     };
-    // Other requests may have taken permits since the decision. The time that a client reads must not be later than its Retry-After.
+    // Other requests may have taken permits since the decision. The time that a client reads must not be later than
+    // its Retry-After.
     if refused {
         after.min(decision.retry_after)
     } else {

@@ -111,8 +111,8 @@ fn unnamed_policies(w: &mut Lines<'_>, limits: &[Limit<'_>]) {
     w.end();
 }
 
-/// The permits and the seconds of a window. The period is rounded up to whole seconds, and the permits are scaled to the same rate, rounded down. A
-/// lifetime quota has no window.
+/// The permits and the seconds of a window. The period is rounded up to whole seconds, and the permits are scaled to
+/// the same rate, rounded down. A lifetime quota has no window.
 fn quota(limit: &Limit<'_>) -> (u64, Option<u64>) {
     if limit.period == FOREVER {
         return (limit.limit.min(INTEGER_MOST), None);

@@ -1,7 +1,8 @@
 //! A limit that follows the latency, and the count of its permits in flight, in words that threads and processes share.
 //!
-//! Each word changes by one compare-and-swap, and no call waits. Gradient2's long-term latency and its limit are two words. Each sample changes both
-//! of them once. If a process is killed between the two swaps, its sample is missing in the limit, and later samples make up for it.
+//! Each word changes by one compare-and-swap, and no call waits. Gradient2's long-term latency and its limit are two
+//! words. Each sample changes both of them once. If a process is killed between the two swaps, its sample is missing
+//! in the limit, and later samples make up for it.
 
 use super::adaptive::{aimd_step, gradient2_step, picoseconds, within, LongTerm, UNIT};
 #[cfg(not(loom))]
@@ -21,11 +22,13 @@ pub struct AdaptiveOptions {
     pub least: u32,
     /// The ceiling.
     pub most: u32,
-    /// The length of a window in nanoseconds. All releases of a window are one sample: their mean latency, and the most permits that were in flight
-    /// at any of them. A window with fewer than ten releases goes on. 0: each release is a sample, as in the published algorithms.
+    /// The length of a window in nanoseconds. All releases of a window are one sample: their mean latency, and the
+    /// most permits that were in flight at any of them. A window with fewer than ten releases goes on. 0: each
+    /// release is a sample, as in the published algorithms.
     ///
-    /// A server that answers thousands of requests a second needs windows. Gradient2's long-term latency is a mean over about 600 samples, so with
-    /// a sample for each release it follows an overload within a second, and the limit rises.
+    /// A server that answers thousands of requests a second needs windows. Gradient2's long-term latency is a mean
+    /// over about 600 samples, so with a sample for each release it follows an overload within a second, and the
+    /// limit rises.
     pub window_ns: u64,
 }
 
@@ -47,9 +50,11 @@ pub enum Algorithm {
 pub enum Outcome {
     /// It was answered. Its latency counts.
     Answered,
-    /// The server refused it, or it timed out. AIMD lowers the limit by a tenth. Gradient2 uses latencies only, so it takes no sample.
+    /// The server refused it, or it timed out. AIMD lowers the limit by a tenth. Gradient2 uses latencies only, so it
+    /// takes no sample.
     Dropped,
-    /// It says nothing about the server, for example because it was invalid or the client gave it up. The limit takes no sample.
+    /// It says nothing about the server, for example because it was invalid or the client gave it up. The limit takes
+    /// no sample.
     Ignored,
 }
 
@@ -67,8 +72,9 @@ pub enum Outcome {
 /// limit.release(ticket, outcome, begin.elapsed().as_nanos() as u64);
 /// ```
 ///
-/// [`Adaptive::acquire`] counts the permits in this value. [`Adaptive::acquire_key`] only reads the limit, and an [`InFlight`] table counts the
-/// permits of all processes. Processes that put this value into shared memory have one limit.
+/// [`Adaptive::acquire`] counts the permits in this value. [`Adaptive::acquire_key`] only reads the limit, and an
+/// [`InFlight`] table counts the permits of all processes. Processes that put this value into shared memory have one
+/// limit.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Adaptive {
@@ -79,7 +85,8 @@ pub struct Adaptive {
     in_flight: AtomicU64,
     /// The window's releases: their number (high 12 bits), and the sum of their latencies in nanoseconds (low 52 bits).
     sum: AtomicU64,
-    /// The most permits in flight at any release of the window. The highest bit says whether a request of the window was dropped.
+    /// The most permits in flight at any release of the window. The highest bit says whether a request of the window
+    /// was dropped.
     most_in_flight: AtomicU64,
     /// The time at which the window ends.
     end: AtomicU64,
@@ -113,7 +120,8 @@ const DROPPED: u64 = 1 << 63;
 const COUNT_AT: u32 = 52;
 const SUM_MASK: u64 = (1 << COUNT_AT) - 1;
 const COUNT_MOST: u64 = (1 << (64 - COUNT_AT)) - 1;
-/// A latency above 2^40 ns, 18 minutes, counts as that many, so that the sum of [`COUNT_MOST`] latencies fits into 52 bits.
+/// A latency above 2^40 ns, 18 minutes, counts as that many, so that the sum of [`COUNT_MOST`] latencies fits into 52
+/// bits.
 const LATENCY_MOST: u64 = 1 << 40;
 /// The fewest releases of a window.
 const WINDOW_SAMPLES: u64 = if cfg!(loom) { 2 } else { 10 };
@@ -131,7 +139,8 @@ impl AdaptiveOptions {
 }
 
 impl Adaptive {
-    /// A limit with nothing in flight. A floor of 0 counts as 1, and an initial limit outside the bounds as the nearest bound.
+    /// A limit with nothing in flight. A floor of 0 counts as 1, and an initial limit outside the bounds as the
+    /// nearest bound.
     pub fn new(options: &AdaptiveOptions) -> Adaptive {
         let zero = || AtomicU64::new(0);
         let (least, most) = (options.least.max(1), options.most.max(options.least.max(1)));
@@ -162,8 +171,8 @@ impl Adaptive {
         change(&self.in_flight, Ordering::Acquire, |n| (n < limit).then_some(n + 1)).map(|n| AdaptiveTicket(n + 1))
     }
 
-    /// Releases a permit, and gives the limit a sample. The caller measures the latency, always from the same point, such as the acquisition. False,
-    /// and nothing changes, if the ticket is 0 or no permit is in flight.
+    /// Releases a permit, and gives the limit a sample. The caller measures the latency, always from the same point,
+    /// such as the acquisition. False, and nothing changes, if the ticket is 0 or no permit is in flight.
     #[cfg(not(loom))]
     pub fn release(&self, ticket: AdaptiveTicket, outcome: Outcome, latency_ns: u64) -> bool {
         self.release_at(ticket, outcome, latency_ns, self.now())
@@ -187,8 +196,8 @@ impl Adaptive {
         table.acquire(key, self.limit())
     }
 
-    /// Releases a permit of a key, and gives the limit a sample with the key's permits in flight before the release. False, and nothing changes, if
-    /// [`InFlight::release`] returns false.
+    /// Releases a permit of a key, and gives the limit a sample with the key's permits in flight before the release.
+    /// False, and nothing changes, if [`InFlight::release`] returns false.
     #[cfg(not(loom))]
     pub fn release_key(&self, table: &InFlight, key: &[u8], ticket: Ticket, outcome: Outcome, latency_ns: u64) -> bool {
         self.release_key_at(table, key, ticket, (outcome, latency_ns), self.now())
@@ -250,13 +259,14 @@ impl Adaptive {
             return self.sample(in_flight as u32, latency_ns, dropped);
         }
         let latency = latency_ns.min(LATENCY_MOST);
-        // This comes before the sum, so that the thread that takes the sum finds the permits in flight of every release in it.
+        // This comes before the sum, so that the thread that takes the sum finds the permits in flight of every
+        // release in it.
         change(&self.most_in_flight, Ordering::Relaxed, |most| {
             let drop = most & DROPPED | if dropped { DROPPED } else { 0 };
             Some(drop | (most & !DROPPED).max(in_flight))
         });
-        // Release: the thread that takes the sum sees the change above for every release in it. A window with COUNT_MOST releases has enough for a
-        // mean, so further ones are not added.
+        // Release: the thread that takes the sum sees the change above for every release in it. A window with
+        // COUNT_MOST releases has enough for a mean, so further ones are not added.
         let added = change(&self.sum, Ordering::AcqRel, |sum| {
             (sum >> COUNT_AT < COUNT_MOST).then(|| sum + (1 << COUNT_AT) + latency)
         });
@@ -266,7 +276,8 @@ impl Adaptive {
         }
     }
 
-    /// Makes a sample of the window's mean. Only one thread succeeds in swapping the sum for 0, so only one makes the sample.
+    /// Makes a sample of the window's mean. Only one thread succeeds in swapping the sum for 0, so only one makes the
+    /// sample.
     #[cold]
     #[inline(never)]
     fn end_window(&self, sum: u64, next: u64) {

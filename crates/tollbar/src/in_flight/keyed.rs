@@ -19,12 +19,14 @@ use rapidhash::v3::RapidSecrets;
 /// How an in-flight table is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The number of keys that can have permits in flight at one time. A key with permits of several processes counts once for each process. The
-    /// table has twice as many slots of 8 bytes.
+    /// The number of keys that can have permits in flight at one time. A key with permits of several processes counts
+    /// once for each process. The table has twice as many slots of 8 bytes.
     pub capacity: u64,
-    /// The number of processes that have permits of one key at one time. A key has room for four times as many, and at least for 32.
+    /// The number of processes that have permits of one key at one time. A key has room for four times as many, and
+    /// at least for 32.
     pub processes: u32,
-    /// The permissions of a new file. The call refuses an existing file that more users may write than these permissions let write.
+    /// The permissions of a new file. The call refuses an existing file that more users may write than these
+    /// permissions let write.
     pub mode: u32,
     /// Which owners of an existing file the call trusts.
     pub trust: Trust,
@@ -39,13 +41,13 @@ impl Options {
 
 /// One process's view of an in-flight table. Any number of threads may use it at once.
 ///
-/// A process becomes an *owner* with the first permit that it acquires. When this value is dropped, the process releases all permits that it
-/// acquired through it. If a process is killed, its permits of a key stay in flight until the key refuses a request of another process. That
-/// request asks the system which owners of the key's permits have ended, at most once a millisecond for each owner, frees their permits and tries
-/// again. No request waits.
+/// A process becomes an *owner* with the first permit that it acquires. When this value is dropped, the process
+/// releases all permits that it acquired through it. If a process is killed, its permits of a key stay in flight
+/// until the key refuses a request of another process. That request asks the system which owners of the key's permits
+/// have ended, at most once a millisecond for each owner, frees their permits and tries again. No request waits.
 ///
-/// A forked child is another owner. It can use the value, and cannot release the tickets of its parent. A child in another PID namespace cannot see
-/// whether the other owners live: its calls return [`Refusal::Namespace`].
+/// A forked child is another owner. It can use the value, and cannot release the tickets of its parent. A child in
+/// another PID namespace cannot see whether the other owners live: its calls return [`Refusal::Namespace`].
 #[derive(Debug)]
 pub struct InFlight {
     region: Region,
@@ -82,10 +84,12 @@ impl InFlight {
         InFlight::make(Sizes::of(options.capacity, options.processes)?, false, Region::shared)
     }
 
-    /// Makes a table in the caller's memory, which it overwrites. With a capacity of 0 the table has as many slots as fit.
+    /// Makes a table in the caller's memory, which it overwrites. With a capacity of 0 the table has as many slots as
+    /// fit.
     ///
     /// # Safety
-    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and only in-flight tables access it.
+    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and only in-flight tables
+    /// access it.
     pub unsafe fn init_in(memory: NonNull<u8>, length: usize, options: &Options) -> Result<InFlight, TableError> {
         let sizes = match options.capacity {
             0 => Sizes::within(length as u64, options.processes),
@@ -124,17 +128,19 @@ impl InFlight {
         Ok(table)
     }
 
-    /// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one makes the file and the
-    /// others open it. The call fails with [`TableError::OtherCapacity`] if the file has a table for another number of keys or processes.
+    /// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once,
+    /// one makes the file and the others open it. The call fails with [`TableError::OtherCapacity`] if the file has a
+    /// table for another number of keys or processes.
     ///
-    /// Give the file a directory of the service's own (`/run/SERVICE`), or use /dev/shm. All processes that use the file at one time must be in one
-    /// PID namespace. The first process that opens the file while no other has it open begins with an empty table, if it is in another boot or
-    /// another namespace than the last one.
+    /// Give the file a directory of the service's own (`/run/SERVICE`), or use /dev/shm. All processes that use the
+    /// file at one time must be in one PID namespace. The first process that opens the file while no other has it
+    /// open begins with an empty table, if it is in another boot or another namespace than the last one.
     ///
     /// # Errors
-    /// [`TableError::Namespace`] if processes of another PID namespace use the file, or if this process cannot read its own;
-    /// [`TableError::Boot`] if this process cannot read the boot's id and the file is not in tmpfs (/dev/shm, /run);
-    /// [`TableError::OtherBoot`]; otherwise those of [`Table::file_at`](crate::table::Table::file_at).
+    /// [`TableError::Namespace`] if processes of another PID namespace use the file, or if this process cannot read
+    /// its own; [`TableError::Boot`] if this process cannot read the boot's id and the file is not in tmpfs
+    /// (/dev/shm, /run); [`TableError::OtherBoot`]; otherwise those of
+    /// [`Table::file_at`](crate::table::Table::file_at).
     pub fn file_at(path: &CStr, options: &Options) -> Result<InFlight, TableError> {
         let sizes = Sizes::of(options.capacity, options.processes)?;
         let length = usize::try_from(sizes.bytes).map_err(|_| TableError::Capacity)?;
@@ -157,19 +163,21 @@ impl InFlight {
         InFlight::over(Region::enter(path, Access::new(0, trust), &inspect, &enter)?)
     }
 
-    /// Takes a permit of a key, unless `limit` are in flight. The caller gives the limit with each call, so it can change at any time: if more
-    /// permits than the limit are in flight, the call refuses until enough of them are released.
+    /// Takes a permit of a key, unless `limit` are in flight. The caller gives the limit with each call, so it can
+    /// change at any time: if more permits than the limit are in flight, the call refuses until enough of them are
+    /// released.
     ///
     /// # Errors
-    /// [`Refusal::Limit`]; [`Refusal::Full`] or [`Refusal::OwnersFull`] if the table is too small; [`Refusal::Namespace`] for a forked child in another
-    /// PID namespace.
+    /// [`Refusal::Limit`]; [`Refusal::Full`] or [`Refusal::OwnersFull`] if the table is too small;
+    /// [`Refusal::Namespace`] for a forked child in another PID namespace.
     #[inline]
     pub fn acquire(&self, key: &[u8], limit: u32) -> Result<Ticket, Refusal> {
         self.view().acquire(self.hash(key), limit)
     }
 
-    /// Releases a permit. False, and nothing changes, if the ticket belongs to another owner or has been released. Release a ticket once: a second
-    /// release may release another permit of this process, of the same key or of one whose slot is the same.
+    /// Releases a permit. False, and nothing changes, if the ticket belongs to another owner or has been released.
+    /// Release a ticket once: a second release may release another permit of this process, of the same key or of one
+    /// whose slot is the same.
     #[inline]
     pub fn release(&self, ticket: Ticket) -> bool {
         self.view().release(ticket)
@@ -183,13 +191,14 @@ impl InFlight {
         self.acquire(key, limit).map(|ticket| self.permit(ticket))
     }
 
-    /// The number of permits of a key in flight. The call does not ask the system which owners have ended, so it may count permits of a killed
-    /// process until the key refuses a request.
+    /// The number of permits of a key in flight. The call does not ask the system which owners have ended, so it may
+    /// count permits of a killed process until the key refuses a request.
     pub fn count(&self, key: &[u8]) -> u64 {
         self.view().count(self.hash(key))
     }
 
-    /// [`InFlight::count`]. If the count is `limit` or more, the call asks the system which owners have ended, and leaves out their permits.
+    /// [`InFlight::count`]. If the count is `limit` or more, the call asks the system which owners have ended, and
+    /// leaves out their permits.
     pub(crate) fn count_of_living(&self, key: &[u8], limit: u32) -> u64 {
         self.view().count_of_living(self.hash(key), limit)
     }
@@ -199,8 +208,8 @@ impl InFlight {
         Permit { table: self, ticket }
     }
 
-    /// Makes this process an owner now, so that its first [`InFlight::acquire`] makes no system call. It also frees the slots of owners
-    /// that have ended.
+    /// Makes this process an owner now, so that its first [`InFlight::acquire`] makes no system call. It also frees
+    /// the slots of owners that have ended.
     ///
     /// # Errors
     /// [`Refusal::OwnersFull`], [`Refusal::Namespace`].

@@ -41,7 +41,8 @@ pub(super) struct Head {
     /// The boot in which the owners run, in a file ([`Boot`]).
     boot: [AtomicU64; 2],
     inode: AtomicU64,
-    /// The PID namespace of all owners. 0: any, for a table in one process's own memory, of which forked children have copies.
+    /// The PID namespace of all owners. 0: any, for a table in one process's own memory, of which forked children
+    /// have copies.
     pub(super) namespace: AtomicU64,
     /// Counts the owners that have joined.
     pub(super) joined: AtomicU64,
@@ -63,7 +64,8 @@ impl Sizes {
     /// The sizes of a table for `capacity` keys in flight, of which each may be in `processes` processes at one time.
     pub(super) fn of(capacity: u64, processes: u32) -> Result<Sizes, TableError> {
         let window = window_for(processes);
-        // If no more than `capacity` keys are in flight, at most half of the slots are taken. Then it is unlikely that all slots of a window are.
+        // If no more than `capacity` keys are in flight, at most half of the slots are taken. Then it is unlikely
+        // that all slots of a window are.
         let slots = capacity.checked_mul(2).filter(|slots| *slots != 0).and_then(|slots| slots.checked_add(window));
         Sizes::with(slots.ok_or(TableError::Capacity)?.next_multiple_of(LINE as u64), window)
     }
@@ -86,8 +88,8 @@ impl Sizes {
     }
 }
 
-/// The number of slots in a window. Each process that has permits of a key takes a slot of the window, and twice as many do while a new set of
-/// processes replaces an old one. The factor 4 leaves as many slots for other keys.
+/// The number of slots in a window. Each process that has permits of a key takes a slot of the window, and twice as
+/// many do while a new set of processes replaces an old one. The factor 4 leaves as many slots for other keys.
 fn window_for(processes: u32) -> u64 {
     u64::from(processes).saturating_mul(4).clamp(WINDOW_LEAST, WINDOW_MOST).next_power_of_two()
 }
@@ -129,7 +131,8 @@ impl Head {
             return Err(TableError::Version);
         }
         let sizes = Sizes { bytes, slots, window };
-        // The checksum detects damaged words. The other checks accept only sizes that `Sizes::with` makes, so all later offsets are inside the table.
+        // The checksum detects damaged words. The other checks accept only sizes that `Sizes::with` makes, so all
+        // later offsets are inside the table.
         let sound = window.is_power_of_two()
             && (WINDOW_LEAST..=WINDOW_MOST).contains(&window)
             && slots >= window
@@ -141,7 +144,8 @@ impl Head {
         Ok((sizes, seed))
     }
 
-    /// Writes the head of a new table into zeroed memory that nobody else sees yet. `alone`: no other process can use the memory.
+    /// Writes the head of a new table into zeroed memory that nobody else sees yet. `alone`: no other process can use
+    /// the memory.
     pub(super) fn begin(&self, region: &Region, sizes: &Sizes, seed: u64, alone: bool) -> Result<(), TableError> {
         let fixed = [sizes.bytes, sizes.slots, sizes.window, seed];
         for (to, word) in self.fixed.iter().zip(fixed) {
@@ -167,9 +171,10 @@ impl Head {
 
     /// Decides whether this process may use the table in a file, before any other process opens the file.
     ///
-    /// - If no other view has the file mapped, all owners have ended, whatever their names were. If these differ from this process's, the
-    ///   call frees all slots and records.
-    /// - Otherwise the owners may live. This process may join them only if it knows that it is in their boot and their PID namespace.
+    /// - If no other view has the file mapped, all owners have ended, whatever their names were. If these differ from
+    ///   this process's, the call frees all slots and records.
+    /// - Otherwise the owners may live. This process may join them only if it knows that it is in their boot and
+    ///   their PID namespace.
     /// - If the system does not say whether there are other views, the call frees nothing while a record is live.
     pub(super) fn enter(&self, region: &Region, slots: &[AtomicU64], others: &Others<'_>) -> Result<(), TableError> {
         if !NAMES_ITS_BOOTS {

@@ -1,9 +1,11 @@
-//! Loom models of acquisition, release and the freeing of a dead process's permits. Loom tries every interleaving within a bound of preemptions.
+//! Loom models of acquisition, release and the freeing of a dead process's permits. Loom tries every interleaving
+//! within a bound of preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib in_flight::models`
 //!
-//! A table has one window of three slots, and up to four owners. The standard library's atomics count the permits in flight, because loom does not
-//! interleave them. A killed process is a record and a slot as it left them, and a bit by which the models' system says that it has ended.
+//! A table has one window of three slots, and up to four owners. The standard library's atomics count the permits in
+//! flight, because loom does not interleave them. A killed process is a record and a slot as it left them, and a bit
+//! by which the models' system says that it has ended.
 
 use super::protocol::{Local, Refusal, System, View};
 use super::word::{Owner, Process, Record, Slot, State, Ticket, OWNERS_MOST};
@@ -155,7 +157,8 @@ impl Me {
     }
 }
 
-/// Checks the end of every model: no permit is undecided or in flight, and a caller without concurrent ones gets the whole limit.
+/// Checks the end of every model: no permit is undecided or in flight, and a caller without concurrent ones gets the
+/// whole limit.
 fn judge(world: &Arc<World>, limit: u32) {
     let last = world.process(9);
     let tickets: std::vec::Vec<Ticket> = (0..limit).map(|_| last.acquire(limit).expect("a free permit")).collect();
@@ -171,8 +174,8 @@ fn report(name: &str, executions: usize) {
     println!("{name}: {executions} executions");
 }
 
-/// Several processes want the last permit. With `held` each has a permit already, and so a slot of its own. Otherwise they all try to take the first
-/// free slot.
+/// Several processes want the last permit. With `held` each has a permit already, and so a slot of its own. Otherwise
+/// they all try to take the first free slot.
 fn last_permit<const PROCESSES: usize>(limit: u32, held: bool, preemptions: usize) {
     let executions = explore(preemptions, move || {
         let world = World::new();
@@ -274,8 +277,8 @@ fn the_permit_of_a_dead_process_comes_back() {
     }
 }
 
-/// Two processes join, and both try to free the slots of a killed process, which was itself cleaning in one of the runs. A third process has a permit in
-/// flight all the time.
+/// Two processes join, and both try to free the slots of a killed process, which was itself cleaning in one of the
+/// runs. A third process has a permit in flight all the time.
 #[test]
 fn the_dead_are_cleaned_by_one_and_the_living_stay() {
     // With a limit of 2 a process needs the dead process's permit. With 3 none does.
@@ -368,8 +371,9 @@ fn an_acknowledgement_counts_once() {
     report("acknowledgements", executions);
 }
 
-/// Two threads acquire and release at the same time. Without windows each of the two releases is a sample and adds 1 to the limit. With windows a sample
-/// needs two releases under loom. There are three releases with the one before the threads, so in any order they make one sample.
+/// Two threads acquire and release at the same time. Without windows each of the two releases is a sample and adds 1
+/// to the limit. With windows a sample needs two releases under loom. There are three releases with the one before
+/// the threads, so in any order they make one sample.
 #[test]
 fn an_adaptive_limit_takes_every_sample() {
     // A ticket that says that 9 permits are in flight, so each sample adds 1.

@@ -34,7 +34,8 @@ pub(super) enum State {
     Dead = 3,
 }
 
-/// A process: its number, and the time of its start in ticks modulo 2^24, which distinguishes two processes of one number. 0: unknown.
+/// A process: its number, and the time of its start in ticks modulo 2^24, which distinguishes two processes of one
+/// number. 0: unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) number: u32,
@@ -50,8 +51,8 @@ pub(super) struct Owner {
 
 /// A permit of a key in flight. It is plain data: any thread of the process may release it.
 ///
-/// Only the process that acquired a ticket can release it, through the same [`InFlight`](super::InFlight). A forked child cannot release the tickets
-/// of its parent.
+/// Only the process that acquired a ticket can release it, through the same [`InFlight`](super::InFlight). A forked
+/// child cannot release the tickets of its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 #[must_use = "the permit stays in flight until the ticket is released or the process ends"]

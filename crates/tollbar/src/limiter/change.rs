@@ -1,16 +1,16 @@
 //! Changing a limiter's policy while it is in use.
 //!
-//! A limiter's first state is a part of it. A change makes another state, charges it with the debt of the current one, and publishes it by
-//! one swap of a pointer. No call takes a lock or registers as a user of a state, so:
+//! A limiter's first state is a part of it. A change makes another state, charges it with the debt of the current
+//! one, and publishes it by one swap of a pointer. No call takes a lock or registers as a user of a state, so:
 //!
-//! - A call that has begun on the former state ends on it. Each state admits no more than its own policy's bound, and a new state has the
-//!   debt that the former one had when the change read it. So in any interval the limiter admits at most the sum of the bounds of the
-//!   policies in force.
-//! - A replaced state is freed with the limiter, because a call may still use it. A policy that comes back gets the state that it had
-//!   before, charged again, so a limiter keeps one state for each policy, at most [`MOST`].
+//! - A call that has begun on the former state ends on it. Each state admits no more than its own policy's bound, and
+//!   a new state has the debt that the former one had when the change read it. So in any interval the limiter admits
+//!   at most the sum of the bounds of the policies in force.
+//! - A replaced state is freed with the limiter, because a call may still use it. A policy that comes back gets the
+//!   state that it had before, charged again, so a limiter keeps one state for each policy, at most [`MOST`].
 //!
-//! The quick way of a token bucket ([`Quick`](super::Quick)) reads no pointer. It reads the time up to which the cell's quick way decides,
-//! and a change sets that time to 0.
+//! The quick way of a token bucket ([`Quick`](super::Quick)) reads no pointer. It reads the time up to which the
+//! cell's quick way decides, and a change sets that time to 0.
 
 use super::{Limiter, Shared, State};
 use crate::algorithm::{Algorithm, Rule};
@@ -25,15 +25,15 @@ use core::ptr;
 pub(super) const MOST: u32 = if cfg!(loom) { 2 } else { 4096 };
 
 impl<C: Clock> Limiter<State, C> {
-    /// Changes the policy while other threads use the limiter. `keep` says what the limiter keeps of its state; between windows of one
-    /// length [`Keep::Count`] and [`Keep::Time`] keep the usage.
+    /// Changes the policy while other threads use the limiter. `keep` says what the limiter keeps of its state;
+    /// between windows of one length [`Keep::Count`] and [`Keep::Time`] keep the usage.
     ///
-    /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of the two policies. In any interval the
-    /// limiter admits at most the sum of the bounds of all policies that were in force in that interval. Permits that were booked ahead
-    /// keep their departures.
+    /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of the two policies.
+    /// In any interval the limiter admits at most the sum of the bounds of all policies that were in force in that
+    /// interval. Permits that were booked ahead keep their departures.
     ///
-    /// A limiter keeps a state for each policy that it has been changed to. Calls after a change do not use the quick way of the first
-    /// policy.
+    /// A limiter keeps a state for each policy that it has been changed to. Calls after a change do not use the quick
+    /// way of the first policy.
     ///
     /// ```
     /// use tollbar::policy::Keep;
@@ -47,8 +47,8 @@ impl<C: Clock> Limiter<State, C> {
     /// ```
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for a limiter whose threads have credit, [`PolicyError::Changes`] after 4,096 different policies,
-    /// and those of [`State::new`]. The policy stays as it was.
+    /// [`PolicyError::OptionMismatch`] for a limiter whose threads have credit, [`PolicyError::Changes`] after 4,096
+    /// different policies, and those of [`State::new`]. The policy stays as it was.
     pub fn set_policy(&self, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
         super::clock_fits(policy, &self.clock)?;
         self.changes.change(&self.shared, policy, keep, &|| self.clock.now())
@@ -134,7 +134,8 @@ impl<S> Changes<S> {
 }
 
 impl Changes<State> {
-    /// Replaces the current state, which is `first` if no change came before, by a state of `policy`. The call reads the state before it calls `now`.
+    /// Replaces the current state, which is `first` if no change came before, by a state of `policy`. The call reads
+    /// the state before it calls `now`.
     #[inline(never)]
     pub(super) fn change(
         &self,
@@ -231,7 +232,8 @@ impl<S> Drop for Changes<S> {
     }
 }
 
-/// Charges `new` with the debt of `old`. Other calls may use both meanwhile. They use `new` if they began when it was the current state before.
+/// Charges `new` with the debt of `old`. Other calls may use both meanwhile. They use `new` if they began when it was
+/// the current state before.
 fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
     if let (State::Cell(old), State::Cell(new)) = (old, new) {
         let (word, highest) = (old.word(), old.highest());

@@ -1,12 +1,15 @@
 //! Departures that cancelled bookings have left between others.
 //!
-//! A booking in the middle cannot be given back: those after it keep their departures. So its departure stays booked, as a *gap*, until
+//! A booking in the middle cannot be given back: those after it keep their departures. So its departure stays booked,
+//! as a *gap*, until
 //!
-//! - another caller books as many permits, and takes the gap instead of a departure after all others: no departure and no charge changes;
+//! - another caller books as many permits, and takes the gap instead of a departure after all others: no departure
+//!   and no charge changes;
 //! - or all bookings after it are given back. Then it is the last one, and is given back, too;
 //! - or its time has come.
 //!
-//! A gap changes no decision. If there is no room for another, the caller gives back what is safe at once, which is mostly nothing.
+//! A gap changes no decision. If there is no room for another, the caller gives back what is safe at once, which is
+//! mostly nothing.
 
 use crate::algorithm::Charge;
 use crate::sync::{boxed, fence, AtomicPtr, Ordering, TwoWords};
@@ -40,7 +43,8 @@ impl Gaps {
         !self.0.load(Ordering::Relaxed).is_null()
     }
 
-    /// Keeps a cancelled booking as a gap. False if there is no memory or no room. Gaps that have passed by `now` make room.
+    /// Keeps a cancelled booking as a gap. False if there is no memory or no room. Gaps that have passed by `now`
+    /// make room.
     pub(super) fn keep(&self, gap: Charge, now: u64) -> bool {
         let Some(places) = self.places().or_else(|| self.make()) else { return false };
         places.0.iter().any(|place| {
@@ -78,7 +82,8 @@ impl Gaps {
 
     /// Takes that gap which `is_wanted`, and which no other such gap `precedes`.
     fn take(&self, is_wanted: impl Fn(u64, u64) -> bool, precedes: fn(u64, u64) -> bool) -> Option<Charge> {
-        // The caller has changed the state before, and a call that keeps a gap looks at the state afterwards: one of the two sees the other.
+        // The caller has changed the state before, and a call that keeps a gap looks at the state afterwards: one of
+        // the two sees the other.
         fence(Ordering::SeqCst);
         let places = self.places()?;
         // Another try after a failed swap, as often as there are places.

@@ -1,18 +1,20 @@
 //! The word that decides, and its owner.
 //!
-//! The ring and the log are protocols around one word. An admission is a swap of that word, and the words beside it (starts, entries)
-//! belong to admissions that the word holds. In a limiter the word is an atomic. In a table it is half of a slot. The other half is the
-//! key, and one compare-and-swap of 16 bytes changes both.
+//! The ring and the log are protocols around one word. An admission is a swap of that word, and the words beside it
+//! (starts, entries) belong to admissions that the word holds. In a limiter the word is an atomic. In a table it is
+//! half of a slot. The other half is the key, and one compare-and-swap of 16 bytes changes both.
 //!
 //! # A slot outlives its key
 //!
-//! No code clears the words of a former key. **The ring, or the log, lives on, and the key is a label on it.** A new key that takes an
-//! expired slot makes an ordinary admission in the ring or log that it finds, by the swap (old key, word) → (own key, next word), and the
-//! running count goes on. So the proof of a limiter's ring or log holds here, too: the words have one history of admissions under changing
-//! labels, and a thread of the old key is like a thread that sleeps while others are admitted. Three properties have to be shown.
+//! No code clears the words of a former key. **The ring, or the log, lives on, and the key is a label on it.** A new
+//! key that takes an expired slot makes an ordinary admission in the ring or log that it finds, by the swap (old key,
+//! word) → (own key, next word), and the running count goes on. So the proof of a limiter's ring or log holds here,
+//! too: the words have one history of admissions under changing labels, and a thread of the old key is like a thread
+//! that sleeps while others are admitted. Three properties have to be shown.
 //!
-//! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was. That holds for a caller, too, that read
-//!   its key before the change and the word after it. Such a caller's swap returns that the slot is another key's, and has taken nothing.
+//! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was. That holds for a
+//!   caller, too, that read its key before the change and the word after it. Such a caller's swap returns that the
+//!   slot is another key's, and has taken nothing.
 //! - *A new key finds a fresh state.* The word alone says when its state has expired (`expires_at` of
 //!   [`crate::algorithm::sliding_window::SlidingWindow`] and of [`crate::algorithm::sliding_log::KeyedLog`]).
 //!   That time covers all permits in the word, those of a killed thread included. From then on the answers are
@@ -46,7 +48,8 @@ pub(crate) trait Head {
     /// Reads the word with Acquire. `None`: it is no longer this caller's.
     fn load(&self) -> Option<u64>;
 
-    /// Reads the word again, with Relaxed. The read is ordered after all reads that the caller made with Acquire before.
+    /// Reads the word again, with Relaxed. The read is ordered after all reads that the caller made with Acquire
+    /// before.
     fn glance(&self) -> Option<u64>;
 
     /// Swaps the word if it is still `from` and still this caller's. Release: a thread that reads `to` sees
@@ -126,7 +129,8 @@ impl<'a, S: Slot> Owner<'a, S> {
         self.labelled.get()
     }
 
-    /// Puts the caller's new key in the slot and leaves the state. `None` if the slot no longer holds the pair that the caller found.
+    /// Puts the caller's new key in the slot and leaves the state. `None` if the slot no longer holds the pair that
+    /// the caller found.
     pub(crate) fn relabel(&self) -> Option<()> {
         let (_, state) = self.found?;
         self.swap(state, state).ok()
@@ -175,8 +179,8 @@ impl<S: Slot> Head for Owner<'_, S> {
     }
 }
 
-/// The answer for an admitted caller whose slot another key has taken since. The slot had expired by then, so the state is as good as
-/// fresh.
+/// The answer for an admitted caller whose slot another key has taken since. The slot had expired by then, so the
+/// state is as good as fresh.
 pub(crate) const fn given_up(verdict: Verdict, limit: u64) -> Decision {
     Decision { verdict, reason: Reason::of(verdict), remaining: limit, retry_after: 0, reset_after: 0, bound: 0 }
 }

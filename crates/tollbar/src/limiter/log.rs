@@ -4,30 +4,32 @@
 //! was. `time` is at least the time of every permit in `head`. (A reset empties the entries and makes `time`
 //! 0.) A request of cost n takes three steps:
 //!
-//! 1. Read `head` = h, then `time`. The request is decided at its own time or at `time`, whichever is later. Read the n entries that
-//!    permits h … h+n−1 will replace. If one of them is still in the window, refuse.
+//! 1. Read `head` = h, then `time`. The request is decided at its own time or at `time`, whichever is later. Read the
+//!    n entries that permits h … h+n−1 will replace. If one of them is still in the window, refuse.
 //! 2. Raise `time` to the time of the decision, and swap `head` from h to h+n. The swap is the admission.
 //! 3. Swap each of the n entries from its old word to (time, next lap).
 //!
 //! A thread that sees a permit in `head` sees its time in `time`. So later permits never have earlier times,
 //! however much the threads' clocks differ.
 //!
-//! Between steps 2 and 3 an entry is *pending*: its lap is behind. A thread that needs a pending entry does not wait for the owner. It
-//! writes the entry, with the time at which its own request is decided, which is no earlier than the owner's. The owner's swap then fails.
-//! So a thread that is killed between steps 2 and 3 costs at most that its permits stay in the window somewhat longer.
+//! Between steps 2 and 3 an entry is *pending*: its lap is behind. A thread that needs a pending entry does not wait
+//! for the owner. It writes the entry, with the time at which its own request is decided, which is no earlier than
+//! the owner's. The owner's swap then fails. So a thread that is killed between steps 2 and 3 costs at most that its
+//! permits stay in the window somewhat longer.
 //!
-//! A thread may sleep anywhere here for many laps, and an entry holds its lap modulo 8 only. So a thread does not write an entry because of
-//! its lap alone: after it has read the entry, it reads `head` and gives up if the entry may have been used again. Entries are written with
-//! Release and read with Acquire, so a thread that has read one sees a `head` at least as new as its writer saw. If the entry is used again
-//! after that, the swap fails.
+//! A thread may sleep anywhere here for many laps, and an entry holds its lap modulo 8 only. So a thread does not
+//! write an entry because of its lap alone: after it has read the entry, it reads `head` and gives up if the entry
+//! may have been used again. Entries are written with Release and read with Acquire, so a thread that has read one
+//! sees a `head` at least as new as its writer saw. If the entry is used again after that, the swap fails.
 //!
-//! There is one exception: an entry that comes back to the same time and the same lap while a thread sleeps between its read of `head` and
-//! its swap. That takes 8 laps in one instant of the clock, which only refused requests that count, or resets, can make. The entry's lap is
-//! then wrong, behind or ahead. Either way other threads take the entry for pending and write it again. There is no other effect.
+//! There is one exception: an entry that comes back to the same time and the same lap while a thread sleeps between
+//! its read of `head` and its swap. That takes 8 laps in one instant of the clock, which only refused requests that
+//! count, or resets, can make. The entry's lap is then wrong, behind or ahead. Either way other threads take the
+//! entry for pending and write it again. There is no other effect.
 //!
-//! A concurrent observer may see `head` ahead of the entries. It never takes a pending entry for an old one. A refusal writes nothing,
-//! unless rejected requests count or it meets a pending entry. Every loop here repeats only because another thread has changed `head` or an
-//! entry, [`TRIES`] times at most.
+//! A concurrent observer may see `head` ahead of the entries. It never takes a pending entry for an old one. A
+//! refusal writes nothing, unless rejected requests count or it meets a pending entry. Every loop here repeats only
+//! because another thread has changed `head` or an entry, [`TRIES`] times at most.
 //!
 //! # In a table
 //!
@@ -36,23 +38,25 @@
 //! one log with one history. The word is `head` modulo a number, and the time of the newest permit in grains
 //! ([`KeyedLog`]). Three things follow from that:
 //!
-//! - *The state has expired when the word says so*, whichever thread was killed where. The time in the word covers all permits in `head`,
-//!   entered or pending, and no entry ever gets a later time: a thread settles a pending entry with the end of the word's grain, if that is
-//!   earlier than the time at which its request is decided. A new key settles all pending entries before its first swap, while the word
-//!   still holds the old time. It reads every entry once, and after that no entry of the old key is pending. (`time` proves less: a thread
-//!   that was killed between raising it and the swap may have left a later time. The next request is then decided at that time, as after
-//!   any step back of the clock.)
-//! - *A straggler's entry is written only while it is the newest of its place.* A head that is known modulo a number cannot show that
-//!   alone. So the straggler also reads the time in the word: within a period fewer permits are admitted than `head` tells apart. After a
-//!   period the straggler gives up, and a thread that needs its entry settles it, as if the straggler had been killed. It also gives up if
-//!   the slot is another key's, because the first request of that key has settled the entry.
+//! - *The state has expired when the word says so*, whichever thread was killed where. The time in the word covers
+//!   all permits in `head`, entered or pending, and no entry ever gets a later time: a thread settles a pending entry
+//!   with the end of the word's grain, if that is earlier than the time at which its request is decided. A new key
+//!   settles all pending entries before its first swap, while the word still holds the old time. It reads every entry
+//!   once, and after that no entry of the old key is pending. (`time` proves less: a thread that was killed between
+//!   raising it and the swap may have left a later time. The next request is then decided at that time, as after any
+//!   step back of the clock.)
+//! - *A straggler's entry is written only while it is the newest of its place.* A head that is known modulo a number
+//!   cannot show that alone. So the straggler also reads the time in the word: within a period fewer permits are
+//!   admitted than `head` tells apart. After a period the straggler gives up, and a thread that needs its entry
+//!   settles it, as if the straggler had been killed. It also gives up if the slot is another key's, because the
+//!   first request of that key has settled the entry.
 //! - *A word that has not moved is still the one that was read*, because within a grain fewer permits are
 //!   admitted than `head` tells apart.
 //!
-//! The last two need a bound on the permits that are entered in one grain or in a period, and refused requests that count have none. For
-//! those a straggler gives up in the second grain after its own. A mistake then needs a thread that sleeps while a whole turn of `head` is
-//! entered in one or two grains, which is at least two permits for each nanosecond, and that wakes at exactly that permit. Each of those
-//! permits takes a swap of an entry.
+//! The last two need a bound on the permits that are entered in one grain or in a period, and refused requests that
+//! count have none. For those a straggler gives up in the second grain after its own. A mistake then needs a thread
+//! that sleeps while a whole turn of `head` is entered in one or two grains, which is at least two permits for each
+//! nanosecond, and that wakes at exactly that permit. Each of those permits takes a swap of an entry.
 
 use super::head::{Head, TRIES};
 use super::words::{Protocol, SeveralWords};
@@ -174,7 +178,8 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
         self.packing.log()
     }
 
-    /// The word, and the time at which a request that reads it is decided: `now`, or the newest time if the clock went back.
+    /// The word, and the time at which a request that reads it is decided: `now`, or the newest time if the clock
+    /// went back.
     #[inline(always)]
     fn read(&self, now: u64) -> Option<(u64, u64)> {
         // Acquire: the times of the word's permits are visible, and so are the entries written before it.
@@ -188,7 +193,8 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     #[inline]
     fn fits(&self, word: u64, now: u64, cost: u64) -> Option<bool> {
         let head = self.packing.head(word);
-        // The loop begins with the newest entry, because the newest leaves the window last: if any of them refuses, it does.
+        // The loop begins with the newest entry, because the newest leaves the window last: if any of them refuses,
+        // it does.
         for k in (head..head.saturating_add(cost)).rev() {
             if self.leaves(word, k, now)? > now {
                 return Some(false);

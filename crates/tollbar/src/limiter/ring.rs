@@ -1,32 +1,32 @@
 //! The sliding window's shared state: one word that decides, and a ring of counts.
 //!
-//! `word` holds the running segment and the running count of all permits admitted. An admission is one compare-and-swap on it, so no step
-//! has to be confirmed or undone: a request either moved the count or did nothing. `starts[s mod places]` holds the count at the start of
-//! segment s.
+//! `word` holds the running segment and the running count of all permits admitted. An admission is one
+//! compare-and-swap on it, so no step has to be confirmed or undone: a request either moved the count or did nothing.
+//! `starts[s mod places]` holds the count at the start of segment s.
 //!
 //! The thread that admits the first request of a segment writes that segment's start before it moves the word:
 //!
-//! 1. Read `word` = (i, c). For each segment k in i+1 … j make `starts[k]` (k, c): read the place, check that `word` has not moved, and
-//!    swap the place from the value that was read.
+//! 1. Read `word` = (i, c). For each segment k in i+1 … j make `starts[k]` (k, c): read the place, check that `word`
+//!    has not moved, and swap the place from the value that was read.
 //! 2. Swap `word` from (i, c) to (j, c + cost).
 //!
-//! A start written in step 1 is too low if another thread is admitted in segment i meanwhile. Then step 2 fails, and the next thread that
-//! tries writes the start again. If step 2 succeeds, the word was (i, c) all the time, and the start is final. A straggler that read an
-//! older word cannot change it. Either it reads the new start, then by its Acquire also the newer word, and gives up; or its swap of the
-//! place fails.
+//! A start written in step 1 is too low if another thread is admitted in segment i meanwhile. Then step 2 fails, and
+//! the next thread that tries writes the start again. If step 2 succeeds, the word was (i, c) all the time, and the
+//! start is final. A straggler that read an older word cannot change it. Either it reads the new start, then by its
+//! Acquire also the newer word, and gives up; or its swap of the place fails.
 //!
-//! No thread compares two counts to find the newer one. Counts are known modulo a power of two only, and a start that a stopped thread left
-//! behind may be any number of permits old. A thread killed between steps 1 and 2 leaves starts of segments that have not begun; the thread
-//! that begins them writes them again.
+//! No thread compares two counts to find the newer one. Counts are known modulo a power of two only, and a start that
+//! a stopped thread left behind may be any number of permits old. A thread killed between steps 1 and 2 leaves starts
+//! of segments that have not begun; the thread that begins them writes them again.
 //!
-//! A concurrent observer may see a start of a segment beyond the word's. If that start has taken the place of a start that is still needed,
-//! or still to be written, some thread's clock has reached that later segment, and the observer decides its request there. A refusal writes
-//! nothing.
+//! A concurrent observer may see a start of a segment beyond the word's. If that start has taken the place of a start
+//! that is still needed, or still to be written, some thread's clock has reached that later segment, and the observer
+//! decides its request there. A refusal writes nothing.
 //!
-//! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a key for as long as its state
-//! matters, and the places beside it belong to the slot ([`super::head`]). To the protocol that is one ring with one history: a new key's
-//! admission is the admission that follows an idle time. Starts may then be from another key's time. As always, their segment and the word
-//! tell them from new ones.
+//! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a key for as
+//! long as its state matters, and the places beside it belong to the slot ([`super::head`]). To the protocol that is
+//! one ring with one history: a new key's admission is the admission that follows an idle time. Starts may then be
+//! from another key's time. As always, their segment and the word tell them from new ones.
 
 use super::head::{Head, TRIES};
 use super::words::{Protocol, SeveralWords};
@@ -72,7 +72,8 @@ struct View {
     /// The word that was read.
     word: u64,
     mark: Mark,
-    /// The window's origin in nanoseconds, plus 1. 0: there is none yet, and this request's time would become the origin.
+    /// The window's origin in nanoseconds, plus 1. 0: there is none yet, and this request's time would become the
+    /// origin.
     origin: u64,
     /// The segment in which the request is decided.
     segment: u64,
@@ -128,7 +129,8 @@ impl<'a, H: Head> RingView<'a, H> {
     }
 
     /// The view at `now`, but no earlier than in segment `seen`. `Some(None)` after the last time.
-    // Inlined, so that the view is not passed through memory. Out of line in the freestanding artefacts, to keep them small.
+    // Inlined, so that the view is not passed through memory. Out of line in the freestanding artefacts, to keep them
+    // small.
     #[cfg_attr(feature = "small", inline(never))]
     #[cfg_attr(not(feature = "small"), inline(always))]
     fn view(&self, now: u64, mut seen: u64) -> Option<Option<View>> {
@@ -146,7 +148,8 @@ impl<'a, H: Head> RingView<'a, H> {
             let elapsed = if judged == segment { elapsed } else { 0 };
             match self.starts_of(judged, mark) {
                 Ok(starts) => return Some(Some(View { word, mark, origin, segment: judged, elapsed, starts })),
-                // The ring has more places than a view reads, so the start that replaced one of them is of a segment after `judged`.
+                // The ring has more places than a view reads, so the start that replaced one of them is of a segment
+                // after `judged`.
                 Err(later) => seen = later.max(seen),
             }
         }

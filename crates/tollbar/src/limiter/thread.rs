@@ -1,8 +1,8 @@
 //! The calling thread's number, which no other living thread of the process has.
 //!
-//! It is the thread pointer of the platform's TLS: one load on x86-64 Linux. It needs neither `std` nor a thread-local variable, in a
-//! library that is loaded at run time as well. A later thread may get the number of a thread that has ended, and then has its credit. No
-//! code runs when a thread ends.
+//! It is the thread pointer of the platform's TLS: one load on x86-64 Linux. It needs neither `std` nor a
+//! thread-local variable, in a library that is loaded at run time as well. A later thread may get the number of a
+//! thread that has ended, and then has its credit. No code runs when a thread ends.
 
 /// Numbers are below this, because a stripe's word has 44 bits for a number. 0: a thread without a number.
 #[cfg(not(loom))]

@@ -4,8 +4,8 @@ use super::head::{given_up, insist};
 use super::{Shared, Watch};
 use crate::decision::{Decision, Verdict};
 
-/// A ring or a log as one caller sees it. All answers are `None` if the word that decides is no longer the caller's, or after
-/// [`TRIES`](super::head::TRIES) rounds. Then nothing has been taken.
+/// A ring or a log as one caller sees it. All answers are `None` if the word that decides is no longer the caller's,
+/// or after [`TRIES`](super::head::TRIES) rounds. Then nothing has been taken.
 pub(crate) trait Protocol {
     /// The policy's limit.
     fn limit(&self) -> u64;

@@ -2,13 +2,14 @@
 //!
 //! # Exact
 //!
-//! The RFCs add a token to a bucket at fixed ticks, `CIR` or `PIR` times a second from time 0. A meter counts time in these ticks, so its
-//! answers are those of the RFCs' texts, token by token, and no tick has to be simulated.
+//! The RFCs add a token to a bucket at fixed ticks, `CIR` or `PIR` times a second from time 0. A meter counts time in
+//! these ticks, so its answers are those of the RFCs' texts, token by token, and no tick has to be simulated.
 //!
 //! A state is two words, which one 16-byte compare-and-swap changes. A red packet changes nothing.
 //!
-//! * **One rate** (srTCM): `{tat, e}`. `tat` is the tick at which bucket C is full. `e` is what bucket E lacked at tick `max(tat, now)` of the last
-//!   change. Until `tat` each tick's token goes to C, and from then on to E: so at tick `now > tat`, E has got `now − tat`.
+//! * **One rate** (srTCM): `{tat, e}`. `tat` is the tick at which bucket C is full. `e` is what bucket E lacked at
+//!   tick `max(tat, now)` of the last change. Until `tat` each tick's token goes to C, and from then on to E: so at
+//!   tick `now > tat`, E has got `now − tat`.
 //!
 //!   ```text
 //!   if now > tat:  e −= min(e, now − tat);  tat = now
@@ -93,11 +94,13 @@ impl Meter {
         meter.validate().map(|()| meter)
     }
 
-    /// Whether the rates and bursts are in range. A burst of 0 is allowed where the RFC allows it: one of CBS and EBS may be 0.
+    /// Whether the rates and bursts are in range. A burst of 0 is allowed where the RFC allows it: one of CBS and EBS
+    /// may be 0.
     ///
     /// # Errors
-    /// [`PolicyError::PeriodZero`], [`PolicyError::BurstZero`] if no packet could be green or yellow, [`PolicyError::BurstTooLarge`] above
-    /// 2^62, and [`PolicyError::RateTooHigh`] from 16 bytes a nanosecond on, or if the peak rate is below the committed one.
+    /// [`PolicyError::PeriodZero`], [`PolicyError::BurstZero`] if no packet could be green or yellow,
+    /// [`PolicyError::BurstTooLarge`] above 2^62, and [`PolicyError::RateTooHigh`] from 16 bytes a nanosecond on, or
+    /// if the peak rate is below the committed one.
     pub fn validate(&self) -> Result<(), PolicyError> {
         match *self {
             Meter::SingleRate(committed, excess_burst) => {
@@ -123,8 +126,9 @@ impl Meter {
         }
     }
 
-    /// The colour of a packet of `bytes` at `now`, in nanoseconds of one clock, and the bytes are charged to the buckets of that colour. `before` is
-    /// the colour that an earlier meter gave, or [`Color::Green`] for a packet that has none: the answer is never better.
+    /// The colour of a packet of `bytes` at `now`, in nanoseconds of one clock, and the bytes are charged to the
+    /// buckets of that colour. `before` is the colour that an earlier meter gave, or [`Color::Green`] for a packet
+    /// that has none: the answer is never better.
     ///
     /// ```
     /// use tollbar::meter::{Color, Meter, MeterState, Rate};
@@ -140,12 +144,6 @@ impl Meter {
     #[cfg(not(loom))]
     pub fn color_at(&self, state: &MeterState, now: u64, bytes: u64, before: Color) -> Color {
         self.color(&state.0, now, bytes, before)
-    }
-
-    /// [`Meter::color_at`] at the time of the processor's counter, which is the same in all processes of a machine.
-    #[cfg(not(loom))]
-    pub fn color_now(&self, state: &MeterState, bytes: u64, before: Color) -> Color {
-        self.color(&state.0, crate::clock::Clock::now(&crate::clock::Tsc), bytes, before)
     }
 
     /// Decides, and stores the state unless the packet is red.
@@ -203,8 +201,8 @@ impl Meter {
     }
 }
 
-/// The tick at which a bucket is full again after `bytes` of it, if it has them at tick `now`. `tat` is the tick at which it is full without
-/// them.
+/// The tick at which a bucket is full again after `bytes` of it, if it has them at tick `now`. `tat` is the tick at
+/// which it is full without them.
 fn full_at(tat: u64, bytes: u64, now: u64, burst: u64) -> Option<u64> {
     let next = tat.max(now).checked_add(bytes)?;
     (next <= now.saturating_add(burst)).then_some(next)

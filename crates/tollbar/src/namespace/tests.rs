@@ -4,7 +4,8 @@ use super::*;
 fn offsets_are_of_whole_seconds_and_more_of_either_sign() {
     let text = b"monotonic    86400         7\nboottime        -2 500000000\n";
     assert_eq!(parse_offsets(text), Some(Ahead { monotonic: 86_400 * SECOND + 7, boottime: -1_500_000_000 }));
-    // Names instead of numbers, as the kernel takes them when they are written; too much for 64 bits; a line that is missing.
+    // Names instead of numbers, as the kernel takes them when they are written; too much for 64 bits; a line that is
+    // missing.
     for broken in [
         &b""[..],
         b"monotonic 1 2\n",

@@ -1,7 +1,8 @@
 //! The turns of one host: who may send, and when.
 //!
-//! Turns are numbered. At each instant the turns up to `served` may send. `served` grows by the rate, and is at most `burst` above `issued`. A caller
-//! that sleeps asks again when it wakes, so a new rate or a pause reaches every waiting caller, and no caller overtakes another.
+//! Turns are numbered. At each instant the turns up to `served` may send. `served` grows by the rate, and is at most
+//! `burst` above `issued`. A caller that sleeps asks again when it wakes, so a new rate or a pause reaches every
+//! waiting caller, and no caller overtakes another.
 
 use super::{Answer, HostState, Options, SendingRate, PER_SECOND};
 use crate::http::Seen;
@@ -76,8 +77,9 @@ impl Host {
         paused.saturating_add(earned_in)
     }
 
-    /// Nanoseconds until another turn may send beside those that have sent; 0: now, and then it counts as sent. Callers that slept while the rate
-    /// rose find several turns served. They send one after the other all the same: a server with a small burst would refuse the second.
+    /// Nanoseconds until another turn may send beside those that have sent; 0: now, and then it counts as sent.
+    /// Callers that slept while the rate rose find several turns served. They send one after the other all the same:
+    /// a server with a small burst would refuse the second.
     fn spaced(&mut self, options: &Options, now: u64) -> u64 {
         let interval = TURN / self.pace(options).max(1);
         let ahead = interval.saturating_mul(u64::from(options.burst.saturating_sub(1)));

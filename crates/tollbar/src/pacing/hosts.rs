@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 /// The most hosts of a [`Hosts`]. A call compares the hash of each, so more would make it slow.
 pub const HOSTS_MOST: usize = 4096;
 
-/// The rates of many hosts. If a new host finds no room, the host that has been idle for the longest time is forgotten. A host that has been idle for
-/// ten minutes counts as new.
+/// The rates of many hosts. If a new host finds no room, the host that has been idle for the longest time is
+/// forgotten. A host that has been idle for ten minutes counts as new.
 #[derive(Debug)]
 pub struct Hosts {
     options: Options,
@@ -20,7 +20,8 @@ pub struct Hosts {
     turns: u64,
 }
 
-/// A turn to send one request to a host. It ends with one call of [`Hosts::respond`] or [`Hosts::leave`], or with none if the request got no answer.
+/// A turn to send one request to a host. It ends with one call of [`Hosts::respond`] or [`Hosts::leave`], or with
+/// none if the request got no answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 #[must_use = "the request counts as sent"]
@@ -41,7 +42,8 @@ struct Slot {
 const FORGET_AFTER: u64 = 600_000_000_000;
 
 impl Hosts {
-    /// Room for `most` hosts, from 1 to [`HOSTS_MOST`]. `None`: another number, options that are not valid, or no memory. Only this call allocates.
+    /// Room for `most` hosts, from 1 to [`HOSTS_MOST`]. `None`: another number, options that are not valid, or no
+    /// memory. Only this call allocates.
     pub fn new(options: &Options, most: usize) -> Option<Hosts> {
         if !options.is_valid() || most == 0 || most > HOSTS_MOST {
             return None;
@@ -51,7 +53,8 @@ impl Hosts {
         Some(Hosts { options: *options, slots, most, turns: 0 })
     }
 
-    /// Takes the next turn of a host. `name` is any text that names what has one limit, such as `https://api.example.com`.
+    /// Takes the next turn of a host. `name` is any text that names what has one limit, such as
+    /// `https://api.example.com`.
     pub fn acquire(&mut self, name: &[u8], now: u64) -> Ticket {
         let hash = hash(name);
         let options = self.options;
@@ -60,8 +63,9 @@ impl Hosts {
         Ticket { host: hash, turn }
     }
 
-    /// Nanoseconds to sleep before the caller asks again. 0: the caller may send now, and the request counts as sent. If the host has paused, the sleep lasts at least as long as the
-    /// pause. Otherwise it is at most a second, because the rate may rise meanwhile.
+    /// Nanoseconds to sleep before the caller asks again. 0: the caller may send now, and the request counts as sent.
+    /// If the host has paused, the sleep lasts at least as long as the pause. Otherwise it is at most a second,
+    /// because the rate may rise meanwhile.
     pub fn wait(&mut self, ticket: Ticket, now: u64) -> u64 {
         let options = self.options;
         self.find(ticket.host).map_or(0, |host| host.wait(&options, ticket.turn, now))
@@ -75,8 +79,8 @@ impl Hosts {
         }
     }
 
-    /// Gives a turn back before the request was sent. The callers behind it move up. (A request that was sent and got no answer needs no call. It
-    /// says nothing about limits.)
+    /// Gives a turn back before the request was sent. The callers behind it move up. (A request that was sent and got
+    /// no answer needs no call. It says nothing about limits.)
     pub fn leave(&mut self, ticket: Ticket, now: u64) {
         let options = self.options;
         if let Some(host) = self.find(ticket.host) {

@@ -1,7 +1,8 @@
 //! Pacing of outgoing requests: a client finds the rate that each host accepts.
 //!
-//! A host that refuses with `429` lowers its rate; answers raise it again, by the cubic curve of the AWS SDKs' adaptive retry mode or by additive
-//! increase and multiplicative decrease. `Retry-After` stops all requests to the host until that time. Pacing delays requests. It never repeats one.
+//! A host that refuses with `429` lowers its rate; answers raise it again, by the cubic curve of the AWS SDKs'
+//! adaptive retry mode or by additive increase and multiplicative decrease. `Retry-After` stops all requests to the
+//! host until that time. Pacing delays requests. It never repeats one.
 //!
 //! ```
 //! use tollbar::http::Seen;
@@ -19,8 +20,9 @@
 //! assert_eq!(hosts.wait(next, now), 2_000_000_000);
 //! ```
 //!
-//! Threads: [`Hosts`] is a plain value, and each call needs it exclusively. A program with threads holds a mutex of its own around each call, not while
-//! it sleeps. No call waits, allocates or calls the system (docs/internals/decisions/0054).
+//! Threads: [`Hosts`] is a plain value, and each call needs it exclusively. A program with threads holds a mutex of
+//! its own around each call, not while it sleeps. No call waits, allocates or calls the system
+//! (docs/internals/decisions/0054).
 
 mod host;
 mod hosts;
@@ -111,7 +113,8 @@ impl Default for Options {
 }
 
 impl Answer {
-    /// What an HTTP status says. Throttled are 429, 503 with `Retry-After`, and 403 with no permit left (GitHub's refusal).
+    /// What an HTTP status says. Throttled are 429, 503 with `Retry-After`, and 403 with no permit left (GitHub's
+    /// refusal).
     pub fn of(status: u16, seen: &Seen) -> Answer {
         match status {
             429 => Answer::Throttled,

@@ -10,8 +10,8 @@ pub const CLASS_NAME_MOST: usize = 15;
 /// The name of a class, padded with zeroes. Its last byte is 0.
 pub(crate) type ClassName = [u8; CLASS_NAME_MOST + 1];
 
-/// The classes of a policy, as in `100/s reserve low 20 high 0`: a request of class `low` passes only if 20 permits are left after it. A
-/// request that names no class has no reserve.
+/// The classes of a policy, as in `100/s reserve low 20 high 0`: a request of class `low` passes only if 20 permits
+/// are left after it. A request that names no class has no reserve.
 ///
 /// ```
 /// use tollbar::policy::Classes;
@@ -36,8 +36,8 @@ impl Classes {
     /// These classes and one more.
     ///
     /// # Errors
-    /// [`PolicyError::Classes`] if there are [`CLASSES_MOST`], if one has this name, or if the name is not a letter followed by letters,
-    /// digits, `-` and `_`, [`CLASS_NAME_MOST`] bytes at most.
+    /// [`PolicyError::Classes`] if there are [`CLASSES_MOST`], if one has this name, or if the name is not a letter
+    /// followed by letters, digits, `-` and `_`, [`CLASS_NAME_MOST`] bytes at most.
     pub fn and(self, name: &str, reserve: u64) -> Result<Classes, PolicyError> {
         self.and_bytes(name.as_bytes(), reserve)
     }
@@ -56,8 +56,8 @@ impl Classes {
         self.names[0][0] == 0
     }
 
-    /// The permits that a request of this class leaves; `None` if there is no such class. The class is given by its name or by its number in
-    /// decimal, which is 1 for the first one.
+    /// The permits that a request of this class leaves; `None` if there is no such class. The class is given by its
+    /// name or by its number in decimal, which is 1 for the first one.
     #[inline(never)]
     pub fn reserve(&self, class: &[u8]) -> Option<u64> {
         if let [digit @ b'1'..=b'9'] = *class {

@@ -1,8 +1,8 @@
 //! The table of algorithms: one row for each.
 //!
-//! A row makes the variant of [`Kind`], its name and number, the options that the text and [`Policy::validate`](super::Policy::validate)
-//! take with it, and, by `cargo xtask lists` and `cargo xtask header`, its place in the C header, in the bindings' lists and in
-//! docs/algorithms.md.
+//! A row makes the variant of [`Kind`], its name and number, the options that the text and
+//! [`Policy::validate`](super::Policy::validate) take with it, and, by `cargo xtask lists` and `cargo xtask header`,
+//! its place in the C header, in the bindings' lists and in docs/algorithms.md.
 
 use super::Opt;
 
@@ -19,8 +19,8 @@ pub struct Row {
     pub aliases: &'static [&'static str],
     /// What a state is made of.
     pub words: Words,
-    /// A request may cost more permits than are left, and later requests wait until that debt is paid. With `borrow` other
-    /// algorithms lend too.
+    /// A request may cost more permits than are left, and later requests wait until that debt is paid. With `borrow`
+    /// other algorithms lend too.
     pub lends: bool,
     /// No permit comes back with time, and the period is [`FOREVER`](super::FOREVER).
     pub forever: bool,

@@ -1,11 +1,14 @@
 //! Pairs of whole percents: the knots of a refill curve, and the bands of a bucket whose refill depends on its level.
 
-/// Up to 16 pairs of whole percents, as 32 bytes. The pair `[0, 0]` ends a shorter list. An empty list is the algorithm's default.
+/// Up to 16 pairs of whole percents, as 32 bytes. The pair `[0, 0]` ends a shorter list. An empty list is the
+/// algorithm's default.
 ///
-/// - `curve`: each pair is a knot, `[time in the slice, share of the limit]`. The curve begins at `[0, 0]`, which is not in the list, and is
-///   straight between two knots. Neither number falls from a knot to the next, each knot differs from the one before, and the last share is 100.
-/// - `level-refill`: each pair is a band, `[level, rate]`: from that share of the burst on permits come back at that share of the rate. The
-///   first level is 0, levels rise and are below 100, rates are 1 to 100, and there are at most [`Knots::BANDS_MOST`] bands.
+/// - `curve`: each pair is a knot, `[time in the slice, share of the limit]`. The curve begins at `[0, 0]`, which is
+///   not in the list, and is straight between two knots. Neither number falls from a knot to the next, each knot
+///   differs from the one before, and the last share is 100.
+/// - `level-refill`: each pair is a band, `[level, rate]`: from that share of the burst on permits come back at that
+///   share of the rate. The first level is 0, levels rise and are below 100, rates are 1 to 100, and there are at
+///   most [`Knots::BANDS_MOST`] bands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Knots([[u8; 2]; Knots::MOST]);
 

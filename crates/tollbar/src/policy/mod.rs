@@ -20,7 +20,8 @@ pub use zone::Zone;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Keep {
-    /// The number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's refill.
+    /// The number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's
+    /// refill.
     #[default]
     Count = 0,
     /// The time until its debt is paid. To and from a quota, which has no such time, the number of permits used.
@@ -130,8 +131,8 @@ pub struct Rate {
 
 /// `limit` permits per `period`, with the options of its algorithm.
 ///
-/// Options of other algorithms keep the value that [`Policy::new`] gives them. [`Policy::validate`] refuses any other value, so no option
-/// is silently ignored.
+/// Options of other algorithms keep the value that [`Policy::new`] gives them. [`Policy::validate`] refuses any other
+/// value, so no option is silently ignored.
 ///
 /// ```
 /// use tollbar::{Kind, Policy};
@@ -175,16 +176,17 @@ pub struct Policy {
     pub count_rejected: bool,
     /// What a permit is.
     pub unit: Unit,
-    /// gcra without `borrow`, interval, fixed-window, weighted-window, quota: classes of requests, and the permits that each leaves to the
-    /// others. A take names its class ([`Limiter::check_class`](crate::Limiter::check_class)).
+    /// gcra without `borrow`, interval, fixed-window, weighted-window, quota: classes of requests, and the permits
+    /// that each leaves to the others. A take names its class
+    /// ([`Limiter::check_class`](crate::Limiter::check_class)).
     pub classes: Classes,
-    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1. Of a week: from Monday. Of a year: 32 times the
-    /// month less 1, plus the day of the month less 1.
+    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1. Of a week: from
+    /// Monday. Of a year: 32 times the month less 1, plus the day of the month less 1.
     pub from: u32,
     /// calendar: the time zone whose days, weeks, months and years the windows are.
     pub zone: Zone,
-    /// gcra, without `init`, `borrow` and `ban`: a second rate, as in "10/s; 1000/day". A request passes if both buckets have its cost, and
-    /// then both are charged. Both share one state word.
+    /// gcra, without `init`, `borrow` and `ban`: a second rate, as in "10/s; 1000/day". A request passes if both
+    /// buckets have its cost, and then both are charged. Both share one state word.
     pub second: Option<Rate>,
     /// curve: the knots. level-refill: the bands.
     pub knots: Knots,
@@ -272,7 +274,8 @@ impl Policy {
         Span::ALL.into_iter().find(|span| span.nanos() == self.period)
     }
 
-    /// This policy with another algorithm, and the defaults of that algorithm's options. A quota's period is [`FOREVER`].
+    /// This policy with another algorithm, and the defaults of that algorithm's options. A quota's period is
+    /// [`FOREVER`].
     pub const fn with_kind(mut self, kind: Kind) -> Policy {
         self.kind = kind;
         if kind.takes(Opt::Segments) {
@@ -346,7 +349,8 @@ impl Policy {
         Ok(())
     }
 
-    /// The index of the first class of which no request could pass: its reserve is the burst or more. A limit of 0 denies all classes alike.
+    /// The index of the first class of which no request could pass: its reserve is the burst or more. A limit of 0
+    /// denies all classes alike.
     const fn class_without_room(&self) -> Option<usize> {
         let burst = match self.second {
             Some(second) if second.burst < self.burst => second.burst,

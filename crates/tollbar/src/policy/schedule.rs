@@ -7,22 +7,26 @@
 //! 100/s, 22:00-06:00 500/s, sat sun 06:00-22:00 200/s
 //! ```
 //!
-//! The first policy is in force whenever no entry is. An entry is in force while local clocks show one of its days and a time from its begin to
-//! just before its end. Without days it holds every day, without a time the whole day. An entry whose end is before its begin goes on over
-//! midnight, and belongs to the day on which it begins. At most one entry is in force at a time.
+//! The first policy is in force whenever no entry is. An entry is in force while local clocks show one of its days
+//! and a time from its begin to just before its end. Without days it holds every day, without a time the whole day.
+//! An entry whose end is before its begin goes on over midnight, and belongs to the day on which it begins. At most
+//! one entry is in force at a time.
 //!
-//! A [`Schedule`] has no state. The policy in force depends on the instant alone, so all processes that have one text and agree about the
-//! instant agree about the policy, whatever their clocks showed before. If local clocks jump over the begin of an entry, it begins at the jump. If
-//! they show an hour twice, each entry of that hour is in force twice.
+//! A [`Schedule`] has no state. The policy in force depends on the instant alone, so all processes that have one text
+//! and agree about the instant agree about the policy, whatever their clocks showed before. If local clocks jump over
+//! the begin of an entry, it begins at the jump. If they show an hour twice, each entry of that hour is in force
+//! twice.
 //!
-//! To follow a schedule, give the policy in force to [`Limiter::set_policy`](crate::Limiter::set_policy) or to a table's `set_policy`, once a
-//! second or at [`InForce::until`]. A policy that is in force already changes nothing. With [`Keep::Count`](super::Keep::Count) the permits left stay
-//! left at a switch, up to the new burst, and a full bucket stays full. In any interval a limiter or a key is admitted at most the sum of the
-//! bounds of the policies that were in force in it, each as often as it came into force.
+//! To follow a schedule, give the policy in force to [`Limiter::set_policy`](crate::Limiter::set_policy) or to a
+//! table's `set_policy`, once a second or at [`InForce::until`]. A policy that is in force already changes nothing.
+//! With [`Keep::Count`](super::Keep::Count) the permits left stay left at a switch, up to the new burst, and a full
+//! bucket stays full. In any interval a limiter or a key is admitted at most the sum of the bounds of the policies
+//! that were in force in it, each as often as it came into force.
 //!
-//! Policies that count in windows of one length, such as `1000/month` and `10/month`, keep the permits used instead, and a count above the smaller
-//! limit becomes that limit. So with `1000/month, sun 10/month` a key may take 990 permits after each Sunday. If a limit shall hold over the
-//! switches, make it a policy of its own, and charge both with [`take_many`](crate::take_many).
+//! Policies that count in windows of one length, such as `1000/month` and `10/month`, keep the permits used instead,
+//! and a count above the smaller limit becomes that limit. So with `1000/month, sun 10/month` a key may take 990
+//! permits after each Sunday. If a limit shall hold over the switches, make it a policy of its own, and charge both
+//! with [`take_many`](crate::take_many).
 
 use super::text::{self, TEXT_MOST};
 use super::zone::civil::weekday;
@@ -114,18 +118,13 @@ impl Schedule {
         InForce { policy, until: NEVER }
     }
 
-    /// Whether the schedule has no entries.
-    pub fn is_constant(&self) -> bool {
-        self.entries().next().is_none()
-    }
-
     /// The zone whose local clocks the entries mean.
     pub fn zone(&self) -> &Zone {
         &self.zone
     }
 
-    /// Writes the canonical text, with the zone's rule in place of its name, as far as `out` has room. Returns the length of the whole text in
-    /// bytes, at most [`SCHEDULE_TEXT_MOST`].
+    /// Writes the canonical text, with the zone's rule in place of its name, as far as `out` has room. Returns the
+    /// length of the whole text in bytes, at most [`SCHEDULE_TEXT_MOST`].
     pub fn print(&self, out: &mut [u8]) -> usize {
         let mut out = Writer::new(out);
         print_policy(&self.usual, &mut out);
@@ -162,7 +161,8 @@ impl Schedule {
         self.entries().find(|entry| entry.holds(day, minute)).map_or(&self.usual, |entry| &entry.policy)
     }
 
-    /// The first instant after that one at which local clocks reach the begin or end of an entry on any day, or at which they jump.
+    /// The first instant after that one at which local clocks reach the begin or end of an entry on any day, or at
+    /// which they jump.
     fn next_edge(&self, instant: i64) -> Option<i64> {
         let second = self.local(instant).rem_euclid(DAY);
         let edges = self.entries().flat_map(|entry| [entry.from, entry.to]);

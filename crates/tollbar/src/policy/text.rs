@@ -12,11 +12,12 @@
 //! 1000/month zone Europe/Berlin
 //! ```
 //!
-//! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minute` or `minutes`), alone or after a whole number. Names
-//! are in lower case. Blanks may stand around the `/`, and between the number and the unit. `per` may
-//! stand for the `/`. `forever` makes a quota, which no time refills. `month`, `year`, `zone` and `from` make a calendar, whose windows are
-//! the days, weeks, months or years of a time zone; a number before `month` or `year` can be 1 only. Two policies joined by `;` are a list: a request passes if both admit
-//! it, and then both are charged. Options come in any order, each once:
+//! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minute` or `minutes`), alone or
+//! after a whole number. Names are in lower case. Blanks may stand around the `/`, and between the number and the
+//! unit. `per` may stand for the `/`. `forever` makes a quota, which no time refills. `month`, `year`, `zone` and
+//! `from` make a calendar, whose windows are the days, weeks, months or years of a time zone; a number before `month`
+//! or `year` can be 1 only. Two policies joined by `;` are a list: a request passes if both admit it, and then both
+//! are charged. Options come in any order, each once:
 //!
 //! <!-- [lists: options] written by cargo xtask lists -->
 //! | option | algorithms | |
@@ -73,7 +74,8 @@ pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
     parse_checked(text, &|policy| policy.validate())
 }
 
-/// [`parse`] with `check` in place of [`Policy::validate`]. If `check` refuses the policy, the error has the column of the option at fault.
+/// [`parse`] with `check` in place of [`Policy::validate`]. If `check` refuses the policy, the error has the column
+/// of the option at fault.
 pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     let policy = reader.list(check)?;
@@ -118,7 +120,8 @@ const ONE_SPAN: &CStr =
     c"1, because a calendar counts single months and years; a time such as `90days` may have any number";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 
-/// The column at which the text names each option, and at which it first gives a number with a size. Columns count from 1. 0: not given.
+/// The column at which the text names each option, and at which it first gives a number with a size. Columns count
+/// from 1. 0: not given.
 #[derive(Default)]
 struct Seen {
     options: [usize; Opt::ALL.len()],
@@ -262,7 +265,8 @@ impl<'a> Reader<'a> {
                 fault: Fault::Syntax,
             });
         }
-        // An option of another algorithm is refused even with that algorithm's default. A burst that equals the limit is accepted.
+        // An option of another algorithm is refused even with that algorithm's default. A burst that equals the limit
+        // is accepted.
         let stranger = seen
             .stranger(policy.kind)
             .filter(|column| *column != seen.column(Opt::Burst) || policy.burst != policy.limit);

@@ -19,7 +19,8 @@ pub struct Refused<T> {
 pub enum Refusal {
     /// The number of waiting items has reached the capacity.
     Full,
-    /// The queue is full, and the number of callers that sleep for room has reached its limit ([`Queue::with_waiters`]).
+    /// The queue is full, and the number of callers that sleep for room has reached its limit
+    /// ([`Queue::with_waiters`]).
     Waiters,
     /// The queue was closed.
     Closed,
@@ -29,10 +30,11 @@ pub enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum QueueError {
-    /// The policy is not valid, its state is not one word ([`PolicyError::NotOneWord`]: sliding windows and logs), or it counts refusals
-    /// ([`PolicyError::OptionMismatch`]: `ban`, `count rejected`).
+    /// The policy is not valid, its state is not one word ([`PolicyError::NotOneWord`]: sliding windows and logs), or
+    /// it counts refusals ([`PolicyError::OptionMismatch`]: `ban`, `count rejected`).
     Policy(PolicyError),
-    /// The capacity is 0, or it is too large: the capacity, the larger of `burst` and `slack`, and 1 may add up to 2^28 items.
+    /// The capacity is 0, or it is too large: the capacity, the larger of `burst` and `slack`, and 1 may add up to
+    /// 2^28 items.
     Capacity,
     /// Out of memory.
     NoMemory,

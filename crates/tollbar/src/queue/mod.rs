@@ -1,7 +1,7 @@
 //! A leaky bucket as a queue: items wait, and leave at the pace of a policy.
 //!
-//! A limiter refuses requests above its rate. A queue keeps them as items, up to a bound, and gives them out later in the order of their offers: for
-//! example text messages to a gateway that takes ten a second.
+//! A limiter refuses requests above its rate. A queue keeps them as items, up to a bound, and gives them out later in
+//! the order of their offers: for example text messages to a gateway that takes ten a second.
 //!
 //! ```
 //! use tollbar::clock::Manual;
@@ -20,11 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The policy charges an item when it leaves, not when it is offered. So a worker that was late gets no burst to catch up, unless the policy has one: a
-//! pacer's `slack`, or a token bucket's `burst`.
+//! The policy charges an item when it leaves, not when it is offered. So a worker that was late gets no burst to
+//! catch up, unless the policy has one: a pacer's `slack`, or a token bucket's `burst`.
 //!
-//! All calls are lock-free, except those that sleep: [`Queue::offer_within`] and [`Queue::take_within`]. Two offers that overlap in time may enter in
-//! either order.
+//! All calls are lock-free, except those that sleep: [`Queue::offer_within`] and [`Queue::take_within`]. Two offers
+//! that overlap in time may enter in either order.
 
 mod error;
 mod event;
@@ -49,7 +49,8 @@ pub use words::Words;
 #[derive(Debug)]
 pub struct Queue<T: Send, C = Utc<Tsc>> {
     words: Words<C>,
-    /// A queue is `Sync` if its items are `Send`, because it moves items in and out and gives no caller a reference to one.
+    /// A queue is `Sync` if its items are `Send`, because it moves items in and out and gives no caller a reference
+    /// to one.
     items: PhantomData<fn() -> T>,
 }
 
@@ -58,7 +59,8 @@ pub struct Queue<T: Send, C = Utc<Tsc>> {
 pub struct Ticket {
     /// The number of the item: the first item of a queue has number 0.
     pub number: u64,
-    /// The number of items before this one when it was offered. A cancelled item counts as long as an older item is in the queue.
+    /// The number of items before this one when it was offered. A cancelled item counts as long as an older item is
+    /// in the queue.
     pub ahead: u64,
 }
 
@@ -71,7 +73,8 @@ pub fn validate(policy: &Policy) -> Result<(), PolicyError> {
 }
 
 fn rule(policy: &Policy) -> Result<Rule, PolicyError> {
-    // A taker calls the policy again and again until an item may leave. If refusals counted, these calls would lead to a ban.
+    // A taker calls the policy again and again until an item may leave. If refusals counted, these calls would lead
+    // to a ban.
     if policy.ban != 0 || policy.count_rejected {
         return Err(PolicyError::OptionMismatch);
     }
@@ -79,8 +82,9 @@ fn rule(policy: &Policy) -> Result<Rule, PolicyError> {
 }
 
 impl<T: Send> Queue<T> {
-    /// A queue on the default clock. Up to `capacity` items wait. Items that may leave at once do not wait, so more items can be in the queue: a burst
-    /// for a token bucket (with `borrow` one more), and the slack and one more for a pacer.
+    /// A queue on the default clock. Up to `capacity` items wait. Items that may leave at once do not wait, so more
+    /// items can be in the queue: a burst for a token bucket (with `borrow` one more), and the slack and one more for
+    /// a pacer.
     ///
     /// The queue has 16 bytes for each item that can be in it, rounded up to a power of two.
     ///
@@ -100,7 +104,8 @@ impl<T: Send, C: Clock> Queue<T, C> {
         Ok(Queue { words: Words::with(policy, capacity, clock)?, items: PhantomData })
     }
 
-    /// The same queue, of which at most `waiters` callers sleep in [`Queue::offer_within`] at one time. The default is 1,024.
+    /// The same queue, of which at most `waiters` callers sleep in [`Queue::offer_within`] at one time. The default
+    /// is 1,024.
     pub fn with_waiters(mut self, waiters: u32) -> Queue<T, C> {
         self.words.waiters = Waiters::new(waiters);
         self
@@ -132,7 +137,8 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.take_at(now).map(Self::item)
     }
 
-    /// When [`Queue::take`] will next return an item, on the clock's scale: now or later, or [`NEVER`](crate::units::NEVER). `None`: the queue is empty.
+    /// When [`Queue::take`] will next return an item, on the clock's scale: now or later, or
+    /// [`NEVER`](crate::units::NEVER). `None`: the queue is empty.
     pub fn next_departure(&self) -> Option<u64> {
         self.words.next_departure_at(self.words.clock.now())
     }
@@ -142,8 +148,8 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.next_departure_at(now)
     }
 
-    /// Takes an item out of the queue before it leaves. `None` if it has left. The items behind it move up. Its memory becomes free when all items before
-    /// it have left.
+    /// Takes an item out of the queue before it leaves. `None` if it has left. The items behind it move up. Its
+    /// memory becomes free when all items before it have left.
     pub fn cancel(&self, ticket: Ticket) -> Option<T> {
         self.words.cancel(ticket).map(Self::item)
     }
@@ -153,8 +159,8 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.drain().map(Self::item)
     }
 
-    /// Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and callers can take them. An offer of another thread
-    /// that overlaps this call may still succeed.
+    /// Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and callers can
+    /// take them. An offer of another thread that overlaps this call may still succeed.
     pub fn close(&self) {
         self.words.close();
     }
@@ -164,7 +170,8 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.is_closed()
     }
 
-    /// The number of items. A cancelled item counts as long as an older item is in the queue. Other threads may change the number at once.
+    /// The number of items. A cancelled item counts as long as an older item is in the queue. Other threads may
+    /// change the number at once.
     pub fn len(&self) -> u64 {
         self.words.len()
     }
@@ -212,8 +219,8 @@ where
         self.put(item, |word| self.words.offer_within(word, patience))
     }
 
-    /// [`Queue::take`] that sleeps up to `patience` nanoseconds until an item may leave. It returns `None` at once if the queue is closed
-    /// and empty.
+    /// [`Queue::take`] that sleeps up to `patience` nanoseconds until an item may leave. It returns `None` at once if
+    /// the queue is closed and empty.
     pub fn take_within(&self, patience: u64) -> Option<T> {
         self.words.take_within(patience).map(Self::item)
     }

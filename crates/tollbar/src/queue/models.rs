@@ -61,7 +61,8 @@ fn offers_beside_takes() {
     });
 }
 
-/// Two threads offer, the second lap of a short ring among it: each item that was taken in leaves once, and a full queue refuses.
+/// Two threads offer, the second lap of a short ring among it: each item that was taken in leaves once, and a full
+/// queue refuses.
 #[test]
 fn two_producers_and_a_full_ring() {
     explore("two producers and a full ring", || {
@@ -129,7 +130,8 @@ fn two_takes_for_one_permit() {
     });
 }
 
-/// A cancellation beside a take of the same item: one of the two gets it. The next item gets the taker's permit if the taker lost.
+/// A cancellation beside a take of the same item: one of the two gets it. The next item gets the taker's permit if
+/// the taker lost.
 #[test]
 fn a_cancellation_beside_a_take() {
     explore("a cancellation beside a take", || {
@@ -178,7 +180,8 @@ fn a_cancellation_beside_offers() {
     });
 }
 
-/// No notification is lost: a thread that sleeps until a word changes wakes. (A lost one is a deadlock, which loom reports.)
+/// No notification is lost: a thread that sleeps until a word changes wakes. (A lost one is a deadlock, which loom
+/// reports.)
 #[test]
 fn a_notification_beside_a_sleeper() {
     explore("a notification beside a sleeper", || {

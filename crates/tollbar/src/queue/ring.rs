@@ -10,10 +10,10 @@
 //!        a cell: { lap << 2 | state, item }, 16 bytes that change together
 //! ```
 //!
-//! One swap of a cell claims it and stores the item, so no cell is ever claimed and empty. One swap of `head` charges the policy and
-//! claims the oldest item, so no permit is spent on an item that another thread took, with one exception: a cancellation that comes
-//! between that swap and the taker's swap of the cell. The taker then uses its permit for the next item. If there is none, the permit is lost,
-//! which is an error on the side of the limit.
+//! One swap of a cell claims it and stores the item, so no cell is ever claimed and empty. One swap of `head` charges
+//! the policy and claims the oldest item, so no permit is spent on an item that another thread took, with one
+//! exception: a cancellation that comes between that swap and the taker's swap of the cell. The taker then uses its
+//! permit for the next item. If there is none, the permit is lost, which is an error on the side of the limit.
 //!
 //! Numbers and laps only grow. So a swap that was computed from an outdated cell fails.
 
@@ -74,8 +74,8 @@ impl Ring {
         Some(Ring { cells, bits, head, tail })
     }
 
-    /// Puts `item` behind all others, unless more than `waiting` items would then wait for a permit. Items that may leave at `now` do not
-    /// wait.
+    /// Puts `item` behind all others, unless more than `waiting` items would then wait for a permit. Items that may
+    /// leave at `now` do not wait.
     pub(super) fn offer(&self, rule: &Rule, now: u64, waiting: u64, item: u64) -> Offered {
         loop {
             // Acquire: the head is read after the tail, so that it is not behind it by items that came later.
@@ -203,7 +203,8 @@ impl Ring {
         }
     }
 
-    /// The number of items in the queue. A cancelled item counts as long as an older item is in the queue. Other threads may change the number at once.
+    /// The number of items in the queue. A cancelled item counts as long as an older item is in the queue. Other
+    /// threads may change the number at once.
     pub(super) fn len(&self) -> u64 {
         while self.drop_cancelled() {}
         let tail = self.tail.load(Ordering::Acquire);
@@ -221,7 +222,8 @@ impl Ring {
         cancelled
     }
 
-    /// Moves `head` past a cancelled item, and frees its cell. The policy's state stays, because a cancelled item costs no permit.
+    /// Moves `head` past a cancelled item, and frees its cell. The policy's state stays, because a cancelled item
+    /// costs no permit.
     fn skip(&self, head: Pair, seen: Pair) {
         if self.head.swap(head, Pair { key: head.key + 1, ..head }).is_ok() {
             // Nobody else changes a cancelled cell that is before the head.
@@ -260,7 +262,8 @@ fn cells(length: usize) -> Option<Box<[Slot]>> {
     if cells.is_null() {
         return None;
     }
-    // SAFETY: a fresh block of that layout from the allocator that Box frees with. Zero bytes are a Slot, and are a free cell of lap 0.
+    // SAFETY: a fresh block of that layout from the allocator that Box frees with. Zero bytes are a Slot, and are a
+    // free cell of lap 0.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(cells, length)) })
 }
 

@@ -134,7 +134,8 @@ impl<C: Clock> Words<C> {
         item
     }
 
-    /// Wakes the callers that sleep for room. In a closed queue it also wakes those that sleep for an item, because the queue may be empty now.
+    /// Wakes the callers that sleep for room. In a closed queue it also wakes those that sleep for an item, because
+    /// the queue may be empty now.
     fn removed(&self) {
         self.left.notify();
         if self.is_closed() {
@@ -201,7 +202,8 @@ where
                 Err(Refused { item, reason: Refusal::Full }) if now < deadline => item,
                 answer => return answer,
             };
-            // There may be room later without any call: when the policy lets an item leave, that item no longer counts as waiting.
+            // There may be room later without any call: when the policy lets an item leave, that item no longer
+            // counts as waiting.
             let until = self.next_departure_at(now).filter(|&at| at > now).map_or(deadline, |at| at.min(deadline));
             listener.sleep(until - now);
         }
@@ -212,8 +214,8 @@ where
         self.take_before(self.clock.now().saturating_add(patience), &|| false)
     }
 
-    /// [`Words::take_within`] without an end. It returns `None` if `stop` returns true, which it calls before each attempt to take an item.
-    /// [`Words::wake_takers`] causes another attempt.
+    /// [`Words::take_within`] without an end. It returns `None` if `stop` returns true, which it calls before each
+    /// attempt to take an item. [`Words::wake_takers`] causes another attempt.
     pub fn take_unless(&self, stop: &dyn Fn() -> bool) -> Option<u64> {
         self.take_before(NEVER, stop)
     }

@@ -4,7 +4,8 @@ use super::AtomicU32;
 #[cfg(any(loom, not(any(target_os = "linux", target_os = "android"))))]
 use super::Ordering;
 
-/// A word, and the threads that sleep while it has a certain value. A sleep is no cancellation point of POSIX threads on Linux.
+/// A word, and the threads that sleep while it has a certain value. A sleep is no cancellation point of POSIX threads
+/// on Linux.
 #[derive(Debug)]
 pub struct Futex {
     word: AtomicU32,
@@ -32,14 +33,15 @@ impl Futex {
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
 impl Futex {
-    /// Sleeps for `nanos` at most, if the word is `value`. It may return earlier, also without a call of [`Futex::wake`].
+    /// Sleeps for `nanos` at most, if the word is `value`. It may return earlier, also without a call of
+    /// [`Futex::wake`].
     pub fn sleep(&self, value: u32, nanos: u64) {
         const SECOND: u64 = 1_000_000_000;
         // An hour fits every time_t. A caller with a longer wait checks its condition then and sleeps again.
         let nanos = nanos.min(3600 * SECOND);
         let time = libc::timespec { tv_sec: (nanos / SECOND) as _, tv_nsec: (nanos % SECOND) as _ };
-        // SAFETY: an aligned word that lives as long as `self`, and a valid timespec. The kernel compares the word with `value` and
-        // returns at once if it differs.
+        // SAFETY: an aligned word that lives as long as `self`, and a valid timespec. The kernel compares the word
+        // with `value` and returns at once if it differs.
         unsafe {
             let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
             libc::syscall(libc::SYS_futex, self.word.as_ptr(), wait, value, &time, core::ptr::null::<u32>(), 0);
@@ -78,8 +80,8 @@ impl Futex {
     pub fn wake(&self) {}
 }
 
-/// The model's futex: the kernel's comparison and its queue are under one lock. A model sleeps without a timeout, so a lost notification
-/// is a deadlock, which loom reports.
+/// The model's futex: the kernel's comparison and its queue are under one lock. A model sleeps without a timeout, so
+/// a lost notification is a deadlock, which loom reports.
 #[cfg(loom)]
 impl Futex {
     pub fn sleep(&self, value: u32, _nanos: u64) {

@@ -43,8 +43,8 @@ impl TwoWords {
     #[inline(always)]
     pub(crate) fn both(&self) -> (u64, u64) {
         let (first, second): (u64, u64);
-        // SAFETY: 16 readable bytes, aligned to 16, shared only through atomics. Processors with AVX promise that such a load is one access
-        // (Intel SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2).
+        // SAFETY: 16 readable bytes, aligned to 16, shared only through atomics. Processors with AVX promise that
+        // such a load is one access (Intel SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2).
         unsafe {
             core::arch::asm!(
                 "movdqa {both}, xmmword ptr [{at}]",
@@ -61,14 +61,16 @@ impl TwoWords {
         (first, second)
     }
 
-    /// Stores `new` if the words are `old`; otherwise returns what they are. Only on a processor with CMPXCHG16B ([`TwoWords::swaps`]).
+    /// Stores `new` if the words are `old`; otherwise returns what they are. Only on a processor with CMPXCHG16B
+    /// ([`TwoWords::swaps`]).
     #[inline(always)]
     pub(crate) fn swap(&self, old: (u64, u64), new: (u64, u64)) -> Result<(), (u64, u64)> {
         let (first, second): (u64, u64);
         let swapped: u8;
-        // SAFETY: 16 writable bytes, aligned to 16, shared only through atomics. A locked instruction is one access for all others, also for those of
-        // one of the words. The compiler reserves RBX: the code saves it in R11 and restores both registers. Named registers keep the compiler from
-        // putting the address into RBX; callers rarely have other values in these.
+        // SAFETY: 16 writable bytes, aligned to 16, shared only through atomics. A locked instruction is one access
+        // for all others, also for those of one of the words. The compiler reserves RBX: the code saves it in R11 and
+        // restores both registers. Named registers keep the compiler from putting the address into RBX; callers
+        // rarely have other values in these.
         unsafe {
             core::arch::asm!(
                 "xchg r11, rbx",
@@ -92,7 +94,8 @@ impl TwoWords {
         }
     }
 
-    /// Whether this processor has CMPXCHG16B. All but the first of x86-64 have it. The answer is kept, because CPUID costs a virtual machine microseconds.
+    /// Whether this processor has CMPXCHG16B. All but the first of x86-64 have it. The answer is kept, because CPUID
+    /// costs a virtual machine microseconds.
     pub(crate) fn swaps() -> bool {
         static KNOWN: AtomicU32 = AtomicU32::new(0);
         // Relaxed: every thread finds the same answer.

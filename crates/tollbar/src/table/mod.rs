@@ -14,8 +14,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A table allocates its memory once, when it is made. A key takes a slot with its first charge and keeps it until its state has expired;
-//! then another key may take the slot. Nothing has to sweep the table. docs/internals/table-inside.md has the layout and the protocol with its proof.
+//! A table allocates its memory once, when it is made. A key takes a slot with its first charge and keeps it until
+//! its state has expired; then another key may take the slot. Nothing has to sweep the table.
+//! docs/internals/table-inside.md has the layout and the protocol with its proof.
 //!
 //! The folders. Each imports only from those above it:
 //!

@@ -42,7 +42,8 @@ impl Seat<'_> {
 
     /// The decision after an acquisition that succeeded.
     pub(super) fn held(&self) -> Decision {
-        // A permit in flight comes back when its holder releases it, and not with time. So it adds nothing to the time until all limits are fresh.
+        // A permit in flight comes back when its holder releases it, and not with time. So it adds nothing to the
+        // time until all limits are fresh.
         Decision::admitted(u64::from(self.limit).saturating_sub(self.table.in_flight(self.key, self.limit)))
     }
 

@@ -25,7 +25,8 @@ impl<'a> Several<'a> {
         Several { now, limits: 0, has_classes: false, parts: Parts::new() }
     }
 
-    /// Gives the limits that are added from now on another time: a calendar counts from 1970, and other limits may count from another zero.
+    /// Gives the limits that are added from now on another time: a calendar counts from 1970, and other limits may
+    /// count from another zero.
     pub fn set_now(&mut self, now: Option<u64>) {
         self.now = now;
     }
@@ -91,7 +92,8 @@ impl<'a> Several<'a> {
         }
     }
 
-    /// Whether [`Several::take`] would admit the request now. It charges and counts nothing. A request without limits is admitted.
+    /// Whether [`Several::take`] would admit the request now. It charges and counts nothing. A request without limits
+    /// is admitted.
     pub fn admits(mut self) -> Result<bool, ManyError> {
         self.prepare()
     }
@@ -139,8 +141,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Makes one part of the requests of several classes at one limit. They pass if they pass one after the other, the class with the largest reserve first: each
-/// finds its cost and its reserve after the costs of those before it. One charge of all costs needs as many permits as the most that one of them needs.
+/// Makes one part of the requests of several classes at one limit. They pass if they pass one after the other, the
+/// class with the largest reserve first: each finds its cost and its reserve after the costs of those before it. One
+/// charge of all costs needs as many permits as the most that one of them needs.
 #[inline(never)]
 fn merge_classes(parts: &mut [Part<'_>]) -> Result<(), ManyError> {
     parts.iter_mut().try_for_each(Part::read_reserve)?;

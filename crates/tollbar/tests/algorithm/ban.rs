@@ -25,7 +25,8 @@ fn emptied(rule: &Rule, n: u64, now: u64) -> AtomicU64 {
     word
 }
 
-/// `after 3`: the third refusal bans. Until then `retry_after` is the refill of a permit, from then on the rest of the ban.
+/// `after 3`: the third refusal bans. Until then `retry_after` is the refill of a permit, from then on the rest of
+/// the ban.
 #[test]
 fn the_nth_refusal_bans() {
     for (text, after) in [("5/min ban 1h", 1), ("5/min ban 1h after 1", 1), ("5/min ban 1h after 3", 3)] {
@@ -108,7 +109,8 @@ fn refusals_are_forgotten_when_the_bucket_is_full() {
     }
 }
 
-/// A peek, a cost of 0, a cost above the burst, and a `take_up_to` that takes nothing are no refusals and do not lead to a ban.
+/// A peek, a cost of 0, a cost above the burst, and a `take_up_to` that takes nothing are no refusals and do not lead
+/// to a ban.
 #[test]
 fn what_is_no_refusal_does_not_ban() {
     let rule = rule("5/min ban 1h after 2");
@@ -136,7 +138,8 @@ fn a_wait_that_ends_in_time_is_no_refusal() {
     assert_eq!(limiter.reserve(1, NEVER), None);
 }
 
-/// A2: the next refusal would ban the key, and the permits come in time. And a caller that is more patient than a ban in force is refused, too.
+/// A2: the next refusal would ban the key, and the permits come in time. And a caller that is more patient than a ban
+/// in force is refused, too.
 #[test]
 fn a2_a_wait_does_not_take_the_next_ban_for_its_own() {
     let limiter = Limiter::with(state("1/s burst 1 ban 1h"), tollbar::clock::Manual::new(NOW));
@@ -322,7 +325,8 @@ fn a_ban_ends_on_time_after_a_change() {
                 let _ = table.check_at(PolicyId::FIRST, b"a", START, 1);
                 let _ = limiter.check(1);
             }
-            // A wait is the ban, or an hour under `1/h` with its ban of a minute, because the next permit comes only after an hour.
+            // A wait is the ban, or an hour under `1/h` with its ban of a minute, because the next permit comes only
+            // after an hour.
             let lasts = table.check_at(PolicyId::FIRST, b"a", START, 1).retry_after;
             assert_eq!(lasts, policy(old).ban.max(HOUR));
             table.set_policy_keeping(PolicyId::FIRST, &policy(new), keep).expect("a change");

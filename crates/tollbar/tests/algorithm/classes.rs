@@ -1,4 +1,5 @@
-//! Classes that a policy names (`100/s reserve low 20 high 0`): a request passes only if its class's reserve is left after it.
+//! Classes that a policy names (`100/s reserve low 20 high 0`): a request passes only if its class's reserve is left
+//! after it.
 
 use crate::common::*;
 use crate::oracle::reserves::{model, TEXTS};
@@ -28,7 +29,8 @@ fn summary(decision: Decision) -> (Verdict, Reason, u64) {
     (decision.verdict, decision.reason, decision.remaining)
 }
 
-/// Of 100 permits the class `standard` may use 80: its requests are refused from the moment at which 20 permits are left.
+/// Of 100 permits the class `standard` may use 80: its requests are refused from the moment at which 20 permits are
+/// left.
 #[test]
 fn m5_a_class_stops_exactly_at_its_reserve() {
     for text in [
@@ -64,8 +66,8 @@ fn m5_a_class_stops_exactly_at_its_reserve() {
     }
 }
 
-/// Verdict, wait, reason and permits left of mixed classes are those of the oracle, for which a class's request is one for its cost and its
-/// reserve that takes the cost.
+/// Verdict, wait, reason and permits left of mixed classes are those of the oracle, for which a class's request is
+/// one for its cost and its reserve that takes the cost.
 #[test]
 fn classes_get_what_the_oracle_says() {
     let mut rng = Rng(2697);

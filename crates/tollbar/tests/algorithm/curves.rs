@@ -1,4 +1,5 @@
-//! Refill curves (S12) and level-dependent refill (S39): their numbers, their text, and random policies beside exact models.
+//! Refill curves (S12) and level-dependent refill (S39): their numbers, their text, and random policies beside exact
+//! models.
 
 use crate::common::*;
 use crate::oracle::curves::{Curve, Levels};
@@ -157,8 +158,8 @@ fn the_largest_curves_are_exact_or_refused() {
     assert!(made > rounds(20_000) / 10, "{made}");
 }
 
-/// A caller gets permits of a slice back only in that slice. In any order of charges and returns, the callers together keep no more permits than
-/// the curve has given by then.
+/// A caller gets permits of a slice back only in that slice. In any order of charges and returns, the callers
+/// together keep no more permits than the curve has given by then.
 #[test]
 fn returns_of_a_curve_never_let_more_in_than_has_come() {
     let mut rng = Rng(24);
@@ -186,8 +187,8 @@ fn returns_of_a_curve_never_let_more_in_than_has_come() {
     }
 }
 
-/// S39: 60,000 requests and more of random policies. The exact bucket would admit each admitted request, a refusal's wait is exact, and
-/// the bucket lags by what crossing bands rounds away.
+/// S39: 60,000 requests and more of random policies. The exact bucket would admit each admitted request, a refusal's
+/// wait is exact, and the bucket lags by what crossing bands rounds away.
 #[test]
 fn s39_level_dependent_refill_never_admits_more_than_the_exact_bucket() {
     let mut rng = Rng(39);
@@ -212,8 +213,8 @@ fn s39_level_dependent_refill_never_admits_more_than_the_exact_bucket() {
         let unit = (u128::from(policy.period) / units) as u64 + 1;
         for _ in 0..20 {
             let (cell, mut model) = (Cell::new(rule), Levels::new(&policy));
-            // How many nanoseconds later than the exact bucket this one may be full. A charge that moves both buckets to a slower band makes
-            // more of it, because a part of a permit takes longer there.
+            // How many nanoseconds later than the exact bucket this one may be full. A charge that moves both buckets
+            // to a slower band makes more of it, because a part of a permit takes longer there.
             let (mut lag, mut shape) = (0u64, Shape::new(&policy, &mut rng));
             for _ in 0..shape.length {
                 let (now, cost) = (shape.now, shape.cost(&mut rng));
@@ -501,7 +502,8 @@ fn charges_afterwards() {
     assert_eq!(limiter.charge_at(HOUR, 1), 1, "no more");
 }
 
-/// The oracle is not the library: a curve whose last knot is at the end of the period and not a nanosecond before it keeps its last permit.
+/// The oracle is not the library: a curve whose last knot is at the end of the period and not a nanosecond before it
+/// keeps its last permit.
 #[test]
 fn the_last_permit_comes_in_its_slice() {
     let model = Curve::new(&policy("5/7ns curve linear"));

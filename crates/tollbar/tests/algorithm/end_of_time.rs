@@ -6,8 +6,8 @@ use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::units::{HORIZON, LAST};
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
-/// Every algorithm and option, from one permit a month to the highest rates that the algorithms can count. All of them admit a first
-/// request for one permit.
+/// Every algorithm and option, from one permit a month to the highest rates that the algorithms can count. All of
+/// them admit a first request for one permit.
 const TEXTS: [&str; 52] = [
     "100/s burst 20",
     "3/min",

@@ -1,5 +1,5 @@
-//! Properties of every algorithm: it never over-admits, its `retry_after` is exact, a clock that goes back gains nothing, and costs and
-//! limits at the edges get the right answer.
+//! Properties of every algorithm: it never over-admits, its `retry_after` is exact, a clock that goes back gains
+//! nothing, and costs and limits at the edges get the right answer.
 
 use crate::common::*;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -458,7 +458,8 @@ fn invariant_10_limit_zero_denies_all() {
     }
 }
 
-/// Invariant 10. A policy with numbers at the ends of their types compiles or returns an error. A policy that compiles survives every call.
+/// Invariant 10. A policy with numbers at the ends of their types compiles or returns an error. A policy that
+/// compiles survives every call.
 #[test]
 fn invariant_10_extreme_policies_never_panic() {
     let mut rng = Rng(10);

@@ -1,5 +1,5 @@
-//! Classes of requests that share a limit: a request of a lower class passes only if its reserve is left after it. classes.rs has the classes of
-//! policies' texts.
+//! Classes of requests that share a limit: a request of a lower class passes only if its reserve is left after it.
+//! classes.rs has the classes of policies' texts.
 
 use crate::common::*;
 use crate::oracle::reserves::{model, TEXTS};
@@ -51,8 +51,8 @@ fn m5_standard_requests_stop_exactly_at_the_reserve() {
     }
 }
 
-/// A limiter and a table's key give the oracle's answers to requests of several classes. The oracle is asked for the cost and the reserve together, and
-/// charges the cost.
+/// A limiter and a table's key give the oracle's answers to requests of several classes. The oracle is asked for the
+/// cost and the reserve together, and charges the cost.
 #[test]
 fn mixed_classes_get_what_the_oracle_says() {
     let mut rng = Rng(22);
@@ -97,7 +97,8 @@ fn mixed_classes_get_what_the_oracle_says() {
     }
 }
 
-/// Threads of both classes at one instant: together they get the burst, and the lower class never reaches into the reserve.
+/// Threads of both classes at one instant: together they get the burst, and the lower class never reaches into the
+/// reserve.
 #[test]
 fn threads_of_two_classes_share_a_bucket() {
     for text in ["4000/s", "4000/s algo fixed-window", "4000/forever"] {

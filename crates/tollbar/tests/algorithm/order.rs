@@ -17,8 +17,8 @@ fn about(rng: &mut Rng, period: u64, at: u64) -> u64 {
     }
 }
 
-/// A request whose clock went back is decided in the window of the newest admission. So each window of the clock holds at most the limit,
-/// in whatever order the times come.
+/// A request whose clock went back is decided in the window of the newest admission. So each window of the clock
+/// holds at most the limit, in whatever order the times come.
 #[test]
 fn invariant_6_windows_hold_the_limit_in_any_order() {
     for (text, most) in [("5/s algo fixed-window", 5), ("5/s algo interval", 5), ("5/s algo weighted-window", 5)] {
@@ -43,8 +43,8 @@ fn invariant_6_windows_hold_the_limit_in_any_order() {
     }
 }
 
-/// Above 65,535 per second the previous window's count is rounded up. The limiter may refuse a request that the exact count would admit, if
-/// that rounding is the cause, and never admits a request that the exact count would refuse.
+/// Above 65,535 per second the previous window's count is rounded up. The limiter may refuse a request that the exact
+/// count would admit, if that rounding is the cause, and never admits a request that the exact count would refuse.
 #[test]
 fn s04_a_coarse_weighted_window_errs_by_its_rounding_and_to_the_safe_side() {
     let policy = policy("1000000/s algo weighted-window");

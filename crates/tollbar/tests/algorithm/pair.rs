@@ -53,8 +53,9 @@ fn each_decision_is_that_of_two_buckets_that_start_in_whole_steps() {
     }
 }
 
-/// The pair refuses every request that two exact buckets refuse. The fast bucket is full less than a step later than the exact one, and the slow bucket less
-/// than two steps or than the steps at whose multiples it starts. At whole ones of these all decisions are exact.
+/// The pair refuses every request that two exact buckets refuse. The fast bucket is full less than a step later than
+/// the exact one, and the slow bucket less than two steps or than the steps at whose multiples it starts. At whole
+/// ones of these all decisions are exact.
 #[test]
 fn a_pair_admits_no_more_than_two_exact_buckets_and_lags_by_less_than_a_step() {
     for (list, policy, pair) in lists() {
@@ -70,7 +71,8 @@ fn a_pair_admits_no_more_than_two_exact_buckets_and_lags_by_less_than_a_step() {
                 let (now, cost) = (shape.now / nanos * nanos, shape.cost(&mut rng).max(1));
                 let done = pair.step(state, now, cost);
                 let passed = done.verdict == Verdict::Allowed;
-                // If the clock goes back to an earlier time of an admission's step, the word cannot tell. Then the request counts at that admission's time.
+                // If the clock goes back to an earlier time of an admission's step, the word cannot tell. Then the
+                // request counts at that admission's time.
                 let newest: &mut u64 = newest.entry((q(now) / &fast).ceil()).or_default();
                 let at = now.max(*newest);
                 *newest = if passed { at } else { *newest };

@@ -71,9 +71,10 @@ fn e7_a_fresh_list_gives_its_burst_one_by_one() {
     assert_eq!((refused, too_much), (0, 0));
 }
 
-/// A client that comes again and again: a burst in parts within one step, then a rest. The fast bucket is full at each burst, and the slow one mostly owes.
-/// No permit that is there waits, except the last permit of the burst in the lists that tell both starts only. The last permit of the slow bucket, which has
-/// come back, may wait for the end of a step of the slow bucket.
+/// A client that comes again and again: a burst in parts within one step, then a rest. The fast bucket is full at
+/// each burst, and the slow one mostly owes. No permit that is there waits, except the last permit of the burst in
+/// the lists that tell both starts only. The last permit of the slow bucket, which has come back, may wait for the
+/// end of a step of the slow bucket.
 #[test]
 fn e7_an_idle_list_gives_its_burst_one_by_one() {
     let (mut back, mut last, mut too_much, mut of) = (0, 0, 0, 0);

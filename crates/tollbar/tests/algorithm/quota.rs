@@ -58,8 +58,8 @@ fn a_changed_quota_keeps_its_count() {
     assert_eq!(limiter.peek(1).remaining, 6, "as many as were left");
 }
 
-/// Takes `cost` permits under `first`, from a limiter and from a table's key, and changes the policy to each text in turn. Returns the permits left
-/// after that.
+/// Takes `cost` permits under `first`, from a limiter and from a table's key, and changes the policy to each text in
+/// turn. Returns the permits left after that.
 fn changed(first: &str, cost: u64, texts: &[&str], keep: Keep) -> Vec<[u64; 2]> {
     let limiter = Limiter::with(tollbar::State::new(&policy(first)).unwrap(), Manual::new(HOUR));
     let table = table(first, OnFull::EvictNearest);
@@ -122,7 +122,8 @@ fn a_quota_goes_on_after_an_override_of_0() {
     assert_eq!(table.check_at(FIRST, b"key", HOUR, 0).remaining, 94);
 }
 
-/// Neither time nor a sweep frees the slot of a key that has used a permit, and a reset does not leave an unusable slot behind.
+/// Neither time nor a sweep frees the slot of a key that has used a permit, and a reset does not leave an unusable
+/// slot behind.
 #[test]
 fn a_key_stays_in_its_slot_and_may_begin_again() {
     let table = table("2/forever", OnFull::Deny);
@@ -138,9 +139,10 @@ fn a_key_stays_in_its_slot_and_may_begin_again() {
     assert_eq!(table.stats().keys, 1);
 }
 
-/// In a full table `deny` refuses new keys at any later time, and forgets no key. `evict-nearest` forgets one key for each new key. Under `inherit` the
-/// new key gets the permits that the former key had left.
-/// A reset of the policy, or an override that keeps nothing, leaves the key in its slot, too. In a vacant slot no other key would ever have room.
+/// In a full table `deny` refuses new keys at any later time, and forgets no key. `evict-nearest` forgets one key for
+/// each new key. Under `inherit` the new key gets the permits that the former key had left. A reset of the policy, or
+/// an override that keeps nothing, leaves the key in its slot, too. In a vacant slot no other key would ever have
+/// room.
 #[test]
 fn a_reset_policy_leaves_a_quotas_key_in_its_slot() {
     let table = table("3/forever", OnFull::Deny);

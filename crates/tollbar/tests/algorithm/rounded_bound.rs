@@ -5,8 +5,8 @@ use tollbar::algorithm::gcra::Gcra;
 use tollbar::algorithm::Algorithm;
 use tollbar::Shared;
 
-/// The most by which an interval exceeds `burst + rate · t`, in permits times the period: a bucket that is asked at every nanosecond, and each interval of
-/// the first ones.
+/// The most by which an interval exceeds `burst + rate · t`, in permits times the period: a bucket that is asked at
+/// every nanosecond, and each interval of the first ones.
 fn excess(text: &str, from: u64) -> i128 {
     let (gcra, of) = (Gcra::new(&policy(text)).expect(text), policy(text));
     let (limit, period) = (i128::from(of.limit), i128::from(of.period));

@@ -97,8 +97,8 @@ fn permits_that_a_warm_up_lacks() {
     assert_eq!(rule.charged(6, NOW), rule.charged(5, NOW));
 }
 
-/// If the old and the new policy count in the same units and windows, a change keeps the number of used permits, also when their limits
-/// or bursts differ.
+/// If the old and the new policy count in the same units and windows, a change keeps the number of used permits, also
+/// when their limits or bursts differ.
 #[test]
 fn permits_used_stay_used_where_both_count_alike() {
     for (old, new) in [

@@ -86,8 +86,9 @@ fn compare(text: &str, schedule: &Schedule, minutes: &Minutes, zone: &TimeZone, 
     }
 }
 
-/// Random schedules in zones of all kinds, around the changes of their clocks and anywhere else: the policy and the next change are those of the
-/// IANA database, and the text comes back. Of two entries that overlap, the second is refused.
+/// Random schedules in zones of all kinds, around the changes of their clocks and anywhere else: the policy and the
+/// next change are those of the IANA database, and the text comes back. Of two entries that overlap, the second is
+/// refused.
 #[test]
 fn the_policy_in_force_is_that_of_the_local_clocks() {
     let mut rng = Rng(22);
@@ -131,7 +132,8 @@ fn clocks_that_are_set() {
         let (schedule, from) = (schedule(&format!("{text}, zone {BERLIN}")), seconds(from));
         (0..hours * 4).map(|quarter| schedule.at((from + quarter * 900) * SECOND).policy.limit).collect()
     };
-    // 2026-03-29: from 01:30, in quarters. At 02:00 clocks show 03:00, so an entry from 02:30 begins at the jump, and one until 02:45 never does.
+    // 2026-03-29: from 01:30, in quarters. At 02:00 clocks show 03:00, so an entry from 02:30 begins at the jump, and
+    // one until 02:45 never does.
     let spring = "2026-03-29T00:30:00Z";
     assert_eq!(limits("1/s, 02:30-03:15 2/s", spring, 1), [1, 1, 2, 1]);
     assert_eq!(limits("1/s, 02:15-02:45 2/s", spring, 1), [1, 1, 1, 1]);
@@ -259,8 +261,9 @@ fn bound(schedule: &Schedule, from: u64, until: u64) -> (u64, u64) {
     (bursts, refilled)
 }
 
-/// A limiter and a key of a table follow a schedule for eight days, with random requests. At a switch the permits left stay left, up to the new
-/// burst, and a full bucket stays full. So in any interval both admit at most the sum of the bounds of the policies in force.
+/// A limiter and a key of a table follow a schedule for eight days, with random requests. At a switch the permits
+/// left stay left, up to the new burst, and a full bucket stays full. So in any interval both admit at most the sum
+/// of the bounds of the policies in force.
 #[test]
 fn switches_keep_the_permits_left() {
     let text = format!("60/min, mon-fri 09:00-18:00 6/min burst 3, 02:00-02:30 300/min burst 40, zone {BERLIN}");
@@ -310,7 +313,8 @@ fn switches_keep_the_permits_left() {
     }
 }
 
-/// Two processes that share a table's file and one text agree, also if one of them sets the policy of a moment ago too late.
+/// Two processes that share a table's file and one text agree, also if one of them sets the policy of a moment ago
+/// too late.
 #[test]
 fn processes_that_share_a_table_agree() {
     let path = std::env::temp_dir().join(format!("tollbar-schedule-{}", std::process::id()));
@@ -326,7 +330,8 @@ fn processes_that_share_a_table_agree() {
     let nine = seconds("2026-11-20T08:00:00Z") * SECOND;
     assert_eq!(follow(0, nine - 1), [10, 10]);
     assert_eq!(follow(1, nine), [5, 5]);
-    // The first process had read the clock before the switch, and sets its policy now. The next call of any process mends it.
+    // The first process had read the clock before the switch, and sets its policy now. The next call of any process
+    // mends it.
     assert_eq!(follow(0, nine - 1), [10, 10]);
     assert_eq!(follow(1, nine + SECOND), [5, 5]);
     // A clock that goes back has the policy of its time.

@@ -1,5 +1,5 @@
-//! A second implementation, written from docs/internals/state-word.md alone. Its words must equal the library's, bit for
-//! bit, because other languages rely on that page.
+//! A second implementation, written from docs/internals/state-word.md alone. Its words must equal the library's, bit
+//! for bit, because other languages rely on that page.
 
 use crate::common::{scale, Rng, DAY};
 use num_bigint::BigUint;

@@ -44,8 +44,8 @@ fn x_time_rate_stale_now_admits_more() {
     }
 }
 
-/// folly and Envoy keep time in floating point, so their rates drift the longer a machine is up. tollbar's rate stays exact. (tests/algorithm/rates.rs tests this
-/// for all algorithms.)
+/// folly and Envoy keep time in floating point, so their rates drift the longer a machine is up. tollbar's rate stays
+/// exact. (tests/algorithm/rates.rs tests this for all algorithms.)
 #[test]
 fn folly_and_envoy_drift_with_uptime() {
     for rate in [10_000_000u64, 100_000_000, 1_000_000_000] {

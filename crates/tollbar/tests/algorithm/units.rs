@@ -53,7 +53,8 @@ impl Case {
         (big(units) * period + &in_period - 1u32) / in_period
     }
 
-    /// Whether a word has room for the span twice and a part of the clock's range (all of it, or half) at `per_permit` units a permit.
+    /// Whether a word has room for the span twice and a part of the clock's range (all of it, or half) at
+    /// `per_permit` units a permit.
     fn fits(&self, per_permit: impl Into<BigUint>, part: u32) -> bool {
         let permits = (big(HORIZON) * self.limit.get() + self.period.get() - 1u32) / self.period.get() / part;
         per_permit.into() * (permits + big(self.span) * 2u32) < big(1u32) << self.bits

@@ -1,9 +1,9 @@
 //! The golden vectors: decisions of the oracle that every face of the library must repeat.
 //!
-//! `tests/vectors/decisions.json` is an array with an object a line: `policy` is the policy's text, and `steps` are requests to one fresh
-//! limiter on the wall clock in their order, `[now, cost, verdict, remaining, retry_after]`. Times are nanoseconds. `verdict` is the C face's number: 0
-//! allowed, 1 denied, 2 never. `retry_after` is 2^64 - 1 where no wait helps. `VECTORS=write cargo test --test algorithm vectors` writes the
-//! file again.
+//! `tests/vectors/decisions.json` is an array with an object a line: `policy` is the policy's text, and `steps` are
+//! requests to one fresh limiter on the wall clock in their order, `[now, cost, verdict, remaining, retry_after]`.
+//! Times are nanoseconds. `verdict` is the C face's number: 0 allowed, 1 denied, 2 never. `retry_after` is 2^64 - 1
+//! where no wait helps. `VECTORS=write cargo test --test algorithm vectors` writes the file again.
 
 use crate::common::{has_each, policy, Rng, Shape};
 use crate::oracle::bans::Ban;
@@ -23,7 +23,8 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/decisions.json");
 
-/// Policies that limiters and tables take and whose decisions have one right answer to the nanosecond, two or more for each algorithm.
+/// Policies that limiters and tables take and whose decisions have one right answer to the nanosecond, two or more
+/// for each algorithm.
 const POLICIES: [&str; 51] = [
     "10/s",
     "3/s burst 5",

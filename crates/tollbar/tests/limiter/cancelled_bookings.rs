@@ -1,5 +1,5 @@
-//! Bookings that are cancelled before they depart (A2), of every algorithm that books ahead. Each test counts both sides: permits above the bound, and
-//! permits that nobody could use although all who waited had left.
+//! Bookings that are cancelled before they depart (A2), of every algorithm that books ahead. Each test counts both
+//! sides: permits above the bound, and permits that nobody could use although all who waited had left.
 
 use crate::common::{assert_near, has_each, rounds, Rng, SEC};
 use tollbar::algorithm::Charge;
@@ -49,9 +49,10 @@ fn every_algorithm_that_books_ahead_is_here() {
     }
 }
 
-/// 20 callers book and leave, in random orders. Afterwards the next permit comes as early as if they had never come, and so do those after it. The word of a
-/// warm-up does not tell how much was stored before a booking that found it warm. There a booking given back leaves it colder, and so later permits may come
-/// later, by less than the warm-up time.
+/// 20 callers book and leave, in random orders. Afterwards the next permit comes as early as if they had never come,
+/// and so do those after it. The word of a warm-up does not tell how much was stored before a booking that found it
+/// warm. There a booking given back leaves it colder, and so later permits may come later, by less than the warm-up
+/// time.
 #[test]
 fn when_all_have_left_all_permits_are_back() {
     let mut rng = Rng(0xA2);

@@ -12,7 +12,8 @@ fn defaults() -> Options {
     Options::new()
 }
 
-/// Table "base" of TestAdaptiveRateLimit_Update in aws-sdk-go-v2, aws/retry/adaptive_ratelimit_test.go: throttled, milliseconds, measured rate, rate.
+/// Table "base" of TestAdaptiveRateLimit_Update in aws-sdk-go-v2, aws/retry/adaptive_ratelimit_test.go: throttled,
+/// milliseconds, measured rate, rate.
 const TABLE: [(bool, u64, f64, f64); 17] = [
     (false, 200, 0.0, 0.5),
     (false, 400, 0.0, 0.5),
@@ -149,7 +150,8 @@ fn respond(hosts: &mut Hosts, ticket: Ticket, now: u64, status: u16, header: &st
     hosts.respond(ticket, now, Answer::of(status, &seen), &seen);
 }
 
-/// Callers that wait already, and callers that come during the pause: nobody sends before its end, and one sends at its end to the nanosecond.
+/// Callers that wait already, and callers that come during the pause: nobody sends before its end, and one sends at
+/// its end to the nanosecond.
 #[test]
 fn all_callers_wait_until_the_instant_of_a_retry_after() {
     let mut hosts = Hosts::new(&Options { most: 10 * PER_SECOND, ..defaults() }, 4).unwrap();
@@ -172,7 +174,8 @@ fn all_callers_wait_until_the_instant_of_a_retry_after() {
     assert_eq!(hosts.wait(other, end), 0);
 }
 
-/// The minute of a pause is no time without refusals: the first answer after it finds the rate where the cut has left it.
+/// The minute of a pause is no time without refusals: the first answer after it finds the rate where the cut has left
+/// it.
 #[test]
 fn a_pause_does_not_raise_the_rate() {
     let mut hosts = Hosts::new(&defaults(), 1).unwrap();
@@ -222,8 +225,8 @@ fn statuses_and_fields_say_who_is_throttled() {
     assert_eq!((answer(200, "Retry-After: 3\n"), answer(404, "")), (Answer::Answered, Answer::Answered));
 }
 
-/// An admitted request whose answer says that no permit is left: the client stays away until the reset, unless that may be a second that the server
-/// has rounded up.
+/// An admitted request whose answer says that no permit is left: the client stays away until the reset, unless that
+/// may be a second that the server has rounded up.
 #[test]
 fn a_spent_quota_pauses() {
     let paused = |status: u16, header: &str| {

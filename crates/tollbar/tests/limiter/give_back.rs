@@ -38,7 +38,8 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     assert_eq!(key(NOW + 2 * SECOND, 3), Verdict::Allowed);
 }
 
-/// Each policy of a limiter's list takes back the permits that it has not refilled since the charge. In a table the slower policy keeps its charge.
+/// Each policy of a limiter's list takes back the permits that it has not refilled since the charge. In a table the
+/// slower policy keeps its charge.
 #[test]
 fn a_list_takes_back_what_each_policy_has_not_refilled() {
     let list = "10/s; 1000/day";
@@ -101,7 +102,8 @@ fn nothing_comes_back_where_that_is_not_possible() {
     assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 1), Ok(1));
 }
 
-/// Windows give back charges in the window of the charge. A weighted window also gives back in the next one, as far as the permits have not faded.
+/// Windows give back charges in the window of the charge. A weighted window also gives back in the next one, as far
+/// as the permits have not faded.
 #[test]
 fn windows_give_back_what_they_count() {
     for text in [
@@ -149,7 +151,8 @@ fn a_key_of_a_window_keeps_its_slot() {
     }
 }
 
-/// A booking that later ones follow gives back only permits that no later booking waits behind. The latest one comes back whole.
+/// A booking that later ones follow gives back only permits that no later booking waits behind. The latest one comes
+/// back whole.
 #[test]
 fn a_cancelled_booking_in_the_middle_gives_nothing_back() {
     let table = table(100, &["1/s burst 1"]);
@@ -177,8 +180,8 @@ fn a_refused_booking_begins_an_empty_bucket() {
     assert_eq!((ours, theirs), (9, 9));
 }
 
-/// Many keys in a small table, with every kind of call: a key that got permits back is found and keeps its slot, and no key gets more than
-/// its bound.
+/// Many keys in a small table, with every kind of call: a key that got permits back is found and keeps its slot, and
+/// no key gets more than its bound.
 #[test]
 fn keys_of_a_full_table_keep_their_bounds() {
     let (burst, keys, mut rng) = (4, 30, Rng(17));
@@ -224,14 +227,16 @@ fn keys_of_a_full_table_keep_their_bounds() {
 struct AfterAChange {
     /// Admissions after the change: time and cost.
     admitted: Vec<(u64, u64)>,
-    /// The permits that came back although the former policy had refilled them, in the time that the slower policy takes to refill them.
+    /// The permits that came back although the former policy had refilled them, in the time that the slower policy
+    /// takes to refill them.
     refilled: u64,
     /// The permits kept under both policies.
     kept: u64,
 }
 
 impl AfterAChange {
-    /// The most permits above the bound of `burst` and a permit each `permit` nanoseconds, in any interval after the change, in the same time.
+    /// The most permits above the bound of `burst` and a permit each `permit` nanoseconds, in any interval after the
+    /// change, in the same time.
     fn excess(&self, burst: u64, permit: u64) -> u64 {
         let mut most = 0;
         for (first, (start, _)) in self.admitted.iter().enumerate() {
@@ -245,8 +250,9 @@ impl AfterAChange {
     }
 }
 
-/// If a policy changes to a slower one between a charge and its return, a limiter or key may be admitted more than the slower policy's bound:
-/// by at most the permits of the charge that the former policy had refilled. Both policies together still bound what is kept.
+/// If a policy changes to a slower one between a charge and its return, a limiter or key may be admitted more than
+/// the slower policy's bound: by at most the permits of the charge that the former policy had refilled. Both policies
+/// together still bound what is kept.
 #[test]
 fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
     let (old, new) = ((10, SECOND / 10), (10, 2 * SECOND));
@@ -281,8 +287,9 @@ fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
                     false => limiter.give_back_at(now, charge, charge.cost),
                 };
                 seen.kept -= back;
-                // `returned` is the part of the charge, as time under the new policy, that the call may give back. The former, faster policy had already refilled
-                // some of it before the change: `refilled` counts these permits, which the key has twice.
+                // `returned` is the part of the charge, as time under the new policy, that the call may give back.
+                // The former, faster policy had already refilled some of it before the change: `refilled` counts
+                // these permits, which the key has twice.
                 let returned = (charge.cost * new.1).saturating_sub(now - charge.at);
                 seen.refilled += returned.min((changed - charge.at).div_ceil(old.1) * new.1);
             } else if admit(now, cost) == Verdict::Allowed {
@@ -305,8 +312,9 @@ fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
     assert!(above.iter().all(|n| *n > 10), "{above:?}");
 }
 
-/// E10: between the read and the swap of one return, another return and a request bring the word back to the value that was read. The clock's closure is
-/// called between the two, so the test needs no second thread. When the swap compared the word alone, four permits passed at one instant.
+/// E10: between the read and the swap of one return, another return and a request bring the word back to the value
+/// that was read. The clock's closure is called between the two, so the test needs no second thread. When the swap
+/// compared the word alone, four permits passed at one instant.
 #[test]
 fn a_word_that_came_back_gives_nothing_twice() {
     for text in ["1/s burst 3", "1/s burst 4; 1/s burst 3"] {

@@ -1,4 +1,5 @@
-//! Classes with guaranteed rates and ceilings, in virtual time, beside a model in 128-bit numbers that shares no code with the library.
+//! Classes with guaranteed rates and ceilings, in virtual time, beside a model in 128-bit numbers that shares no code
+//! with the library.
 
 use crate::common::{rounds, Rng, MIN, MS, SEC};
 use std::collections::HashMap;
@@ -356,7 +357,8 @@ fn a_full_table_refuses_and_charges_nothing() {
     let (admitted, refused): (Vec<_>, Vec<_>) = (0..200).map(ask).partition(Decision::is_allowed);
     // Under some seeds a few of the 200 keys find a slot.
     assert!(refused.len() > 190 && refused.iter().all(|decision| decision.reason == Reason::TableFull), "{refused:?}");
-    // The first key's debt is paid. A request for no permits returns what the root owes: a millisecond for each admitted request.
+    // The first key's debt is paid. A request for no permits returns what the root owes: a millisecond for each
+    // admitted request.
     let root = tree.take_at(&table, users, b"first", at, 0).expect("an answer").decision.reset_after;
     assert_eq!(root, admitted.len() as u64 * MS, "the root was charged for a refused request");
 }

@@ -1,4 +1,5 @@
-//! Shares of tenants that are idle and backlogged by turns, beside the max-min fair shares of the requests that they made. Time is virtual.
+//! Shares of tenants that are idle and backlogged by turns, beside the max-min fair shares of the requests that they
+//! made. Time is virtual.
 
 use crate::common::{is_short, Rng, MS, SEC};
 use std::cmp::Reverse;
@@ -98,7 +99,8 @@ impl Simulation {
         self.now = to;
     }
 
-    /// The max-min fair rates of the requests that were made: `min(asked, ceiling, max(guaranteed, fair))`, where `fair` uses up the rate.
+    /// The max-min fair rates of the requests that were made: `min(asked, ceiling, max(guaranteed, fair))`, where
+    /// `fair` uses up the rate.
     fn fair(&self, seconds: f64) -> Vec<f64> {
         let shares = |fair: f64| -> Vec<f64> {
             let share = |t: &Tenant| fair.max(t.guaranteed).min(t.ceiling).min(t.asked as f64 / seconds);
@@ -116,7 +118,8 @@ impl Simulation {
         shares(low)
     }
 
-    /// The largest relative distance of a tenant's rate from its fair one, and the sum of all distances relative to the sum of rates.
+    /// The largest relative distance of a tenant's rate from its fair one, and the sum of all distances relative to
+    /// the sum of rates.
     fn distance(&self, length: u64) -> (f64, f64) {
         let seconds = length as f64 / SEC as f64;
         let fair = self.fair(seconds);
@@ -127,7 +130,8 @@ impl Simulation {
     }
 }
 
-/// 1,000 tenants share 10,000 permits a second. A tenth of them has a guarantee of 20/s, four tenths one of 2/s, and some have a ceiling of 15/s or 50/s.
+/// 1,000 tenants share 10,000 permits a second. A tenth of them has a guarantee of 20/s, four tenths one of 2/s, and
+/// some have a ceiling of 15/s or 50/s.
 fn thousand(burst: u64) -> Simulation {
     Simulation::new(10_000, burst, 1_000, |n| {
         let guaranteed = if n % 10 == 0 { 20 } else { 2 * u64::from(n % 10 < 5) };
@@ -179,7 +183,8 @@ fn a_thousand_tenants_get_max_min_fair_shares() {
     assert!(all < 0.002, "{:.2} %", all * 100.0);
 }
 
-/// The hardest case: everyone asks on one tick, in one order, so those who come later in a tick always find a greater debt.
+/// The hardest case: everyone asks on one tick, in one order, so those who come later in a tick always find a greater
+/// debt.
 #[test]
 fn tenants_on_one_tick_are_near_their_fair_shares() {
     let (worst, all) = worst_of(SEC, Arrivals::Ticks, 5 * SEC);
@@ -189,7 +194,8 @@ fn tenants_on_one_tick_are_near_their_fair_shares() {
     assert!(all < 0.005, "{:.2} %", all * 100.0);
 }
 
-/// The measure notices an unfair limiter: a bucket that all tenants share gives each of them a part in proportion to its requests.
+/// The measure notices an unfair limiter: a bucket that all tenants share gives each of them a part in proportion to
+/// its requests.
 #[test]
 fn a_shared_bucket_is_not_fair() {
     let mut simulation = thousand(SEC / 2);
@@ -202,7 +208,8 @@ fn a_shared_bucket_is_not_fair() {
     assert!(worst > 1.0 && all > 0.5);
 }
 
-/// Tenants share the root, and users their tenant: a tenant with more users gets no more than another, and its users share what it gets.
+/// Tenants share the root, and users their tenant: a tenant with more users gets no more than another, and its users
+/// share what it gets.
 #[test]
 fn users_share_what_their_tenant_gets() {
     let options = Options { on_full: OnFull::Deny, ..Options::new(5_000) };

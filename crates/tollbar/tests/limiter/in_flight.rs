@@ -20,7 +20,8 @@ fn a_window_of_four() {
     // A cumulative acknowledgement of two frees two.
     assert!(window.acknowledge(2));
     assert_eq!((window.read().usable(), window.acquire(2), window.acquire(1)), (2, Some(6), None));
-    // Two of four permits are released. Then a limit of 2 with 3 permits in flight refuses until two of them are acknowledged.
+    // Two of four permits are released. Then a limit of 2 with 3 permits in flight refuses until two of them are
+    // acknowledged.
     assert!(window.acknowledge(3));
     window.resize(2);
     assert_eq!((window.read().in_flight(), window.acquire(1)), (3, None));
@@ -328,9 +329,10 @@ fn throughput(time: std::time::Duration, pass: impl Fn() + Sync) -> u64 {
     passed.into_inner()
 }
 
-/// Compares two counts of one run, and takes the best ratio of at most 20. If no other program uses the cores, the ratio is 4 to 16. On a busy machine
-/// the 16 threads seldom run at the same time, so a mutex is seldom contended, and the ratio may be only 1.9. The test then requires less. A window
-/// that blocks has a ratio of 0.3 to 1, and still fails.
+/// Compares two counts of one run, and takes the best ratio of at most 20. If no other program uses the cores, the
+/// ratio is 4 to 16. On a busy machine the 16 threads seldom run at the same time, so a mutex is seldom contended,
+/// and the ratio may be only 1.9. The test then requires less. A window that blocks has a ratio of 0.3 to 1, and
+/// still fails.
 #[test]
 fn sixteen_threads_pass_a_window_more_often_than_a_mutex() {
     let time = std::time::Duration::from_millis(100);

@@ -63,7 +63,8 @@ fn gradient2_equals_the_reference_within_rounding() {
         let mut reference =
             Reference { estimate: 20.0, least: least.into(), most: most.into(), long: 0.0, count: 0, sum: 0.0 };
         for _ in 0..100 {
-            // Never exactly half of the limit, because there a double and an integer may decide differently, and the traces then differ for good.
+            // Never exactly half of the limit, because there a double and an integer may decide differently, and the
+            // traces then differ for good.
             let all = limit.limit();
             let in_flight = if random.one_in(4) { all / 4 } else { all / 2 + 1 + random.below(u64::from(all)) as u32 };
             let latency = random.within(MS, 40 * MS);
@@ -103,7 +104,8 @@ fn no_sample_overflows_or_leaves_the_bounds() {
     }
 }
 
-/// Acquires as many permits as the limit, and releases all with the given latency. Returns the limit after each release.
+/// Acquires as many permits as the limit, and releases all with the given latency. Returns the limit after each
+/// release.
 fn round(limit: &Adaptive, latency: u64) -> Vec<u32> {
     let tickets: Vec<AdaptiveTicket> = std::iter::from_fn(|| limit.acquire()).collect();
     assert_eq!(tickets.len() as u32, limit.limit());
@@ -141,8 +143,8 @@ fn an_adaptive_limit_equals_its_algorithm() {
     }
 }
 
-/// 10^5 releases at one latency, with the whole limit in flight: the limit only grows, up to its ceiling. (Netflix's first gradient algorithm lowers its
-/// limit to measure the latency of an idle server.)
+/// 10^5 releases at one latency, with the whole limit in flight: the limit only grows, up to its ceiling. (Netflix's
+/// first gradient algorithm lowers its limit to measure the latency of an idle server.)
 #[test]
 fn no_probe_drops_the_limit() {
     let limit = Adaptive::new(&AdaptiveOptions::gradient2(20, 5, 300));
@@ -168,8 +170,8 @@ fn a_permit_comes_back_once() {
     assert_eq!((limit.limit(), limit.read().in_flight), (1, 0));
 }
 
-/// All releases of a window are one sample: their mean latency, the most permits in flight, and whether a request was dropped. A window has at least
-/// ten releases.
+/// All releases of a window are one sample: their mean latency, the most permits in flight, and whether a request was
+/// dropped. A window has at least ten releases.
 #[test]
 fn a_window_is_one_sample() {
     let options = AdaptiveOptions { window_ns: 100 * MS, ..AdaptiveOptions::aimd(20, 5, 100, 30 * MS) };
@@ -216,7 +218,8 @@ fn threads_lose_no_sample() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..1000 {
-                    // The ticket says that as many permits as the limit are in flight, so the sample raises the limit by 1.
+                    // The ticket says that as many permits as the limit are in flight, so the sample raises the limit
+                    // by 1.
                     let full = limit.acquire().map(|_| AdaptiveTicket::from_bits(u32::MAX.into())).unwrap();
                     assert!(limit.release(full, Outcome::Answered, 1));
                 }

@@ -28,8 +28,8 @@ fn aimd(window_ns: u64) -> AdaptiveOptions {
     AdaptiveOptions { window_ns, ..AdaptiveOptions::aimd(20, 5, 1000, 30 * MS) }
 }
 
-/// In each phase the adaptive limits answer at least 90 % as many requests in time as that phase's best static limit. The static limits 30 and 150
-/// do not do so in all phases, and the static limit 60 does.
+/// In each phase the adaptive limits answer at least 90 % as many requests in time as that phase's best static limit.
+/// The static limits 30 and 150 do not do so in all phases, and the static limit 60 does.
 #[test]
 fn adaptive_limits_are_near_the_best_static_one_while_the_capacity_halves() {
     let fixed: Vec<[u64; 3]> = (1..=40).map(|n| goodput(&mut Static(n * 5, 0))).collect();
@@ -45,8 +45,9 @@ fn adaptive_limits_are_near_the_best_static_one_while_the_capacity_halves() {
     }
 }
 
-/// Gradient2 needs windows here. Without them each of 4,000 releases a second is a sample. Then its long-term latency, a mean over about 600 samples,
-/// follows the overload within a second, and the limit rises until no answer is in time.
+/// Gradient2 needs windows here. Without them each of 4,000 releases a second is a sample. Then its long-term
+/// latency, a mean over about 600 samples, follows the overload within a second, and the limit rises until no answer
+/// is in time.
 #[test]
 fn without_windows_gradient2_takes_an_overload_for_the_rule() {
     let [before, during, after] = goodput(&mut Adaptive::new(&gradient2(0)));

@@ -1,4 +1,5 @@
-//! Changing a limiter's policy while it is in use: the state that it keeps, the policy that each call decides by, and how much it admits.
+//! Changing a limiter's policy while it is in use: the state that it keeps, the policy that each call decides by, and
+//! how much it admits.
 
 use crate::common::*;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -149,7 +150,8 @@ trait Tap: Sized {
 }
 impl<T> Tap for T {}
 
-/// A policy that comes back needs no new state, so a limiter may change to and fro without end, and to 4,096 policies in its life.
+/// A policy that comes back needs no new state, so a limiter may change to and fro without end, and to 4,096 policies
+/// in its life.
 #[test]
 fn states_are_kept_to_a_bound() {
     let limiter = limiter("3/s");
@@ -167,8 +169,8 @@ fn states_are_kept_to_a_bound() {
     assert_eq!(limiter.take_up_to(1000), 100);
 }
 
-/// Threads take all permits while another thread changes the policy to and fro on a clock that stands still. Each policy gives its burst at
-/// most, and only permits that were taken during a change are given twice.
+/// Threads take all permits while another thread changes the policy to and fro on a clock that stands still. Each
+/// policy gives its burst at most, and only permits that were taken during a change are given twice.
 #[test]
 fn threads_take_while_the_policy_changes() {
     let mut stopped = 0;
@@ -192,9 +194,11 @@ fn threads_take_while_the_policy_changes() {
             }
             scope.spawn(|| limiter.set_policy(&policy("1500/h"), Keep::Count).unwrap());
         });
-        // A change keeps the permits left of the first policy's 1000. So without a call that overlaps a change the threads get 1000 in all.
+        // A change keeps the permits left of the first policy's 1000. So without a call that overlaps a change the
+        // threads get 1000 in all.
         let all = taken.into_inner() + limiter.take_up_to(u64::MAX);
-        // If the changing thread is stopped in the middle, more calls overlap the change. Then the threads get at most both bursts.
+        // If the changing thread is stopped in the middle, more calls overlap the change. Then the threads get at
+        // most both bursts.
         assert!((1000..=2500).contains(&all), "{all}");
         stopped += u64::from(all > 1000 + 6);
     }

@@ -72,7 +72,8 @@ impl Rfc {
         match self {
             Rfc::Single { ticks, c, e } => {
                 while ticks.due(now) {
-                    // "If Tc is less than CBS, Tc is incremented by one, else if Te is less than EBS, Te is incremented by one."
+                    // "If Tc is less than CBS, Tc is incremented by one, else if Te is less than EBS, Te is
+                    // incremented by one."
                     let _ = c.add() || e.add();
                 }
                 if before == Color::Green && c.count >= bytes {
@@ -112,7 +113,8 @@ fn random_rate(rng: &mut Rng) -> Rate {
     Rate { limit: rng.below(period.min(500)) + 1, period, burst: rng.below(60) + 1 }
 }
 
-/// Every packet of random meters has the RFC's colour, with and without colours of an earlier meter, also between two ticks.
+/// Every packet of random meters has the RFC's colour, with and without colours of an earlier meter, also between two
+/// ticks.
 #[test]
 fn every_packet_has_the_color_of_the_rfc() {
     let mut rng = Rng(2697);

@@ -1,5 +1,5 @@
-//! The pictures of docs/algorithms.md: what the library admits over time under each policy, and what limits in flight, queues, meters and
-//! hierarchies do. The test draws them anew and compares.
+//! The pictures of docs/algorithms.md: what the library admits over time under each policy, and what limits in
+//! flight, queues, meters and hierarchies do. The test draws them anew and compares.
 //! `TOLLBAR_WRITE_PICTURES=1 cargo test --package tollbar --test limiter pictures` writes them into the document.
 
 use crate::common::{DAY, MIN, MS, SEC};
@@ -19,8 +19,8 @@ const MONDAY: u64 = 1_795_392_000 * SEC;
 const COLUMNS: u64 = 24;
 const WRITTEN: &str = "written by TOLLBAR_WRITE_PICTURES=1 cargo test --package tollbar --test limiter pictures";
 
-/// A row: what one wants, the policy, and the time that a column has. The client asks for a permit each hundredth of a column, from column 2 to
-/// column 22, and stops for the columns 12 and 13.
+/// A row: what one wants, the policy, and the time that a column has. The client asks for a permit each hundredth of
+/// a column, from column 2 to column 22, and stops for the columns 12 and 13.
 const ROWS: [(&str, &str, u64); 20] = [
     ("a rate, and a burst after a rest", "100/min burst 20", MIN / 10),
     ("a large request now, and later ones that pay for it", "100/min burst 20 borrow", MIN / 10),
@@ -93,7 +93,8 @@ enum Scale {
     OfPicture,
 }
 
-/// The open requests of eight clients, which begin one column after the other. Each client holds a permit for 1 s, which is four columns, and then asks for the next one.
+/// The open requests of eight clients, which begin one column after the other. Each client holds a permit for 1 s,
+/// which is four columns, and then asks for the next one.
 fn open_requests(limit: u32) -> Columns {
     let flights = InFlight::private(&in_flight::Options::new(10)).expect("a table");
     let mut held: [Option<(u64, Ticket)>; 8] = [None; 8];

@@ -127,8 +127,8 @@ fn is_full(rule: &Rule, state: u64, now: u64, capacity: u64, model: &VecDeque<(T
     held - held.min(rule.available(state, now)) >= capacity
 }
 
-/// Eight producers and two takers on a virtual clock that another thread moves. No item is lost or doubled, each producer's items leave in its order, and
-/// the pace holds.
+/// Eight producers and two takers on a virtual clock that another thread moves. No item is lost or doubled, each
+/// producer's items leave in its order, and the pace holds.
 #[test]
 fn many_producers_lose_nothing() {
     const PRODUCERS: u64 = 8;
@@ -176,8 +176,8 @@ fn many_producers_lose_nothing() {
     }
     let mut all: Vec<(u64, u64)> = taken.drain(..).flatten().collect();
     assert_eq!(all.len() as u64, PRODUCERS * each);
-    // A taker reads the clock before it takes, so that the times of two takers may be in another order than their takes. Over the whole
-    // run the bound is exact.
+    // A taker reads the clock before it takes, so that the times of two takers may be in another order than their
+    // takes. Over the whole run the bound is exact.
     let last = all.iter().map(|(at, _)| *at).max().unwrap();
     assert!(all.len() as u64 <= 16 + last / MS, "{} items in {last} ns", all.len());
     assert!(all.len() as u64 + 64 >= last / MS, "the queue was slower than its policy");
@@ -339,8 +339,9 @@ impl Clock for &Sleepless {
     }
 }
 
-/// One trace and four ways to treat a request that comes too early: refuse it, reserve a later time, sleep, or keep it in a queue. With the same patience
-/// the last three admit the same requests at the same times. Without patience they admit the same requests as the first one.
+/// One trace and four ways to treat a request that comes too early: refuse it, reserve a later time, sleep, or keep
+/// it in a queue. With the same patience the last three admit the same requests at the same times. Without patience
+/// they admit the same requests as the first one.
 #[test]
 fn s20_four_drivers_admit_the_same() {
     let text = "10/s algo pacer";

@@ -21,7 +21,8 @@ fn take(table: &Table, key: &[u8], now: u64, cost: u64) -> Option<Receipt> {
     receipt
 }
 
-/// Takes an estimate of 5 of 10 permits, and 7 more two seconds later. The 5 are settled at a cost of 0, and a request for 5 does not pass.
+/// Takes an estimate of 5 of 10 permits, and 7 more two seconds later. The 5 are settled at a cost of 0, and a
+/// request for 5 does not pass.
 #[test]
 fn a_settlement_does_not_give_what_time_has_brought_back() {
     let table = table("1/s burst 10");
@@ -96,7 +97,8 @@ fn a_receipt_crosses_processes() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// If there are more receipts than places, the oldest cannot be settled. Nor can a receipt of a policy that was changed.
+/// If there are more receipts than places, the oldest cannot be settled. Nor can a receipt of a policy that was
+/// changed.
 #[test]
 fn an_old_receipt_gives_nothing_back() {
     let table = table("1000000/s burst 1000000");
@@ -170,11 +172,13 @@ struct Used {
     permits: u64,
 }
 
-/// The permits of the policy that one permit of the traces stands for. A give-back may return a part of a permit that it does not report.
+/// The permits of the policy that one permit of the traces stands for. A give-back may return a part of a permit that
+/// it does not report.
 const UNIT: u64 = 1_000_000;
 
-/// Checks each window against the policy's bound plus `surplus`: the greatest sum by which the receipts that were open at one time exceeded
-/// their estimates. Returns how much of its bound the fullest window longer than an instant holds.
+/// Checks each window against the policy's bound plus `surplus`: the greatest sum by which the receipts that were
+/// open at one time exceeded their estimates. Returns how much of its bound the fullest window longer than an instant
+/// holds.
 fn within(used: &[Used], burst: u64, surplus: u64) -> Result<f64, String> {
     let mut fullest = 0.0_f64;
     let mut used = used.to_vec();
@@ -197,8 +201,8 @@ fn within(used: &[Used], burst: u64, surplus: u64) -> Result<f64, String> {
     Ok(fullest)
 }
 
-/// 10^5 traces of takes, bookings, cancelled bookings, and settlements below and above the estimate, some late and some repeated: no window ever holds
-/// more than its bound. With full refunds many windows do.
+/// 10^5 traces of takes, bookings, cancelled bookings, and settlements below and above the estimate, some late and
+/// some repeated: no window ever holds more than its bound. With full refunds many windows do.
 #[test]
 fn no_trace_is_above_the_bound() {
     let (over, given, full) = traces(100_000, Refund::Safe);
@@ -211,7 +215,8 @@ fn no_trace_is_above_the_bound() {
     assert!(over.is_some(), "a full refund is not above the bound");
 }
 
-/// The first window above its bound, the permits that went back, and the number of traces with give-backs that come within 1 % of the bound.
+/// The first window above its bound, the permits that went back, and the number of traces with give-backs that come
+/// within 1 % of the bound.
 fn traces(count: u64, refund: Refund) -> (Option<String>, u64, u64) {
     let burst = 8 * UNIT;
     let table = Table::private(&Options::new(200_000), &["1000000/s burst 8000000".parse().unwrap()]).unwrap();
@@ -221,7 +226,8 @@ fn traces(count: u64, refund: Refund) -> (Option<String>, u64, u64) {
         let (mut rng, key) = (Rng(trace), trace.to_le_bytes());
         let mut now = NOW;
         let mut used: Vec<Used> = Vec::new();
-        // Receipts that may be settled: the index of the use, the estimate, the real cost, and the number of settlements to come.
+        // Receipts that may be settled: the index of the use, the estimate, the real cost, and the number of
+        // settlements to come.
         let mut open: Vec<(usize, Receipt, u64, u64)> = Vec::new();
         let mut bookings: Vec<(usize, Charge)> = Vec::new();
         let (mut surplus, books) = (0, trace % 3 == 0);
@@ -257,7 +263,8 @@ fn traces(count: u64, refund: Refund) -> (Option<String>, u64, u64) {
                     let settled = table.settle_at(&receipt, now, real, refund).unwrap();
                     if settled.first {
                         let charged = real.saturating_sub(receipt.charged()) - settled.rest;
-                        // The request was admitted in the past: its use counts from that time, and returned permits are subtracted there.
+                        // The request was admitted in the past: its use counts from that time, and returned permits
+                        // are subtracted there.
                         used[place].permits += charged;
                         used[place].permits -= settled.given_back;
                     } else {
@@ -280,8 +287,8 @@ fn traces(count: u64, refund: Refund) -> (Option<String>, u64, u64) {
     (None, given, full)
 }
 
-/// 20,000 traces of takes and settlements, late and doubled ones too: no window keeps more than its limit, unless receipts cost more than
-/// their estimates.
+/// 20,000 traces of takes and settlements, late and doubled ones too: no window keeps more than its limit, unless
+/// receipts cost more than their estimates.
 #[test]
 fn no_window_keeps_more_than_its_limit() {
     for text in ["8/s algo fixed-window", "6/s algo fixed-window anchor first", "8/s algo weighted-window"] {
@@ -328,8 +335,8 @@ fn no_window_keeps_more_than_its_limit() {
     }
 }
 
-/// 10^5 requests like those of a language model: the real cost is 0.3 to 3 times the estimate. The permits really used in any window stay
-/// within the bound.
+/// 10^5 requests like those of a language model: the real cost is 0.3 to 3 times the estimate. The permits really
+/// used in any window stay within the bound.
 #[test]
 fn estimates_that_err_keep_the_bound() {
     let (burst, rate) = (100_000, 1000);
@@ -379,7 +386,8 @@ fn estimates_that_err_keep_the_bound() {
     assert_eq!(table.check_at(FIRST, KEY, now, 1 << 40).verdict, Verdict::Never);
 }
 
-/// E9: a receipt gives back while its key is under the policy of the charge: not under an override, and again when that is cleared.
+/// E9: a receipt gives back while its key is under the policy of the charge: not under an override, and again when
+/// that is cleared.
 #[test]
 fn e9_a_receipt_from_before_an_override_gives_back_after_it() {
     let table = table("10/h burst 10");

@@ -101,7 +101,8 @@ fn the_same_limit_twice_is_one_limit() {
     assert_eq!((left(0), left(1)), (0, 2));
 }
 
-/// A refusal records the same as a refused check: an empty bucket begins to fill, and windows that count refusals count it.
+/// A refusal records the same as a refused check: an empty bucket begins to fill, and windows that count refusals
+/// count it.
 #[test]
 fn a_refusal_is_made_where_it_bound() {
     let (empty, other) = (limiter("1/s burst 5 init 0"), limiter("100/s"));
@@ -139,8 +140,8 @@ fn bad_calls_charge_nothing() {
     assert_eq!(one.peek(1).remaining, 0);
 }
 
-/// Each limit's decision is the one that it would have made alone, and the decisions are in the caller's order. The call decides like a program that peeks
-/// at all limits and then charges all.
+/// Each limit's decision is the one that it would have made alone, and the decisions are in the caller's order. The
+/// call decides like a program that peeks at all limits and then charges all.
 #[test]
 fn random_requests_are_decided_as_one_by_one() {
     let texts = [
@@ -212,7 +213,8 @@ fn random_requests_are_decided_as_one_by_one() {
     assert!(passed > 2000 && refused > 2000, "{passed} {refused}");
 }
 
-/// 16 threads ask for random subsets of 8 limits, 4 of them keys, at one instant. Each limit is charged exactly for the admitted requests.
+/// 16 threads ask for random subsets of 8 limits, 4 of them keys, at one instant. Each limit is charged exactly for
+/// the admitted requests.
 #[test]
 fn the_sum_of_the_winners_is_exact() {
     for round in 0..200_u64 {

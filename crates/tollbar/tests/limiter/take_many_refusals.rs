@@ -1,4 +1,5 @@
-//! E6: a refused request of several limits charges nothing, and its answer is true, whatever the limits are and however often one is named.
+//! E6: a refused request of several limits charges nothing, and its answer is true, whatever the limits are and
+//! however often one is named.
 
 use crate::common::{rounds, Rng};
 use tollbar::table::{Options, PolicyId, Table};

@@ -2,8 +2,9 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --test loom`
 //!
-//! A thread that loom stops between two steps while the others run to their end looks to them like a killed thread. Every model ends, so no
-//! thread ever waits for another. What each model proves is in docs/internals/verification.md.
+//! A thread that loom stops between two steps while the others run to their end looks to them like a killed thread.
+//! Every model ends, so no thread ever waits for another. What each model proves is in
+//! docs/internals/verification.md.
 #![cfg(loom)]
 
 mod log;
@@ -70,9 +71,9 @@ type Requests = &'static [(u64, u64)];
 
 /// Explores a race on a fresh state. `check` gets the permits that each request of each thread took.
 ///
-/// Loom tries another order only where an access meets the last one of another thread. So it can miss that a thread which only reads could
-/// have come later than a thread that reads and then swaps. Therefore each thread has its turn to be the first, the one that runs until it
-/// is preempted.
+/// Loom tries another order only where an access meets the last one of another thread. So it can miss that a thread
+/// which only reads could have come later than a thread that reads and then swaps. Therefore each thread has its turn
+/// to be the first, the one that runs until it is preempted.
 fn model<C>(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests], check: C)
 where
     C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
@@ -126,7 +127,8 @@ fn sum(given: &[Vec<u64>]) -> u64 {
     given.iter().flatten().sum()
 }
 
-/// If the threads ask for more than `limit` permits at one time, they get exactly `limit`. All are refilled when two periods have passed.
+/// If the threads ask for more than `limit` permits at one time, they get exactly `limit`. All are refilled when two
+/// periods have passed.
 fn exact(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests]) {
     let parsed: Policy = policy.parse().unwrap();
     let last = threads.iter().copied().flatten().map(|&(now, _)| now).max().unwrap();
@@ -176,7 +178,8 @@ fn many_limits_are_won_by_one() {
     });
 }
 
-/// `take_many` beside a call for one of its limits: the permits that the winners took and those left add up to all permits.
+/// `take_many` beside a call for one of its limits: the permits that the winners took and those left add up to all
+/// permits.
 #[test]
 fn many_limits_beside_one() {
     explore("take_many beside one", 4, || {
@@ -193,8 +196,8 @@ fn many_limits_beside_one() {
 
 // A policy that changes.
 
-/// A change beside calls: each call is decided under one of the two policies. Both states together give the permits that were left when the
-/// change read the first state, and calls that began before may take at most as many again.
+/// A change beside calls: each call is decided under one of the two policies. Both states together give the permits
+/// that were left when the change read the first state, and calls that began before may take at most as many again.
 #[test]
 fn set_policy_beside_take() {
     explore("set_policy beside take", 2, || {
@@ -213,8 +216,8 @@ fn set_policy_beside_take() {
     });
 }
 
-/// Two changes at once, one of them to a policy that has a state already: afterwards the policy is that of one change, and keeps the
-/// permits left.
+/// Two changes at once, one of them to a policy that has a state already: afterwards the policy is that of one
+/// change, and keeps the permits left.
 #[test]
 fn set_policy_beside_set_policy() {
     explore("set_policy beside set_policy", 2, || {
@@ -223,7 +226,8 @@ fn set_policy_beside_set_policy() {
         limiter.set_policy_at(5, &three, Keep::Count).unwrap();
         limiter.set_policy_at(5, &four, Keep::Count).unwrap();
         assert_eq!(limiter.take_up_to_at(5, 3), 3);
-        // Each finds the state of `three` free, taken by the other change (the list has no room for a third), or current.
+        // Each finds the state of `three` free, taken by the other change (the list has no room for a third), or
+        // current.
         let change_and_take = |limiter: Arc<Limiter<State, Manual>>| {
             thread::spawn(move || {
                 let done = limiter.set_policy_at(5, &three, Keep::Count);
@@ -248,7 +252,8 @@ fn cell_gives_the_last_permit_once() {
     exact("cell fixed-window 3×1", 3, "2/20ns algo fixed-window", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
 }
 
-/// A thread that reads a word that a booking wrote, or a word that a later call made of it, sees the flag of the booking.
+/// A thread that reads a word that a booking wrote, or a word that a later call made of it, sees the flag of the
+/// booking.
 #[test]
 fn cell_tells_of_a_booking() {
     explore("cell booked", 2, || {
@@ -268,7 +273,8 @@ fn cell_tells_of_a_booking() {
     });
 }
 
-/// Permits are given back while another thread takes permits at a later time. The bucket had two permits, and both were taken at 0 ns.
+/// Permits are given back while another thread takes permits at a later time. The bucket had two permits, and both
+/// were taken at 0 ns.
 fn gives_back(name: &str, policy: &'static str, clock_first: bool) {
     // The fault needs two preemptions, so `make check`, which allows one, would not see it.
     let explore = if clock_first { explore_within } else { explore };
@@ -297,7 +303,8 @@ fn cell_gives_back_what_time_has_not() {
     gives_back("cell give back", "1/10ns burst 2", false);
 }
 
-/// The second policy of the list is that of `cell_gives_back_what_time_has_not`. The first has a burst of one permit more.
+/// The second policy of the list is that of `cell_gives_back_what_time_has_not`. The first has a burst of one permit
+/// more.
 #[test]
 fn a_list_gives_back_what_time_has_not() {
     gives_back("list give back", "1/10ns burst 3; 1/10ns burst 2", false);
@@ -317,9 +324,9 @@ fn cell_gives_back_too_much_by_an_older_time() {
     gives_back("cell give back, clock first", "1/10ns burst 2", true);
 }
 
-/// E10: a thread reads the word and the time to give permits back, and sleeps. Another thread gives permits back, and takes permits at a later time, until
-/// the word has the same value. If the swap compared the word alone, four permits would pass at one instant. The second policy of the list is that of the
-/// limiter.
+/// E10: a thread reads the word and the time to give permits back, and sleeps. Another thread gives permits back, and
+/// takes permits at a later time, until the word has the same value. If the swap compared the word alone, four
+/// permits would pass at one instant. The second policy of the list is that of the limiter.
 #[test]
 fn a_word_that_came_back_gives_nothing_twice() {
     for policy in ["1/10ns burst 3", "1/10ns burst 4; 1/10ns burst 3"] {
@@ -344,7 +351,8 @@ fn a_word_that_came_back_gives_nothing_twice() {
     }
 }
 
-/// A booking in the middle leaves, and that after it: the last to leave gives both back, and nothing is given back twice.
+/// A booking in the middle leaves, and that after it: the last to leave gives both back, and nothing is given back
+/// twice.
 #[test]
 fn a_gap_is_closed_by_the_last_to_leave() {
     explore_within("gap", 2, || {
@@ -411,7 +419,8 @@ fn cell_resets() {
 
 // Bans and charges.
 
-/// Two permits for four requests of two threads: each of both refusals is counted once, so the next one is the third and bans.
+/// Two permits for four requests of two threads: each of both refusals is counted once, so the next one is the third
+/// and bans.
 #[test]
 fn refusals_are_counted_once_each() {
     explore("ban 2×2", 4, || {

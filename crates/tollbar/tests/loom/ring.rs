@@ -8,13 +8,13 @@ fn ring_gives_the_last_permit_once() {
     exact("ring next", 2, "2/20ns algo sliding-window segments 2", &[&[(15, 1)], &[(15, 1)], &[(15, 1)]]);
 }
 
-/// One thread admits a request at 9 ns, the end of segment 0. Two others admit at 10 ns, and each tries to write the start of segment 1. The model
-/// checks that the window's limit of two holds in every order.
+/// One thread admits a request at 9 ns, the end of segment 0. Two others admit at 10 ns, and each tries to write the
+/// start of segment 1. The model checks that the window's limit of two holds in every order.
 #[test]
 fn ring_begins_a_segment_once() {
     let threads: &[Requests] = &[&[(9, 1)], &[(10, 1)], &[(10, 1)]];
-    // The start of segment 1 is the count of permits before it, or less if a request with a late clock was decided in it. So the permits of
-    // the two in segment 1 have not left when segment 0 has.
+    // The start of segment 1 is the count of permits before it, or less if a request with a late clock was decided in
+    // it. So the permits of the two in segment 1 have not left when segment 0 has.
     model("ring begins, n", 2, "2/20ns algo sliding-window segments 2", threads, |state, given| {
         assert_eq!(sum(given), 2);
         assert!(left(state, 20) <= 2 - given[1][0] - given[2][0], "{given:?}");

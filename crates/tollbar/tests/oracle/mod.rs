@@ -81,7 +81,8 @@ pub trait Model {
 #[derive(Clone, Copy)]
 pub struct Step(pub u64);
 
-/// Runs `traces` random traces of `text` through the limiter and the model, or as many as `TOLLBAR_TRACES` says if that is less.
+/// Runs `traces` random traces of `text` through the limiter and the model, or as many as `TOLLBAR_TRACES` says if
+/// that is less.
 pub fn compare(text: &str, traces: u64, step: Step, make: impl Fn(&Policy) -> Box<dyn Model>) {
     let most = std::env::var("TOLLBAR_TRACES").map_or(u64::MAX, |n| n.parse().expect("TOLLBAR_TRACES is a number"));
     let traces = traces.min(most);

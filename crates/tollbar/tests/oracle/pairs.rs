@@ -5,7 +5,8 @@ use std::cmp::{max, Ordering};
 use tollbar::algorithm::pair::Pair;
 use tollbar::policy::Rate;
 
-/// Two token buckets that a request charges together: exact ones, or those of a word, which start to be charged at whole steps.
+/// Two token buckets that a request charges together: exact ones, or those of a word, which start to be charged at
+/// whole steps.
 pub struct Two {
     rates: [Rate; 2],
     /// The index of the slow bucket.
@@ -54,7 +55,8 @@ impl Two {
         q(n) * Q::new(self.rates[bucket].period.into(), self.rates[bucket].limit.into())
     }
 
-    /// When each bucket is full, as a request at `now` sees it. A bucket that started in the running step has been full at an instant of it.
+    /// When each bucket is full, as a request at `now` sees it. A bucket that started in the running step has been
+    /// full at an instant of it.
     fn seen(&self, bucket: usize, now: &Q) -> Q {
         let started = match self.slow_steps > 1 {
             true if bucket == self.slow => None,
@@ -67,7 +69,8 @@ impl Two {
         }
     }
 
-    /// The instant at which both buckets had started if both have been charged with the same number of permits since, and that number.
+    /// The instant at which both buckets had started if both have been charged with the same number of permits since,
+    /// and that number.
     fn started_together(&self) -> Option<(Q, Q)> {
         let (fast, slow) = (1 - self.slow, self.slow);
         let longer = self.permits(slow, 1) - self.permits(fast, 1);
@@ -133,7 +136,8 @@ impl Two {
         }
     }
 
-    /// Charges each bucket as far as two bursts beyond the present, and returns the permits that one of them could not take.
+    /// Charges each bucket as far as two bursts beyond the present, and returns the permits that one of them could
+    /// not take.
     pub fn charge(&mut self, now: u64, cost: u64) -> u64 {
         let start = self.start(&q(now));
         let taken = [0, 1].map(|n| {

@@ -86,8 +86,8 @@ impl Weighted {
         self.counts.get(&window).copied().unwrap_or(0)
     }
 
-    /// The window in which a request is decided, and the time since its start. If the clock is before the latest known window, it is the
-    /// start of that window.
+    /// The window in which a request is decided, and the time since its start. If the clock is before the latest
+    /// known window, it is the start of that window.
     fn at(&self, now: u64) -> (u64, u64) {
         if now / self.period < self.latest {
             (self.latest, 0)

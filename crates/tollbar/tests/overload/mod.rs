@@ -47,7 +47,8 @@ impl Limiter for Adaptive {
     }
 }
 
-/// Runs the three phases. Calls `answered` after each answer with the limiter, the time, and whether the answer is in time.
+/// Runs the three phases. Calls `answered` after each answer with the limiter, the time, and whether the answer is in
+/// time.
 pub fn run<L: Limiter>(limiter: &mut L, mut answered: impl FnMut(&L, u64, bool)) {
     let mut random = Rng(22);
     let mut waiting: VecDeque<(u64, usize)> = VecDeque::new();

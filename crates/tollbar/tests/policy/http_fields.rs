@@ -255,14 +255,16 @@ fn what_other_servers_send() {
     assert_eq!(Seen::read(b"x-ratelimit-reset: 1700000005250", 1_700_000_000 * SECOND).more_after, Some(5_250_000_000));
     let six = read("RateLimit-Limit: 100, 100;w=60\nRateLimit-Remaining: 3\nRateLimit-Reset: 7\n");
     assert_eq!((six.limit, six.remaining, six.more_after), (Some(100), Some(3), Some(7 * SECOND)));
-    // Of several limits the one with the fewest permits left counts, and among equal ones the one with the longest wait. Names may contain separators.
+    // Of several limits the one with the fewest permits left counts, and among equal ones the one with the longest
+    // wait. Names may contain separators.
     let text = "RateLimit-Policy: \"per,min;x\";q=50;w=60, perhr;q=1000;w=3600\nRateLimit: perhr;r=9;t=100, \"per,min;x\";r=2;t=5, perhr;r=2;t=1\n";
     let seen = read(text);
     assert_eq!((seen.limit, seen.window, seen.remaining), (Some(50), Some(60 * SECOND), Some(2)));
     assert_eq!(seen.more_after, Some(5 * SECOND));
 }
 
-/// E9: the policy of another limit describes none, the last of doubled parameters counts, and the longest of several waits.
+/// E9: the policy of another limit describes none, the last of doubled parameters counts, and the longest of several
+/// waits.
 #[test]
 fn e9_other_policies_doubled_parameters_and_waits() {
     let read = |text: &str| Seen::read(text.as_bytes(), 784_111_777 * SECOND);

@@ -1,5 +1,5 @@
-//! The table of algorithms. For a new algorithm the compiler names every place that needs a change: no `match` over algorithms has a
-//! catch-all, and no set of algorithms stands outside the table.
+//! The table of algorithms. For a new algorithm the compiler names every place that needs a change: no `match` over
+//! algorithms has a catch-all, and no set of algorithms stands outside the table.
 
 use crate::common::{period, policy, DAY, SEC};
 use std::collections::HashSet;
@@ -67,7 +67,8 @@ fn each_option_is_read_by_its_name() {
     }
 }
 
-/// An algorithm that lends can have a debt: it admits more permits at one time than it has. One that books ahead can owe permits of a later time.
+/// An algorithm that lends can have a debt: it admits more permits at one time than it has. One that books ahead can
+/// owe permits of a later time.
 #[test]
 fn the_algorithms_that_lend_or_book_ahead_are_those_that_the_table_names() {
     use tollbar::algorithm::{Algorithm, Rule};
@@ -181,7 +182,8 @@ fn after(text: &str, end: char) -> usize {
     at.expect("the end of a text").0 + 1
 }
 
-/// How many matches over algorithms there are, and the line and text of each catch-all in them and of each set of algorithms.
+/// How many matches over algorithms there are, and the line and text of each catch-all in them and of each set of
+/// algorithms.
 fn catch_alls(code: &str) -> (usize, Vec<(usize, String)>) {
     let mut seen = 0;
     let mut wrong = Vec::new();

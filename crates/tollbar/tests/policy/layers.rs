@@ -1,5 +1,5 @@
-//! The direction of the crates and of their top modules: an earlier one in a list must not use a later one. A use is a path that names
-//! another module (`crate::table`, `tollbar::table`), not a word in a comment.
+//! The direction of the crates and of their top modules: an earlier one in a list must not use a later one. A use is
+//! a path that names another module (`crate::table`, `tollbar::table`), not a word in a comment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,8 @@ fn against(modules: &[&[&str]], of: &str, uses: &[(PathBuf, String)]) -> Vec<Str
         .collect()
 }
 
-/// The modules named after `prefix` in the code of a line: `crate::table::Slot` gives `table`, `crate::{clock, table::Slot}` gives both.
+/// The modules named after `prefix` in the code of a line: `crate::table::Slot` gives `table`,
+/// `crate::{clock, table::Slot}` gives both.
 fn named(line: &str, prefix: &str) -> Vec<String> {
     let code = line.split("//").next().unwrap_or_default();
     let mut names = Vec::new();

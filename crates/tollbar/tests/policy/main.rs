@@ -1,4 +1,5 @@
-//! Tests of policies' texts and of the names and reasons that callers see. Some tests read the sources: their layers, their words, and docs/internals/one-request.md.
+//! Tests of policies' texts and of the names and reasons that callers see. Some tests read the sources: their layers,
+//! their words, and docs/internals/one-request.md.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,4 +11,5 @@ mod one_request;
 mod policy;
 mod policy_vectors;
 mod reasons;
+mod tidy;
 mod words;

@@ -1,4 +1,5 @@
-//! E5: the times that clients read are right under every policy: when one permit more is left, when the request passes, and when the state is fresh.
+//! E5: the times that clients read are right under every policy: when one permit more is left, when the request
+//! passes, and when the state is fresh.
 
 use crate::common::{policy, rounds, Rng, SEC};
 use tollbar::clock::Source;
@@ -106,7 +107,8 @@ fn e5_the_time_of_the_next_permit_is_right_under_every_policy() {
                 for _ in 0..60 {
                     let class = (!of.classes.is_empty()).then(|| ["low", "high"][rng.below(2) as usize]);
                     let most = if rng.one_in(3) { 9 } else { 3 };
-                    // A request that is always refused or needs no permit does not begin to fill a bucket with `init`, so no permit comes to it.
+                    // A request that is always refused or needs no permit does not begin to fill a bucket with
+                    // `init`, so no permit comes to it.
                     let cost = match of.init < of.burst {
                         true => rng.within(1, of.burst.min(most)),
                         false => rng.below(most),

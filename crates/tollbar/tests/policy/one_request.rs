@@ -1,4 +1,5 @@
-//! docs/internals/one-request.md: each function and type that the page names is in the file that it names, and the usual case stays in a few files.
+//! docs/internals/one-request.md: each function and type that the page names is in the file that it names, and the
+//! usual case stays in a few files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +33,8 @@ fn is_file(span: &str) -> bool {
     span.contains('/') && span.ends_with(".rs")
 }
 
-/// Whether a span is the name of a function or a type. Other spans are C calls with arguments, and fields and arguments of the C call.
+/// Whether a span is the name of a function or a type. Other spans are C calls with arguments, and fields and
+/// arguments of the C call.
 fn is_name(span: &str) -> bool {
     let fields = ["out", "now", "remaining", "retry_after", "reset_after"];
     span.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':') && !fields.contains(&span)
@@ -86,7 +88,8 @@ fn faults(page: &str) -> Vec<String> {
     let mut pairs = Vec::new();
     for part in parts(page) {
         match part.strip_prefix("| `").and_then(|row| row.split_once('`')) {
-            // A row of the rare cases begins with a function of `decide/mod.rs`. A row of the helpers has the file next.
+            // A row of the rare cases begins with a function of `decide/mod.rs`. A row of the helpers has the file
+            // next.
             Some((name, rest)) if !spans(rest).first().is_some_and(|next| is_file(next)) => {
                 pairs.push((name.to_owned(), "decide/mod.rs".to_owned()));
                 pairs.extend(named(rest));

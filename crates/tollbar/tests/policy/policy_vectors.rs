@@ -1,8 +1,9 @@
 //! The golden vectors of policies' texts, for faces that read a policy without the library, as Go does without cgo.
 //!
-//! `tests/vectors/policies.json` is an array with an object a line. `text` is the text. If it is a policy, `policy` is its canonical text and `last`
-//! its last time. Otherwise `code` is the C face's number of the error, `column` its column, and `expected` what was expected there, or empty if the
-//! text can be read and the policy is refused. `VECTORS=write cargo test --test policy policy_vectors` writes the file again.
+//! `tests/vectors/policies.json` is an array with an object a line. `text` is the text. If it is a policy, `policy`
+//! is its canonical text and `last` its last time. Otherwise `code` is the C face's number of the error, `column` its
+//! column, and `expected` what was expected there, or empty if the text can be read and the policy is refused.
+//! `VECTORS=write cargo test --test policy policy_vectors` writes the file again.
 
 use std::fmt::Write;
 use tollbar::policy::{text, Fault, PolicyError};

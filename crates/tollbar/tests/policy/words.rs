@@ -1,9 +1,11 @@
-//! Names and comments use the field's words. These tests refuse private words that have a common one: lookup, probe, insert, evict, outcome.
+//! Names and comments use the field's words. These tests refuse private words that have a common one: lookup, probe,
+//! insert, evict, outcome.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Private words, each with what a name says instead. A name is refused if one of its parts is such a word: `count_newcomer`, `AskApart`.
+/// Private words, each with what a name says instead. A name is refused if one of its parts is such a word:
+/// `count_newcomer`, `AskApart`.
 const WORDS: [(&str, &str); 12] = [
     ("told", "decision, reported, given"),
     ("untold", "unreported"),
@@ -63,7 +65,8 @@ fn split(line: &str) -> (String, &str) {
     (code, "")
 }
 
-/// The parts of all names in `code`, in small letters: `count_newcomer` and `CountNewcomer` give `count` and `newcomer`.
+/// The parts of all names in `code`, in small letters: `count_newcomer` and `CountNewcomer` give `count` and
+/// `newcomer`.
 fn parts(code: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for name in code.split(|c: char| !c.is_ascii_alphanumeric()) {

@@ -41,7 +41,8 @@ fn threads_together_get_exactly_the_room_of_the_root() {
     }
 }
 
-/// A process that is killed has charged its leaf, or all nodes. So each kill costs the root one permit at most, and none is admitted twice.
+/// A process that is killed has charged its leaf, or all nodes. So each kill costs the root one permit at most, and
+/// none is admitted twice.
 #[test]
 fn a_killed_process_costs_the_root_one_permit_at_most() {
     let (table, tree, users) = shared(30_000);

@@ -31,8 +31,8 @@ fn keys_are_independent() {
     assert_eq!((stats.keys, stats.inserted, stats.reclaimed, stats.refused), (1000, 1000, 0, 0));
 }
 
-/// Different code hashes long and short keys, reads the different clocks, and decides the different algorithms. In every call the same
-/// bytes name the same key.
+/// Different code hashes long and short keys, reads the different clocks, and decides the different algorithms. In
+/// every call the same bytes name the same key.
 #[test]
 fn every_call_means_the_same_key() {
     for clock in [Source::Tsc, Source::Monotonic, Source::Coarse] {
@@ -125,7 +125,8 @@ fn what_full_tables_do_otherwise() {
     }
 }
 
-/// Under gcra the key begins again in its slot if no other slot is free. Words of other algorithms have no room for the slot's time.
+/// Under gcra the key begins again in its slot if no other slot is free. Words of other algorithms have no room for
+/// the slot's time.
 #[test]
 fn a_reset_key_begins_again_and_its_slot_waits() {
     let table = table(1000, &["2/min", "2/min algo interval"]);

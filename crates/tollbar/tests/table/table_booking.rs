@@ -133,7 +133,8 @@ fn waiters_book_once_and_wake_in_turn() {
     });
     let counts = table.counts(FIRST).unwrap();
     assert_eq!(counts, Counts { allowed: WAITERS, denied: 0, never: 0 });
-    // No caller wakes before its time, so the n-th that wakes has slept for n intervals. How much later it wakes depends on the machine.
+    // No caller wakes before its time, so the n-th that wakes has slept for n intervals. How much later it wakes
+    // depends on the machine.
     let woken = woken.into_inner().unwrap();
     for (n, &at) in woken.iter().enumerate() {
         assert!(at >= start + n as u64 * 20 * MS, "{n}: {}", at - start);
@@ -196,7 +197,8 @@ fn sleepers_of_a_table_are_bounded() {
     assert_eq!(none.wait(FIRST, b"third", 1, HOUR).reason, Reason::QueueFull);
 }
 
-/// Whether no window of one key's uncancelled admissions, each with its instant, has more than the burst and the refill of the window.
+/// Whether no window of one key's uncancelled admissions, each with its instant, has more than the burst and the
+/// refill of the window.
 fn within_the_bound(mut used: Vec<(u64, u64)>, burst: u64, permit: u64) -> bool {
     used.sort_unstable();
     (0..used.len()).all(|first| {
@@ -208,7 +210,8 @@ fn within_the_bound(mut used: Vec<(u64, u64)>, burst: u64, permit: u64) -> bool 
     })
 }
 
-/// Bookings, checks and cancels of one key in any order, late ones too: the uncancelled permits stay within the bound of the policy.
+/// Bookings, checks and cancels of one key in any order, late ones too: the uncancelled permits stay within the bound
+/// of the policy.
 #[test]
 fn cancelled_bookings_admit_nothing_more() {
     const PERMIT: u64 = 100 * MS;

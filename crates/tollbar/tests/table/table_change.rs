@@ -1,4 +1,5 @@
-//! A policy that changes while its keys have debts: a key keeps its permits as a number, or by choice its debt as a time.
+//! A policy that changes while its keys have debts: a key keeps its permits as a number, or by choice its debt as a
+//! time.
 
 use crate::common::{policy, Rng, DAY, MIN, SEC, US};
 use tollbar::table::{Keep, OnFull, Options, PolicyId, Table};
@@ -147,7 +148,8 @@ fn a_loan_is_kept_as_a_number() {
     assert_eq!(table.check_at(FIRST, b"k", NOW, 1).retry_after, 8 * SEC / 10);
 }
 
-/// If no other slot is free, the key keeps its slot. Its word holds the slot's time beside the smaller debt, so no slot's time falls.
+/// If no other slot is free, the key keeps its slot. Its word holds the slot's time beside the smaller debt, so no
+/// slot's time falls.
 #[test]
 fn a_full_table_keeps_the_slots_time() {
     let options = Options::new(1000).with_seed(3).with_on_full(OnFull::Deny);
@@ -168,7 +170,8 @@ fn a_full_table_keeps_the_slots_time() {
     assert_eq!((table.stats().keys, table.entries(NOW).count()), (kept.len() as u64, kept.len()));
 }
 
-/// With one change at any moment, and with or without a sweep after it, no window of time has more than both bounds together.
+/// With one change at any moment, and with or without a sweep after it, no window of time has more than both bounds
+/// together.
 #[test]
 fn one_change_never_gives_more_than_both_bounds() {
     let texts = ["3/min", "40/min burst 9", "2/s burst 30", "1/h burst 20", "5/min burst 12", "7/s burst 2"];
@@ -223,8 +226,9 @@ fn changes_to_and_fro_give_nothing() {
     }
 }
 
-/// A key that makes no request while its policy changes hundreds of times is not charged for the changes: it lacks as many permits as before,
-/// and waits no longer than one refill of the burst. About every 250th change reads all slots and converts the keys that it finds.
+/// A key that makes no request while its policy changes hundreds of times is not charged for the changes: it lacks as
+/// many permits as before, and waits no longer than one refill of the burst. About every 250th change reads all slots
+/// and converts the keys that it finds.
 #[test]
 fn a_key_that_sleeps_through_changes_owes_no_more() {
     for count in [1, 254, 256, 508, 512, 765, 1_300] {

@@ -4,7 +4,8 @@ use crate::common::{policy, HOUR, SEC};
 use tollbar::table::{OnFull, Options, PolicyId, Table};
 use tollbar::Verdict;
 
-/// Honest new keys, and a key that has used up its limit, while a stranger fills a table for 100,000 keys with invented keys.
+/// Honest new keys, and a key that has used up its limit, while a stranger fills a table for 100,000 keys with
+/// invented keys.
 #[derive(Debug, PartialEq)]
 struct Fate {
     /// The number of 140 new keys whose first request was refused.
@@ -52,9 +53,10 @@ fn fate(on_full: OnFull, text: &str, rate: u64) -> Fate {
     fate
 }
 
-/// The reason for eviction as the default: a stranger who invents keys faster than their debts are paid shuts out no other key. A limited
-/// key that owes no more than the invented ones is evicted now and then, and then gets one more burst: less than once for as many invented
-/// keys as the table has slots. docs/table.md has the figures that this test prints.
+/// The reason for eviction as the default: a stranger who invents keys faster than their debts are paid shuts out no
+/// other key. A limited key that owes no more than the invented ones is evicted now and then, and then gets one more
+/// burst: less than once for as many invented keys as the table has slots. docs/table.md has the figures that this
+/// test prints.
 #[test]
 fn a_stranger_who_fills_the_table_shuts_out_nobody() {
     assert_eq!(Options::new(1).on_full, OnFull::EvictNearest);

@@ -1,5 +1,5 @@
-//! Overwrites words of a table's memory at random. Every call must return, without a panic and without an access beyond the memory. Its
-//! answer may be wrong.
+//! Overwrites words of a table's memory at random. Every call must return, without a panic and without an access
+//! beyond the memory. Its answer may be wrong.
 //!
 //! `TABLE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its round.
 
@@ -199,8 +199,8 @@ fn memory_for(texts: &[&str]) -> Memory {
     Memory::new(Table::bytes_for(&Options::new(1), &policies).unwrap() as usize)
 }
 
-/// Damages tables of each kind in turn, and makes every call on each: in a view that was attached before the damage and in one attached
-/// after it.
+/// Damages tables of each kind in turn, and makes every call on each: in a view that was attached before the damage
+/// and in one attached after it.
 fn damaged(kinds: &[&[&str]]) {
     let dog = Watchdog::new();
     let tables: Vec<_> = kinds

@@ -1,5 +1,6 @@
-//! Keys that have permits left, and are not refused: after a change of policy in a full table (A1), and beside a flood of invented keys (B8). Each test
-//! counts both sides: what was admitted above the bound, and what was refused though an exact oracle admits.
+//! Keys that have permits left, and are not refused: after a change of policy in a full table (A1), and beside a
+//! flood of invented keys (B8). Each test counts both sides: what was admitted above the bound, and what was refused
+//! though an exact oracle admits.
 
 use crate::common::{has_each, policy, with_each, DAY, SEC, US};
 use tollbar::clock::Manual;
@@ -28,8 +29,8 @@ fn left(table: &Table, keys: u64, now: u64) -> Vec<(u64, u64)> {
     all.filter(|(_, peek)| peek.reset_after > 0).map(|(key, peek)| (key, peek.remaining)).collect()
 }
 
-/// A1: the rate, the burst, or both change, up and down, in tables that are half full to full, under each `on_full`. Each key takes all that it gets: as many
-/// permits as it had left, up to the new burst.
+/// A1: the rate, the burst, or both change, up and down, in tables that are half full to full, under each `on_full`.
+/// Each key takes all that it gets: as many permits as it had left, up to the new burst.
 #[test]
 fn a_changed_policy_refuses_no_key_that_has_permits_left() {
     let changes = [
@@ -85,9 +86,10 @@ fn a_changed_policy_refuses_no_key_that_has_permits_left() {
     assert!(asked > 500_000, "{asked}");
 }
 
-/// E4: a change to and fro at one instant hands out nothing, also through a limit of 0, and a way through 0 leaves as much as the straight one. For every two
-/// policies, in a table with room, in a full one, and in a limiter. A key that has as many permits left as the policy on the way holds is full there, and so it
-/// is fresh after the way back: those pairs are left out.
+/// E4: a change to and fro at one instant hands out nothing, also through a limit of 0, and a way through 0 leaves as
+/// much as the straight one. For every two policies, in a table with room, in a full one, and in a limiter. A key
+/// that has as many permits left as the policy on the way holds is full there, and so it is fresh after the way back:
+/// those pairs are left out.
 #[test]
 fn a_change_to_and_fro_hands_out_nothing() {
     let texts = with_each(
@@ -170,7 +172,8 @@ impl Place {
     }
 }
 
-/// A policy that changes to and fro, a thousand times while its key owes, leaves the slot's time where it was: the key gets what it regains.
+/// A policy that changes to and fro, a thousand times while its key owes, leaves the slot's time where it was: the
+/// key gets what it regains.
 #[test]
 fn a_thousand_changes_to_and_fro_refuse_nobody() {
     let policies = ["100/h burst 100", "200/h burst 100"].map(policy);
@@ -277,9 +280,10 @@ fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() 
     }
 }
 
-/// A doubled rate, algorithm by algorithm, in a table that is 80 % and 100 % full: how many keys with 40 of 100 permits left are refused. Under `ban` and `borrow`
-/// a word has no room for the slot's time beside a smaller debt. There a key needs another slot, and keeps its debt as a time if none is free: docs/table.md has
-/// these figures. (A pacer and a warm-up have one permit or none, and no count to keep.)
+/// A doubled rate, algorithm by algorithm, in a table that is 80 % and 100 % full: how many keys with 40 of 100
+/// permits left are refused. Under `ban` and `borrow` a word has no room for the slot's time beside a smaller debt.
+/// There a key needs another slot, and keeps its debt as a time if none is free: docs/table.md has these figures. (A
+/// pacer and a warm-up have one permit or none, and no count to keep.)
 #[test]
 fn a_doubled_rate_refuses_what_the_documents_say() {
     let doubled = [

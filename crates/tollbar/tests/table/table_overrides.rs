@@ -197,7 +197,8 @@ fn a_copy_has_the_overrides() {
     assert_eq!(to.overrides().count(), 2);
 }
 
-/// A thread spends a hot key's credit only under the override under which it took the credit, also when an earlier override comes back.
+/// A thread spends a hot key's credit only under the override under which it took the credit, also when an earlier
+/// override comes back.
 #[test]
 fn credit_is_void_when_an_override_changes() {
     let table = Table::private(&options().with_hot_keys(64), &[policy("100/s burst 6400")]).expect("memory");
@@ -221,7 +222,8 @@ fn credit_is_void_when_an_override_changes() {
     assert!(remaining <= 6400, "{remaining} of 6400");
 }
 
-/// An override that equals the policy, or the key's override, still forgives the key's debt if it is set with `Keep::Reset`.
+/// An override that equals the policy, or the key's override, still forgives the key's debt if it is set with
+/// `Keep::Reset`.
 #[test]
 fn an_equal_override_resets() {
     let table = Table::private(&Options::new(100).with_seed(5), &[policy("2/h")]).expect("memory");
@@ -234,8 +236,8 @@ fn an_equal_override_resets() {
     }
 }
 
-/// A reset of the policy is for a key, too, whose override has ended before it and begins again without a request in between. A key whose override
-/// stays keeps its debt.
+/// A reset of the policy is for a key, too, whose override has ended before it and begins again without a request in
+/// between. A key whose override stays keeps its debt.
 #[test]
 fn a_reset_policy_forgives_the_debt_of_a_former_override() {
     let table = table(&["10/h"]);
@@ -249,7 +251,8 @@ fn a_reset_policy_forgives_the_debt_of_a_former_override() {
     assert_eq!((passed(&table, FIRST, b"former", NOW), passed(&table, FIRST, b"stays!", NOW)), (4, 0));
 }
 
-/// An override that keeps nothing resets its key when it begins and when it ends, whether the key makes a request in between or not.
+/// An override that keeps nothing resets its key when it begins and when it ends, whether the key makes a request in
+/// between or not.
 #[test]
 fn an_override_resets_at_once() {
     for between in [policy("10/h"), policy("4/h")] {

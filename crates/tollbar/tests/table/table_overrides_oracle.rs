@@ -1,5 +1,5 @@
-//! Overrides that are set, changed and cleared at random between requests, against a model of whole nanoseconds: every verdict and every
-//! number of remaining permits is exact.
+//! Overrides that are set, changed and cleared at random between requests, against a model of whole nanoseconds:
+//! every verdict and every number of remaining permits is exact.
 
 use crate::common::{policy, rounds, Rng, DAY, HOUR, SEC};
 use tollbar::table::{Keep, OnFull, Options, PolicyId, Table};
@@ -134,7 +134,8 @@ fn every_answer_is_the_models() {
                     table.set_policy_keeping(FIRST, &policy, keep).expect("a version");
                     if model.table.policy != policy || keep == Keep::Reset {
                         model.table = Terms { policy, keep, is_override: false, change: step + 1 };
-                        // All keys under the policy begin anew, whether they make a request before the next change or not.
+                        // All keys under the policy begin anew, whether they make a request before the next change or
+                        // not.
                         let reset = |key: &usize| keep == Keep::Reset && model.overrides[*key].is_none();
                         (0..KEYS).filter(reset).for_each(|key| model.keys[key] = None);
                     }

@@ -19,7 +19,8 @@ fn admits(table: &Table, policy: PolicyId, key: &[u8], now: u64) -> bool {
     table.admit_at(policy, key, now, 1) == Verdict::Allowed
 }
 
-/// A million keys in five rounds, each round in another order: each key gets exactly its three permits, whatever the other keys do.
+/// A million keys in five rounds, each round in another order: each key gets exactly its three permits, whatever the
+/// other keys do.
 #[test]
 fn s24_a_million_keys_do_not_meet() {
     const KEYS: u64 = 1_000_000;
@@ -177,7 +178,8 @@ fn a_key_under_each_policy_is_another() {
     assert_eq!(ways(&table, PolicyId::new(u32::MAX), b"the key"), [false; 7]);
 }
 
-/// Policies are added while threads make requests: a caller can use a new number at once, and a table takes at most 128.
+/// Policies are added while threads make requests: a caller can use a new number at once, and a table takes at most
+/// 128.
 #[test]
 fn policies_are_added_while_the_table_is_used() {
     // A fresh key is always admitted, and the test has more keys than slots.
@@ -302,7 +304,8 @@ fn share(refused: u64, of: u64) -> String {
     format!("{:.4} %", refused as f64 * 100.0 / of as f64)
 }
 
-/// As many keys as the capacity, all at one time: they fill four fifths of the slots, and one in some thousands finds no slot.
+/// As many keys as the capacity, all at one time: they fill four fifths of the slots, and one in some thousands finds
+/// no slot.
 #[test]
 fn few_new_keys_find_no_slot_at_the_capacity() {
     for capacity in [10_000u64, 100_000, 1_000_000] {
@@ -319,9 +322,9 @@ fn few_new_keys_find_no_slot_at_the_capacity() {
     }
 }
 
-/// If keys come and go for long, every slot holds a former key, and a new key takes the slot of its twelve that expires first, which need
-/// not be in the emptier bucket. So more new keys find no slot than while a table fills up. The bounds are about twice the measured
-/// numbers.
+/// If keys come and go for long, every slot holds a former key, and a new key takes the slot of its twelve that
+/// expires first, which need not be in the emptier bucket. So more new keys find no slot than while a table fills up.
+/// The bounds are about twice the measured numbers.
 #[test]
 fn how_many_new_keys_find_no_slot_where_keys_come_and_go() {
     for (live, per_million) in [(30u64, 50), (40, 200), (50, 2_000), (60, 15_000), (70, 60_000), (80, 160_000)] {

@@ -119,8 +119,8 @@ fn counts_fade() {
     assert_eq!(count(began), 126);
 }
 
-/// Of a million keys whose frequencies follow Zipf's law, nineteen of the twenty that were refused most are found, while each of a flood of
-/// other keys is refused once.
+/// Of a million keys whose frequencies follow Zipf's law, nineteen of the twenty that were refused most are found,
+/// while each of a flood of other keys is refused once.
 #[test]
 fn the_most_refused_of_a_million_keys_are_found() {
     const KEYS: usize = 1_000_000;

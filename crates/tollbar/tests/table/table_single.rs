@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Kind, Policy, Reason, Shared, State, Verdict};
 
-/// Every one-word algorithm but the calendar, which needs the wall clock, with the options that it takes, at rates from one a year to 10^10 a second.
+/// Every one-word algorithm but the calendar, which needs the wall clock, with the options that it takes, at rates
+/// from one a year to 10^10 a second.
 const POLICIES: [&str; 39] = [
     "10/s burst 7",
     "10/s burst 7 init 2",
@@ -107,8 +108,9 @@ impl Pair {
 const CLOSED: Decision =
     Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining: 0, retry_after: 0, reset_after: 0, bound: 0 };
 
-/// Each key of a table gets the answers of a limiter of its own, although the calls of all keys are mixed. The table has three keys under each policy. Each key
-/// has a clock of its own, which also goes back. The table is never full, so its option `on_full` must change no answer.
+/// Each key of a table gets the answers of a limiter of its own, although the calls of all keys are mixed. The table
+/// has three keys under each policy. Each key has a clock of its own, which also goes back. The table is never full,
+/// so its option `on_full` must change no answer.
 #[test]
 fn every_key_is_a_limiter_of_its_own() {
     let policies = policies();
@@ -134,8 +136,8 @@ fn every_key_is_a_limiter_of_its_own() {
     assert!(admitted > 160 * 64, "too few keys were ever charged: {admitted}");
 }
 
-/// The policies whose expired state gives exactly the answers of a fresh one. Under the others idleness can make a state better than fresh
-/// (`Algorithm::expires_at`).
+/// The policies whose expired state gives exactly the answers of a fresh one. Under the others idleness can make a
+/// state better than fresh (`Algorithm::expires_at`).
 const FORGETFUL: [&str; 12] = [
     "1/10ms burst 3",
     "1/10ms burst 3 ban 20ms after 2",
@@ -151,8 +153,8 @@ const FORGETFUL: [&str; 12] = [
     "0/s",
 ];
 
-/// Each slot goes to new keys a hundred times, and every key gets the answers of a state that is never forgotten. So an expired state could
-/// be dropped.
+/// Each slot goes to new keys a hundred times, and every key gets the answers of a state that is never forgotten. So
+/// an expired state could be dropped.
 #[test]
 fn nothing_is_lost_or_won_when_slots_change_hands() {
     let policies: Vec<Policy> = FORGETFUL.iter().map(|text| policy(text)).collect();
@@ -179,7 +181,8 @@ fn nothing_is_lost_or_won_when_slots_change_hands() {
     assert_eq!(table.stats().refused, 0, "the table was too small for this test");
 }
 
-/// The other policies: a fresh state gives no more than the expired one, so the loss of an expired state gives no key an advantage.
+/// The other policies: a fresh state gives no more than the expired one, so the loss of an expired state gives no key
+/// an advantage.
 #[test]
 fn a_fresh_state_is_never_better_than_the_expired_one() {
     let texts =

@@ -10,8 +10,9 @@ fn table(policies: &[Policy]) -> Table {
     Table::private(&Options::new(10_000).with_seed(3), policies).unwrap()
 }
 
-/// Keys of a former version of their policy that come back: A key without a debt leaves its slot, which `vacated` counts, and is inserted
-/// again. A key with a debt keeps its slot, and no counter changes. `keys` is the number of slots that hold a key.
+/// Keys of a former version of their policy that come back: A key without a debt leaves its slot, which `vacated`
+/// counts, and is inserted again. A key with a debt keeps its slot, and no counter changes. `keys` is the number of
+/// slots that hold a key.
 #[test]
 fn a_change_of_policy_counts_what_it_vacates() {
     let table = table(&[policy("1/s burst 2")]);
@@ -46,8 +47,8 @@ fn a_change_of_policy_counts_what_it_vacates() {
     }
 }
 
-/// Every call at the caller's time compares that time with those before: each request whose time is older than that of an earlier request
-/// is counted, for known and for new keys.
+/// Every call at the caller's time compares that time with those before: each request whose time is older than that
+/// of an earlier request is counted, for known and for new keys.
 #[test]
 fn older_times_are_counted_whatever_the_call() {
     type Ask = fn(&Table, &[u8], u64);

@@ -1,5 +1,5 @@
-//! Policies that change more often than the 4,096 compiled versions that a process keeps for all its threads. `table_changes` tests the
-//! memory that they take.
+//! Policies that change more often than the 4,096 compiled versions that a process keeps for all its threads.
+//! `table_changes` tests the memory that they take.
 
 use crate::common::{Rng, DAY, MS, SEC};
 use std::ptr::NonNull;
@@ -60,8 +60,8 @@ fn any_policy(rng: &mut Rng) -> Policy {
     text.parse().unwrap_or_else(|why| panic!("{text}: {why}"))
 }
 
-/// Two tables get the same changes and requests. One is attached again and again, so it always decides by versions that the process keeps
-/// for all threads. The other has far more versions. All answers are the same.
+/// Two tables get the same changes and requests. One is attached again and again, so it always decides by versions
+/// that the process keeps for all threads. The other has far more versions. All answers are the same.
 #[test]
 fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
     const POLICIES: u32 = 3;
@@ -122,9 +122,11 @@ fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
 /// The permits of a key while the clock stands still.
 const BURST: u64 = 20;
 
-/// The policies of the requests while they change: each is new, and every second one pays debts ten times as fast, so keys move to other slots.
+/// The policies of the requests while they change: each is new, and every second one pays debts ten times as fast, so
+/// keys move to other slots.
 ///
-/// All have one burst. Under a smaller burst a key with as many permits left would be full, and so begin anew under the next larger one.
+/// All have one burst. Under a smaller burst a key with as many permits left would be full, and so begin anew under
+/// the next larger one.
 fn fresh(n: u64) -> Policy {
     let limit = if n % 2 == 0 { 1_000 + n } else { 10_000 + n };
     Policy { limit, burst: BURST, init: BURST, ..Policy::new(1, 1_000 * SEC) }
@@ -132,8 +134,8 @@ fn fresh(n: u64) -> Policy {
 
 const KEYS: u64 = 1_000;
 
-/// A thread that sleeps through more than a hundred changes may leave a slot under a version that is gone (docs/internals/table-inside.md). These tests
-/// change less often while one sleeps.
+/// A thread that sleeps through more than a hundred changes may leave a slot under a version that is gone
+/// (docs/internals/table-inside.md). These tests change less often while one sleeps.
 const ASLEEP: u64 = 32;
 
 /// Waits until each thread has made another request, which began after this call.
@@ -146,15 +148,16 @@ fn wait_for_each(asked: &[AtomicU64]) {
     }
 }
 
-/// While the clock stands still, each key is admitted at most one burst, under however many policies. (The tables refuse new keys when they are
-/// full, because a key that is evicted begins anew.)
+/// While the clock stands still, each key is admitted at most one burst, under however many policies. (The tables
+/// refuse new keys when they are full, because a key that is evicted begins anew.)
 fn assert_within_the_burst(admitted: &[AtomicU64]) {
     let admitted: Vec<u64> = admitted.iter().map(|key| key.load(Ordering::Relaxed)).collect();
     assert!(admitted.iter().all(|got| *got <= BURST), "{:?}", admitted.iter().max());
     assert!(admitted.iter().sum::<u64>() >= KEYS * 4, "hardly anybody was admitted");
 }
 
-/// Threads decide while the policy changes without end: each thread compiles the versions that the process does not keep.
+/// Threads decide while the policy changes without end: each thread compiles the versions that the process does not
+/// keep.
 #[test]
 fn threads_decide_while_policies_change_without_end() {
     const THREADS: u64 = 4;

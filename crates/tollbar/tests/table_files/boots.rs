@@ -45,8 +45,8 @@ fn wall_clock() -> u64 {
     since.unwrap().as_nanos() as u64
 }
 
-/// Real time passes in this test, seconds of it on a busy machine: a permit comes every minute, so that half a minute is
-/// enough for all of it.
+/// Real time passes in this test, seconds of it on a busy machine: a permit comes every minute, so that half a minute
+/// is enough for all of it.
 #[test]
 fn m10_times_go_on_after_a_boot_by_the_wall_clock() {
     let dir = Dir::new();

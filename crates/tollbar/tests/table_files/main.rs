@@ -16,8 +16,8 @@ use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 
-/// The indices of the header's words: see src/table/memory/layout.rs. The first twelve words never change, and the last of these is their
-/// checksum.
+/// The indices of the header's words: see src/table/memory/layout.rs. The first twelve words never change, and the
+/// last of these is their checksum.
 const LAYOUT: usize = 1;
 const FIXED: usize = 13;
 /// `boot`: the name of the boot that the table's clock belongs to, in two words.
@@ -222,8 +222,8 @@ fn answers(table: &Table) {
     table.stats();
 }
 
-/// Each word of the header, those of the policies that are current and some beyond, is damaged in four ways. The first twelve have a
-/// checksum. Damage to a later word is found, or does no harm.
+/// Each word of the header, those of the policies that are current and some beyond, is damaged in four ways. The
+/// first twelve have a checksum. Damage to a later word is found, or does no harm.
 #[test]
 fn a_damaged_header_is_refused_or_does_no_harm() {
     let dir = Dir::new();
@@ -319,8 +319,8 @@ fn child(case: &str, dir: &Dir) {
     assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// A disk without room for the table, simulated by a limit on the size of files. (A full disk itself is tested where the memory is:
-/// src/table/region/tests.)
+/// A disk without room for the table, simulated by a limit on the size of files. (A full disk itself is tested where
+/// the memory is: src/table/region/tests.)
 #[test]
 fn without_room_nothing_is_made() {
     child("no room", &Dir::new());
@@ -344,8 +344,8 @@ fn utc() -> u64 {
     since_1970.as_nanos() as u64 - tollbar::clock::TIME_ZERO
 }
 
-/// A daily window ends at midnight UTC in every kind of table, not a day after the machine's start. (Real clocks: a busy machine may
-/// put seconds between two readings, and a test that runs over midnight is not judged.)
+/// A daily window ends at midnight UTC in every kind of table, not a day after the machine's start. (Real clocks: a
+/// busy machine may put seconds between two readings, and a test that runs over midnight is not judged.)
 #[test]
 fn windows_begin_at_full_days_of_utc() {
     let dir = Dir::new();
@@ -371,8 +371,8 @@ fn windows_begin_at_full_days_of_utc() {
     }
 }
 
-/// Two processes that were started before and after the system's clock was set have tables whose times differ. A key's debt is copied as
-/// permits, at each table's own time.
+/// Two processes that were started before and after the system's clock was set have tables whose times differ. A
+/// key's debt is copied as permits, at each table's own time.
 #[test]
 fn a_copy_from_a_table_of_another_time_keeps_what_keys_owe() {
     for policy in ["7/h burst 5", "5/h algo fixed-window", "7/h algo interval burst 5"] {
@@ -397,8 +397,8 @@ fn a_copy_from_a_table_of_another_time_keeps_what_keys_owe() {
     }
 }
 
-/// Unix time has used up 56 of the 73 years that a state word can count. So a policy that ends sooner is refused on this clock, because it
-/// would deny every request.
+/// Unix time has used up 56 of the 73 years that a state word can count. So a policy that ends sooner is refused on
+/// this clock, because it would deny every request.
 #[test]
 fn a_policy_that_ends_too_soon_is_refused_on_the_wall_clock() {
     use tollbar::PolicyError::RateTooHigh;

@@ -22,8 +22,8 @@ const BY_ADDRESS: PolicyId = PolicyId::FIRST;
 const BY_API_KEY: PolicyId = PolicyId::new(1);
 const POLICIES: [(&str, &str); 2] = [("address", "3/min"), ("api-key", "1000/day burst 5")];
 
-/// The API keys that the service has given out. Any other one is ignored: a client that invents a key for each request must not get a fresh
-/// limit with each.
+/// The API keys that the service has given out. Any other one is ignored: a client that invents a key for each
+/// request must not get a fresh limit with each.
 const API_KEYS: [&str; 2] = ["ann-7f3a", "bob-91c2"];
 
 #[get("/")]
@@ -31,8 +31,8 @@ async fn welcome() -> &'static str {
     "welcome\n"
 }
 
-/// Charges one permit for each request. All answers get `RateLimit` and `RateLimit-Policy`. Refused requests get 429, `Retry-After` and a
-/// problem in JSON, and the service does not see them.
+/// Charges one permit for each request. All answers get `RateLimit` and `RateLimit-Policy`. Refused requests get 429,
+/// `Retry-After` and a problem in JSON, and the service does not see them.
 async fn limited(
     table: web::Data<Table>,
     request: ServiceRequest,
@@ -63,13 +63,14 @@ async fn limited(
     Ok(response)
 }
 
-/// The policy and the key of a request. A request without either has the empty key, which the table refuses (`Options::missing`).
+/// The policy and the key of a request. A request without either has the empty key, which the table refuses
+/// (`Options::missing`).
 fn key_of(request: &ServiceRequest) -> (PolicyId, Vec<u8>) {
     if let Some(key) = request.headers().get("x-api-key").filter(|key| API_KEYS.iter().any(|known| *key == known)) {
         return (BY_API_KEY, key.as_bytes().to_vec());
     }
-    // Behind a proxy this is the proxy's address: take the address that your proxy reports, and only if the peer is your proxy.
-    // A client has all addresses of its IPv6 network, so the /64 is the key.
+    // Behind a proxy this is the proxy's address: take the address that your proxy reports, and only if the peer is
+    // your proxy. A client has all addresses of its IPv6 network, so the /64 is the key.
     let prefix = request.peer_addr().and_then(|peer| Prefix::of(peer.ip(), 32, 64));
     (BY_ADDRESS, prefix.map_or(Vec::new(), |prefix| prefix.as_bytes().to_vec()))
 }

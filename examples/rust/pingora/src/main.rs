@@ -22,8 +22,8 @@ const BY_ADDRESS: PolicyId = PolicyId::FIRST;
 const BY_API_KEY: PolicyId = PolicyId::new(1);
 const POLICIES: [(&str, &str); 2] = [("address", "3/min"), ("api-key", "1000/day burst 5")];
 
-/// The API keys that have been given out. Any other one is ignored: a client that invents a key for each request must not get a fresh limit
-/// with each.
+/// The API keys that have been given out. Any other one is ignored: a client that invents a key for each request must
+/// not get a fresh limit with each.
 const API_KEYS: [&str; 2] = ["ann-7f3a", "bob-91c2"];
 
 struct Proxy {
@@ -45,7 +45,8 @@ impl ProxyHttp for Proxy {
         Context::default()
     }
 
-    /// Charges one permit. A refused request gets 429, `Retry-After` and a problem in JSON, and the upstream does not see it.
+    /// Charges one permit. A refused request gets 429, `Retry-After` and a problem in JSON, and the upstream does not
+    /// see it.
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
         let (id, key) = key_of(session);
         let decision = self.table.check(id, &key, 1);
@@ -82,7 +83,8 @@ impl ProxyHttp for Proxy {
     }
 }
 
-/// The policy and the key of a request. A request without either has the empty key, which the table refuses (`Options::missing`).
+/// The policy and the key of a request. A request without either has the empty key, which the table refuses
+/// (`Options::missing`).
 fn key_of(session: &Session) -> (PolicyId, Vec<u8>) {
     let sent = session.req_header().headers.get("x-api-key");
     if let Some(key) = sent.filter(|key| API_KEYS.iter().any(|known| *key == known)) {
@@ -115,7 +117,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let listen = arguments.next().unwrap_or("127.0.0.1:8080".into());
     let upstream = arguments.next().unwrap_or("127.0.0.1:9000".into());
     let [(_, by_address), (_, by_api_key)] = POLICIES;
-    // 100,000 keys in 2 MB. `Table::file` keeps the counts over a graceful upgrade, and shares them with other processes.
+    // 100,000 keys in 2 MB. `Table::file` keeps the counts over a graceful upgrade, and shares them with other
+    // processes.
     let table = Table::private(&Options::new(100_000), &[by_address.parse()?, by_api_key.parse()?])?;
 
     let mut server = Server::new(None)?;

@@ -27,7 +27,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let begin = Instant::now();
     for _ in 0..number {
-        // The layer repeats nothing: a program that wants the answer sends a refused request again, and the layer makes it wait for its turn.
+        // The layer repeats nothing: a program that wants the answer sends a refused request again, and the layer
+        // makes it wait for its turn.
         let answer: Response<Body> = paced.ready().await?.call(Request::get(&url).body(Body::default())?).await?;
         println!("{:6.3} s  {}", begin.elapsed().as_secs_f64(), answer.status());
     }

@@ -37,7 +37,8 @@ fn a_paced_client_is_refused_once_or_twice() {
     let output = output.unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{lines}{}", String::from_utf8_lossy(&output.stderr));
-    // Without a pace the server would refuse seven of twelve requests at once. The second refusal is for a busy machine, which wakes the client late.
+    // Without a pace the server would refuse seven of twelve requests at once. The second refusal is for a busy
+    // machine, which wakes the client late.
     let (passed, refused) = (lines.matches("200 OK").count(), lines.matches("429 ").count());
     assert!(passed + refused == 12 && (1..=2).contains(&refused), "{lines}");
 }

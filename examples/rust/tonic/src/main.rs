@@ -1,4 +1,5 @@
-//! A gRPC server that limits its calls by address. Its service is the usual one for health checks; yours are added beside it.
+//! A gRPC server that limits its calls by address. Its service is the usual one for health checks; yours are added
+//! beside it.
 //!
 //! ```sh
 //! cargo run --release -- 127.0.0.1:50051
@@ -19,8 +20,9 @@ fn peer<B>(request: &Request<B>) -> Option<Vec<u8>> {
     address(request.extensions().get::<TcpConnectInfo>()?.remote_addr()?.ip())
 }
 
-/// The answer to a refused call: a status of gRPC, to which the layer adds `retry-after` and the other fields as metadata. The layer's own
-/// answer has the HTTP status 429, which gRPC clients read as `Unavailable`, and some repeat such calls at once.
+/// The answer to a refused call: a status of gRPC, to which the layer adds `retry-after` and the other fields as
+/// metadata. The layer's own answer has the HTTP status 429, which gRPC clients read as `Unavailable`, and some
+/// repeat such calls at once.
 fn refused(refusal: Refusal) -> Response<Body> {
     match refusal.status().as_u16() {
         429 => Status::resource_exhausted("too many calls").into_http(),

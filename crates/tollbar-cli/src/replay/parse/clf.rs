@@ -1,4 +1,5 @@
-//! Common and Combined Log Format, also with the names of virtual hosts, and HAProxy's lines of HTTP requests, which begin alike.
+//! Common and Combined Log Format, also with the names of virtual hosts, and HAProxy's lines of HTTP requests, which
+//! begin alike.
 
 use super::client::{self, Key};
 use super::prefixes::{self, word};
@@ -60,8 +61,8 @@ impl Clf {
         let mut rest = &line[first_word(line).len()..];
         let mut why = if cut { "no time in brackets within the first mebibyte" } else { "no time in brackets" };
         let mut is_first = true;
-        // The two names before the time may hold blanks and brackets, so the first bracket need not be the time's. But nothing from the
-        // request counts, which its sender could choose: it begins with a quote.
+        // The two names before the time may hold blanks and brackets, so the first bracket need not be the time's.
+        // But nothing from the request counts, which its sender could choose: it begins with a quote.
         while let Some(at) = memchr::memchr2(b'[', b'"', rest) {
             if rest[at] == b'"' {
                 break;
@@ -117,7 +118,8 @@ fn minute_and_second(text: &[u8]) -> Option<u64> {
     is_fine.then(|| u64::from(minute) * 60 + u64::from(second))
 }
 
-/// The client of a line: its first word, that behind what collectors put before it, or the second one behind the name of a virtual host.
+/// The client of a line: its first word, that behind what collectors put before it, or the second one behind the name
+/// of a virtual host.
 #[inline]
 fn client_of(line: &[u8]) -> Result<IpAddr, Wrong> {
     match client::address(first_word(line.trim_ascii_start()), FIRST) {

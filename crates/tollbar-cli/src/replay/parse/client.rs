@@ -29,8 +29,8 @@ pub fn address(written: &[u8], what: &str) -> Result<IpAddr, Wrong> {
     }
 }
 
-/// Reads a key from a field that the caller has named: an address, or any other text. A text that is no address may not be empty, `-`, which
-/// logs write for nothing, or have control bytes, which could steer a terminal.
+/// Reads a key from a field that the caller has named: an address, or any other text. A text that is no address may
+/// not be empty, `-`, which logs write for nothing, or have control bytes, which could steer a terminal.
 pub fn any<'a>(written: Cow<'a, [u8]>, what: &str) -> Result<Key<'a>, Wrong> {
     if let Some(address) = address::parse(&written) {
         return Ok(Key::Address(address));
@@ -72,7 +72,8 @@ fn plain_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     for &byte in text {
         match byte {
             b'0'..=b'9' => {
-                // Some programs read 010 as the octal number 8, others as 10. So a text with a leading zero is no address.
+                // Some programs read 010 as the octal number 8, others as 10. So a text with a leading zero is no
+                // address.
                 if digits > 0 && octet == 0 {
                     return None;
                 }

@@ -98,7 +98,8 @@ fn columns(line: &[u8], named: &Named) -> Option<[Option<usize>; ROLES]> {
     best.iter().any(Option::is_some).then(|| best.map(|found| found.map(|(_, column)| column)))
 }
 
-/// Calls `each` with every field of one record. A line feed in quotes ends the record all the same, because lines are cut before.
+/// Calls `each` with every field of one record. A line feed in quotes ends the record all the same, because lines are
+/// cut before.
 fn fields(line: &[u8], mut each: impl FnMut(usize, &[u8])) {
     let mut reader = Reader::new();
     let mut out = vec![0; line.len() + 1];

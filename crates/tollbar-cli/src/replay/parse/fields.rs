@@ -148,7 +148,8 @@ impl Named {
         names
     }
 
-    /// The number, from 1 on, of the word that is the key in lines without names, if `key=NUMBER` is all that the caller gave.
+    /// The number, from 1 on, of the word that is the key in lines without names, if `key=NUMBER` is all that the
+    /// caller gave.
     pub fn word(&self, format: &str) -> Result<Option<usize>, String> {
         let wrong =
             |role: &str| format!("--field for {format} is key=N, the number of the word that is the key, not {role}");
@@ -175,7 +176,8 @@ impl Named {
         self.given.iter().find(|(given, _)| *given == role).map(|(_, name)| &**name)
     }
 
-    /// Whether the field of that name may hold a key that is no address: if the caller has named it, or if it does not say what it holds.
+    /// Whether the field of that name may hold a key that is no address: if the caller has named it, or if it does
+    /// not say what it holds.
     pub fn takes_text(&self, name: &str) -> bool {
         let is_text = |text: &str| name.eq_ignore_ascii_case(text);
         is_text("key") || is_text("user") || self.given.iter().any(|(role, given)| *role == Role::Key && is_text(given))

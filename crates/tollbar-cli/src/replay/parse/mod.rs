@@ -47,7 +47,8 @@ pub enum Format {
     /// Common and Combined Log Format (Apache, nginx, Traefik), also behind the name of a virtual host
     #[value(alias = "combined")]
     Clf,
-    /// A JSON object a line: nginx (escape=json), Caddy, Envoy, Traefik, Cloudflare, Google Cloud and others, by the names of their fields
+    /// A JSON object a line: nginx (escape=json), Caddy, Envoy, Traefik, Cloudflare, Google Cloud and others, by the
+    /// names of their fields
     #[value(alias = "nginx", alias = "caddy", alias = "traefik", alias = "cloudflare", alias = "gcp")]
     Json,
     /// Envoy's default line of text
@@ -81,7 +82,8 @@ impl Format {
         }
     }
 
-    /// The format of a line; `None` for a line that is of none, or begins as CLF does with something else than an address.
+    /// The format of a line; `None` for a line that is of none, or begins as CLF does with something else than an
+    /// address.
     pub fn of_line(line: &[u8], named: &Named) -> Option<Format> {
         let line = line.trim_ascii_start();
         if prefixes::behind(line).starts_with(b"{") {

@@ -72,7 +72,8 @@ fn behind_tag(text: &[u8]) -> Option<&[u8]> {
     tag.ends_with(b":").then_some(rest)
 }
 
-/// Behind `1 TIME host app process message - `. Structured data in brackets ends with the last bracket that a blank follows.
+/// Behind `1 TIME host app process message - `. Structured data in brackets ends with the last bracket that a blank
+/// follows.
 fn behind_rfc5424(text: &[u8]) -> Option<&[u8]> {
     let mut rest = text.strip_prefix(b"1 ")?;
     for _ in 0..5 {

@@ -67,8 +67,8 @@ fn a_question_has_a_deadline_of_its_own() {
     assert_eq!(driver.circuit(), Circuit::Open);
 }
 
-/// The circuit opens when a key keeps overdrawing while the store never hears of its debts. The store answers every question in
-/// time, but the driver never asks about this key.
+/// The circuit opens when a key keeps overdrawing while the store never hears of its debts. The store answers every
+/// question in time, but the driver never asks about this key.
 #[test]
 fn a_debt_has_a_deadline_too() {
     let (node, mut driver, begin) = patient();

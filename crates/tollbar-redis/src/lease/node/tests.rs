@@ -72,8 +72,8 @@ fn a_dry_key_has_no_reserve() {
     assert_eq!(passed(&node, b"hot", dry + 2), 1);
 }
 
-/// A request that the reserve admits and that finds no room for its message is denied, until the client has made room: after an answer's time,
-/// and not at once.
+/// A request that the reserve admits and that finds no room for its message is denied, until the client has made
+/// room: after an answer's time, and not at once.
 #[test]
 fn a_full_ring_is_not_tried_again_at_once() {
     let (node, now) = node();

@@ -1,4 +1,5 @@
-//! Lookups against name servers that the tests run. Every wait is bounded by ten seconds, because the machine may be busy.
+//! Lookups against name servers that the tests run. Every wait is bounded by ten seconds, because the machine may be
+//! busy.
 
 use crate::redis::dns::{self, Answer, Kind};
 use crate::redis::hosts::{of_line, Settings};
@@ -127,7 +128,8 @@ fn listeners() -> (TcpListener, TcpListener, u16) {
     (first, TcpListener::bind(("127.0.0.2", port)).expect("the same port"), port)
 }
 
-/// Each connection looks the name up again, so the link follows a name that moves. While no name server answers, it uses the last address.
+/// Each connection looks the name up again, so the link follows a name that moves. While no name server answers, it
+/// uses the last address.
 #[test]
 fn a_name_that_moves_is_followed() {
     let (first, second, port) = listeners();
@@ -153,8 +155,8 @@ fn a_name_that_moves_is_followed() {
     assert_eq!(server.names(), ["store.example"]);
 }
 
-/// No call waits for a silent name server: connecting, advancing and closing return at once. A link that is closed meanwhile goes on
-/// with the next server, and has one socket at most.
+/// No call waits for a silent name server: connecting, advancing and closing return at once. A link that is closed
+/// meanwhile goes on with the next server, and has one socket at most.
 #[test]
 fn a_silent_name_server_costs_no_wait() {
     let (first, _second, port) = listeners();
@@ -267,7 +269,8 @@ fn files_are_read_as_their_manuals_say() {
     assert_eq!(of_line(b"::1 host", b"host."), Some(b"::1".as_slice()));
 }
 
-/// Names that cannot be asked for, and damaged messages of every length: no panic, and no address that is not in the message.
+/// Names that cannot be asked for, and damaged messages of every length: no panic, and no address that is not in the
+/// message.
 #[test]
 fn messages_from_anybody() {
     let mut into = [0; dns::QUESTION_MOST];

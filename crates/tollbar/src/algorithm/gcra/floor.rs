@@ -1,10 +1,11 @@
 //! Words of buckets that got permits back, or whose policy has changed.
 //!
-//! A table may give a slot to another key once the slot's word has expired. So that time must never fall, although the TAT of a bucket
-//! falls when permits are given back. A word whose TAT was lowered therefore also holds the time until which the slot stays taken: its
-//! *floor*. It has two forms. In the near one the floor is a multiple of a *quantum* of units, the smallest power of two that is at least the
-//! burst's length, so that one bit can hold it. In the wide one it is a multiple of a *step* of nanoseconds. Steps are the same for all policies,
-//! so a floor stays the same in however many changes of the policy:
+//! A table may give a slot to another key once the slot's word has expired. So that time must never fall, although
+//! the TAT of a bucket falls when permits are given back. A word whose TAT was lowered therefore also holds the time
+//! until which the slot stays taken: its *floor*. It has two forms. In the near one the floor is a multiple of a
+//! *quantum* of units, the smallest power of two that is at least the burst's length, so that one bit can hold it. In
+//! the wide one it is a multiple of a *step* of nanoseconds. Steps are the same for all policies, so a floor stays
+//! the same in however many changes of the policy:
 //!
 //! ```text
 //! bit 63        1: the TAT was lowered. All other words of a bucket are below 2^63, and are the TAT itself
@@ -17,8 +18,9 @@
 //!   bits 5..0   the floor is (time of the TAT / step + 1 + these bits) steps. The time is that at which a plain word of this TAT expires
 //! ```
 //!
-//! `fine` is 0 if 61 bits hold every clock reading of the policy, as for all rates whose unit is a nanosecond; otherwise 1 or 2. The word
-//! is the plain TAT again as soon as charges bring the TAT to the floor. Policies whose TATs need all 64 bits never lower one.
+//! `fine` is 0 if 61 bits hold every clock reading of the policy, as for all rates whose unit is a nanosecond;
+//! otherwise 1 or 2. The word is the plain TAT again as soon as charges bring the TAT to the floor. Policies whose
+//! TATs need all 64 bits never lower one.
 
 use crate::units::NEVER;
 
@@ -50,7 +52,8 @@ impl Floors {
     /// The floors of a policy that lowers no word.
     pub(super) const NONE: Floors = Floors { mark: 0, quantum: 0, fine: 0 };
 
-    /// The floors of a policy with a burst of `tolerance` units, at most 2^62, and clock readings up to `most`, less than 2^63.
+    /// The floors of a policy with a burst of `tolerance` units, at most 2^62, and clock readings up to `most`, less
+    /// than 2^63.
     pub(super) const fn new(tolerance: u64, most: u64) -> Floors {
         // The power of two that is at least `tolerance`.
         let quantum = 64 - tolerance.saturating_sub(1).leading_zeros();

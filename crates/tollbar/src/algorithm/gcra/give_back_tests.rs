@@ -156,7 +156,8 @@ fn searched(back: impl Fn(&Gcra, u64, u64, &GiveBack) -> Option<u64>, books: boo
 
 use proptest::strategy::ValueTree;
 
-/// The search finds the faults of simpler rules, and the rule gives back most of the permits that the unsafe rules would.
+/// The search finds the faults of simpler rules, and the rule gives back most of the permits that the unsafe rules
+/// would.
 #[test]
 fn the_search_finds_what_is_wrong_with_simpler_rules() {
     let lowered = |bucket: &Gcra, state: u64, now: u64, units: u64| {

@@ -132,14 +132,15 @@ impl Gcra {
         Some(Reservation { at: self.grid.nanos(due), next: tat.checked_sub(units)?.max(1) })
     }
 
-    /// Whether no other booking departs in the nanosecond in which a booking for `due` does: it would depart a permit later or earlier, and that is a
-    /// nanosecond or more, or `due` is the nanosecond's last unit.
+    /// Whether no other booking departs in the nanosecond in which a booking for `due` does: it would depart a permit
+    /// later or earlier, and that is a nanosecond or more, or `due` is the nanosecond's last unit.
     pub(super) fn is_distinct(&self, due: u64) -> bool {
         self.grid.nanos(self.grid.per_permit().get()) > 1
             || self.grid.whole().is_some_and(|units| due.checked_rem(units) == Some(0))
     }
 
-    /// The units that the limit has refilled from the charge to `newest`, the latest instant for which a request has been admitted.
+    /// The units that the limit has refilled from the charge to `newest`, the latest instant for which a request has
+    /// been admitted.
     pub(super) fn passed(&self, back: &GiveBack, clock: u64, newest: u64) -> u64 {
         let at = back.charge.at;
         // The last booking departs at `newest` itself.

@@ -9,12 +9,13 @@ use crate::policy::Rate;
 use crate::units::{bits, gcd, UnitLength, LAST};
 use core::num::{NonZeroU128, NonZeroU64};
 
-/// A permit of the fast bucket takes at least this many steps. The clock is off by less than a step, so a decision is late by less than the
-/// time of half a permit.
+/// A permit of the fast bucket takes at least this many steps. The clock is off by less than a step, so a decision is
+/// late by less than the time of half a permit.
 const LEAST_STEPS: u64 = 2;
 /// Steps with counts may be longer than the shortest steps by this factor.
 const LONGER_FOR_COUNTS: u128 = 4;
-/// The number of powers of ten that [`Pair::of`] tries as divisors of a step. 10^20 does not fit in the word's 64 bits, so a finer step cannot.
+/// The number of powers of ten that [`Pair::of`] tries as divisors of a step. 10^20 does not fit in the word's 64
+/// bits, so a finer step cannot.
 const MOST_DECADES: usize = 20;
 
 /// Two rates in one unit of time.
@@ -60,8 +61,9 @@ impl Pair {
 }
 
 impl Rates {
-    /// The pair in the shortest steps in which a word has room for the counts that tell when the fast bucket started ([`Start::Counts`]). They are the
-    /// greatest common divisor divided by a power of two, or by `least` times one. `None`: there are none as short as a `least`-th of the divisor.
+    /// The pair in the shortest steps in which a word has room for the counts that tell when the fast bucket started
+    /// ([`Start::Counts`]). They are the greatest common divisor divided by a power of two, or by `least` times one.
+    /// `None`: there are none as short as a `least`-th of the divisor.
     #[inline(never)]
     fn with_counts(&self, least: u128) -> Option<Pair> {
         let counts = self.fast.burst.checked_next_power_of_two()?;
@@ -88,7 +90,8 @@ impl Rates {
         let slow = Bucket::new(self.permits.1.checked_mul(parts)?, self.slow.burst)?;
         let start = match start {
             Start::Counts(counts) => {
-                // The permits that the fast bucket admits until the slow one, which starts at a multiple of `counts`, is sure to have been full.
+                // The permits that the fast bucket admits until the slow one, which starts at a multiple of `counts`,
+                // is sure to have been full.
                 let meanwhile = fast.burst.checked_add(counts / fast.permit)?;
                 // `counts` is a power of two.
                 let divides = slow.permit.get() & counts.wrapping_sub(1) == 0;

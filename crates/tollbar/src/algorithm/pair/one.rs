@@ -22,7 +22,8 @@ pub(super) struct One {
     room: u64,
     /// The steps by which `room` is above that of the fast bucket.
     gap: u64,
-    /// The fast bucket is sure to owe if its TAT is at most so many steps before the latest that admits a permit. Negative: never.
+    /// The fast bucket is sure to owe if its TAT is at most so many steps before the latest that admits a permit.
+    /// Negative: never.
     owing: i64,
     /// The number that a charge adds to the word.
     charge: u64,
@@ -70,9 +71,9 @@ impl One {
 
     /// The step of one permit at a clock reading below `end`, if both buckets owe and the word has no count.
     ///
-    /// With s the slow TAT, d the difference of the TATs and c the clock, the slow bucket admits the permit if `s <= c + room`. The fast
-    /// TAT is `s - d`, so the fast bucket admits it if `c + room - s + d >= gap`. If the fast TAT is two steps after the clock or more, both buckets owe,
-    /// and the charge moves both TATs.
+    /// With s the slow TAT, d the difference of the TATs and c the clock, the slow bucket admits the permit if
+    /// `s <= c + room`. The fast TAT is `s - d`, so the fast bucket admits it if `c + room - s + d >= gap`. If the
+    /// fast TAT is two steps after the clock or more, both buckets owe, and the charge moves both TATs.
     #[inline(always)]
     pub(super) fn step(&self, state: u64, now: u64) -> Usual {
         let Read { high, slow, above, fast_above, .. } = self.read(state, now);
@@ -87,9 +88,9 @@ impl One {
         }
     }
 
-    /// The step of one permit where [`One::step`] does not decide. The fast bucket starts from the clock rounded up, or the word has a count
-    /// ([`super::start`]). The general step decides in the other cases: the clock, rounded down, is a step before the instant at which a bucket admits the
-    /// permit or is full.
+    /// The step of one permit where [`One::step`] does not decide. The fast bucket starts from the clock rounded up,
+    /// or the word has a count ([`super::start`]). The general step decides in the other cases: the clock, rounded
+    /// down, is a step before the instant at which a bucket admits the permit or is full.
     #[inline(always)]
     pub(super) fn start(&self, state: u64, now: u64) -> Usual {
         let Read { clock, high, slow, difference, above, fast_above } = self.read(state, now);

@@ -33,7 +33,8 @@ impl Steps {
         Some(Steps { nanos, per, reciprocal: u64::try_from(reciprocal).unwrap_or(u64::MAX), shift })
     }
 
-    /// A reciprocal by which the clock is exact without a correction, for all times up to [`LAST`]; `None` if 64 bits are too few for one.
+    /// A reciprocal by which the clock is exact without a correction, for all times up to [`LAST`]; `None` if 64 bits
+    /// are too few for one.
     pub(super) fn exact_reciprocal(&self) -> Option<u64> {
         let scale = 1_u128.checked_shl(self.shift.saturating_add(64))?;
         let divisor = NonZeroU128::new(u128::from(self.nanos))?;
@@ -43,16 +44,17 @@ impl Steps {
         if rest == 0 {
             return u64::try_from(floor).ok();
         }
-        // The rounded reciprocal is too high by `(nanos - rest) / nanos`. So the product is too high by `now` times that, divided by `scale`. A clock
-        // between two steps is at least `1 / nanos` below the next step, so a smaller error does not change its whole part.
+        // The rounded reciprocal is too high by `(nanos - rest) / nanos`. So the product is too high by `now` times
+        // that, divided by `scale`. A clock between two steps is at least `1 / nanos` below the next step, so a
+        // smaller error does not change its whole part.
         let excess = divisor.get().saturating_sub(rest).saturating_mul(u128::from(LAST));
         u64::try_from(floor.saturating_add(1)).ok().filter(|_| excess < scale)
     }
 
     #[inline(always)]
     pub(super) fn clock(&self, now: u64) -> Clock {
-        // The reciprocal is less than 1 too small, so the estimate is the quotient or 1 below it, and the remainder is below twice the
-        // divisor. Modulo 2^64 that remainder is exact.
+        // The reciprocal is less than 1 too small, so the estimate is the quotient or 1 below it, and the remainder
+        // is below twice the divisor. Modulo 2^64 that remainder is exact.
         let estimate = ((u128::from(now) * u128::from(self.reciprocal)) >> 64) as u64 >> self.shift;
         let rest = now.wrapping_mul(self.per.get()).wrapping_sub(estimate.wrapping_mul(self.nanos));
         let (down, rest) = match rest >= self.nanos {

@@ -1,4 +1,5 @@
-//! States that come from one rule to another: of a key whose policy changes, and of a key that moves to a table on another clock.
+//! States that come from one rule to another: of a key whose policy changes, and of a key that moves to a table on
+//! another clock.
 
 use super::super::{after, Algorithm};
 use super::Rule;
@@ -13,8 +14,9 @@ impl Rule {
     /// Every other pair keeps the time at which the old state would have been as good as fresh, and the result
     /// owes everything until then ([`Algorithm::owing`]).
     ///
-    /// The result is 0 only for 0. It expires no earlier than `state` did under `old`. Over a change a key is admitted at most what `old`
-    /// could have admitted before it, plus what this rule admits to a fresh state after it.
+    /// The result is 0 only for 0. It expires no earlier than `state` did under `old`. Over a change a key is
+    /// admitted at most what `old` could have admitted before it, plus what this rule admits to a fresh state after
+    /// it.
     ///
     /// A caller that knows the time should put the fresh word 0 in place of an expired state. Where this rule
     /// counts in windows, a state that has just expired may otherwise owe the rest of a window.
@@ -60,7 +62,8 @@ impl Rule {
             }
             Rule::Quota(new) => {
                 if let Rule::Closed = old {
-                    // A closed rule's word holds a quota's count or a time. A time says no number of permits, so it counts as none.
+                    // A closed rule's word holds a quota's count or a time. A time says no number of permits, so it
+                    // counts as none.
                     return Some(new.used(closed_count(state).unwrap_or(0)));
                 }
                 let Rule::Quota(old) = old else { return None };
@@ -78,14 +81,14 @@ impl Rule {
     /// Moves a key's state to a changed policy and keeps its permits as a number: `state` belongs to `old`, the
     /// result to this rule, which takes over at `now`.
     ///
-    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state. Only between token
-    /// buckets it also keeps the part of a permit that has been refilled. A debt stays as many permits, up to
-    /// this rule's burst. So no wait is longer than this rule takes to refill (a token bucket: twice), and the change admits no request
-    /// that was refused before it.
+    /// The result has as many permits left as `state`, rounded down, and no more than a fresh state. Only between
+    /// token buckets it also keeps the part of a permit that has been refilled. A debt stays as many permits, up to
+    /// this rule's burst. So no wait is longer than this rule takes to refill (a token bucket: twice), and the change
+    /// admits no request that was refused before it.
     ///
-    /// If the two rules count alike ([`Rule::adopt`]), the permits used are kept. A closed rule counts nothing, so a change to or from it
-    /// keeps the time; but a quota's count stays in the word while the rule is closed. The result is 0 for a fresh state. Unlike the result
-    /// of [`Rule::adopt`] it may expire earlier than `state` did.
+    /// If the two rules count alike ([`Rule::adopt`]), the permits used are kept. A closed rule counts nothing, so a
+    /// change to or from it keeps the time; but a quota's count stays in the word while the rule is closed. The
+    /// result is 0 for a fresh state. Unlike the result of [`Rule::adopt`] it may expire earlier than `state` did.
     pub fn convert(&self, old: &Rule, state: u64, now: u64) -> u64 {
         if state == 0 || self == old {
             return state;
@@ -109,9 +112,9 @@ impl Rule {
         }
     }
 
-    /// [`Rule::adopt`] at a known time, with two differences. The end of a ban stays, whereas [`Rule::adopt`] keeps the time at which the bucket is
-    /// full after the ban. If one of the rules is a quota, which has no time until which it owes, the permits used are kept ([`Rule::carry`]).
-    /// So the result may expire earlier than `state` did.
+    /// [`Rule::adopt`] at a known time, with two differences. The end of a ban stays, whereas [`Rule::adopt`] keeps
+    /// the time at which the bucket is full after the ban. If one of the rules is a quota, which has no time until
+    /// which it owes, the permits used are kept ([`Rule::carry`]). So the result may expire earlier than `state` did.
     pub fn adopt_at(&self, old: &Rule, state: u64, now: u64) -> u64 {
         if let Some(banned) = self.keep_ban(old, state, now) {
             return banned;
@@ -136,7 +139,8 @@ impl Rule {
         gcra.is_held(state).then(|| gcra.fresh_at(state, 0)).filter(|full| *full != NEVER)
     }
 
-    /// The state of a key that `old` has banned at `now`: the ban ends at the same time. `None` for other states, and if this rule bans no keys.
+    /// The state of a key that `old` has banned at `now`: the ban ends at the same time. `None` for other states, and
+    /// if this rule bans no keys.
     #[inline(never)]
     fn keep_ban(&self, old: &Rule, state: u64, now: u64) -> Option<u64> {
         let (Rule::Ban(ban), Rule::Ban(old)) = (self, old) else { return None };
@@ -146,8 +150,9 @@ impl Rule {
         }
     }
 
-    /// The permits that a key must regain before it has none left and owes none. The result is rounded up to whole permits, and is 0 for a key
-    /// that owes nothing. Banned keys answer 0, because [`Rule::adopt`] and [`Rule::carry`] convert a ban by its time.
+    /// The permits that a key must regain before it has none left and owes none. The result is rounded up to whole
+    /// permits, and is 0 for a key that owes nothing. Banned keys answer 0, because [`Rule::adopt`] and
+    /// [`Rule::carry`] convert a ban by its time.
     fn debt(&self, state: u64, now: u64) -> u64 {
         match self {
             Rule::Pacer(pacer) => pacer.debt(state, now),
@@ -162,8 +167,8 @@ impl Rule {
         }
     }
 
-    /// The permits by which a state falls short of a fresh one at `now`, rounded up. The debt of pacer, borrow, warm-up and gcra is
-    /// included.
+    /// The permits by which a state falls short of a fresh one at `now`, rounded up. The debt of pacer, borrow,
+    /// warm-up and gcra is included.
     pub fn owed(&self, state: u64, now: u64) -> u64 {
         if state == 0 {
             return 0;
@@ -188,8 +193,9 @@ impl Rule {
         }
     }
 
-    /// Converts `state`, which a key had under `old` at the time `there` of another clock, to this rule at the time `here`. The result
-    /// lacks as many permits of a fresh state as before, and a ban ends after the same time. 0 for a fresh state.
+    /// Converts `state`, which a key had under `old` at the time `there` of another clock, to this rule at the time
+    /// `here`. The result lacks as many permits of a fresh state as before, and a ban ends after the same time. 0 for
+    /// a fresh state.
     pub fn carry(&self, old: &Rule, state: u64, there: u64, here: u64) -> u64 {
         if let (Rule::Ban(ban), Rule::Ban(old)) = (self, old) {
             if let Some(until) = old.banned_until(state, there) {
@@ -202,8 +208,8 @@ impl Rule {
         self.charged(old.owed(state, there), here)
     }
 
-    /// A state that falls short of a fresh one at `now` by `permits`, at most by the burst. Under gcra, with or without bans, and interval the debt may
-    /// be another burst. 0 for no permits.
+    /// A state that falls short of a fresh one at `now` by `permits`, at most by the burst. Under gcra, with or
+    /// without bans, and interval the debt may be another burst. 0 for no permits.
     pub fn charged(&self, permits: u64, now: u64) -> u64 {
         let most = match self {
             Rule::Pacer(pacer) => return pacer.charged(permits, now),
@@ -211,7 +217,8 @@ impl Rule {
             Rule::Interval(interval) => return interval.charge(0, now, permits).next.unwrap_or(0),
             // A charge would count as a refusal.
             Rule::Ban(ban) => return ban.charged(permits, now),
-            // Under a curve a key may lack more permits than the curve has given so far, so the call charges them without a check.
+            // Under a curve a key may lack more permits than the curve has given so far, so the call charges them
+            // without a check.
             Rule::Curve(curve) => return curve.charge(0, now, permits).next.unwrap_or(0),
             Rule::LevelRefill(bucket) => return bucket.charge(0, now, permits).next.unwrap_or(0),
             Rule::WarmUp(warm_up) => warm_up.most(),
@@ -224,7 +231,8 @@ impl Rule {
         };
         match permits {
             0 => 0,
-            // At least 1: a bucket that starts empty refuses this request, and stores the time at which it began to fill.
+            // At least 1: a bucket that starts empty refuses this request, and stores the time at which it began to
+            // fill.
             _ => self.step(0, now, permits.min(most).max(1)).next.unwrap_or(0),
         }
     }

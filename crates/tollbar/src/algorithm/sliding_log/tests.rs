@@ -59,8 +59,8 @@ fn a_permit_is_the_newest_of_its_place_until_the_limit() {
     }
 }
 
-/// With `count rejected`, any number of refused requests can enter the log in a period. So a straggler gives up in the second grain after its own
-/// (limiter/log.rs).
+/// With `count rejected`, any number of refused requests can enter the log in a period. So a straggler gives up in
+/// the second grain after its own (limiter/log.rs).
 #[test]
 fn a_straggler_among_refused_requests_is_late_after_a_grain() {
     let keyed = KeyedLog::new(&policy("9/s algo sliding-log count rejected")).expect("a log of a key");

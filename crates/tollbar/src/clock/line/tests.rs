@@ -1,5 +1,5 @@
-//! Simulated machines measure by how many nanoseconds the line from the processor's counter to the system's clock is off, at one speed, under
-//! drift and slewing, and after a suspension.
+//! Simulated machines measure by how many nanoseconds the line from the processor's counter to the system's clock is
+//! off, at one speed, under drift and slewing, and after a suspension.
 
 use super::*;
 
@@ -94,8 +94,8 @@ fn an_hour_of_drift() {
         }
         machine.pass(MILLISECOND);
     }
-    // The slope is the mean since the first comparison. The speed differs from it by at most 100 ppm, which are 100,000 ns in the second between
-    // two comparisons.
+    // The slope is the mean since the first comparison. The speed differs from it by at most 100 ppm, which are
+    // 100,000 ns in the second between two comparisons.
     assert!(machine.off < 100_000 + 1_000, "{} ns off", machine.off);
 }
 
@@ -110,13 +110,14 @@ fn an_hour_of_slewing() {
         }
         machine.pass(MILLISECOND);
     }
-    // In the worst case the speed changes from one end of the range to the other, by 1,000 ppm, just after a comparison. The next one is a second
-    // later.
+    // In the worst case the speed changes from one end of the range to the other, by 1,000 ppm, just after a
+    // comparison. The next one is a second later.
     assert!(machine.off < 1_000_000 + 1_000, "{} ns off", machine.off);
 }
 
-/// While a machine is suspended, its counter stops or restarts, and its system's clock may leap. A virtual machine that is moved gets another counter
-/// with another speed. 1.14 s after either, the line is off by less than 20 us again.
+/// While a machine is suspended, its counter stops or restarts, and its system's clock may leap. A virtual machine
+/// that is moved gets another counter with another speed. 1.14 s after either, the line is off by less than 20 us
+/// again.
 #[test]
 fn suspended_and_moved() {
     let mut machine = Machine::new();
@@ -137,7 +138,8 @@ fn suspended_and_moved() {
                 machine.speed = (TICKS / 2) + machine.random() % TICKS;
             }
         }
-        // Only a comparison with the system's clock shows that this clock leapt alone. Comparisons are at most a second apart.
+        // Only a comparison with the system's clock shows that this clock leapt alone. Comparisons are at most a
+        // second apart.
         for _ in 0..1_100 {
             machine.pass(MILLISECOND);
         }
@@ -152,7 +154,8 @@ fn suspended_and_moved() {
     }
 }
 
-/// A line that has just begun anew keeps its slope at the next comparison, because the two are too close for a measurement.
+/// A line that has just begun anew keeps its slope at the next comparison, because the two are too close for a
+/// measurement.
 #[test]
 fn two_close_comparisons_give_no_new_slope() {
     let line = Line::first((0, 0), (3 * CALIBRATION, CALIBRATION)).expect("a slope");

@@ -32,8 +32,8 @@ fn words<const N: usize>(word: impl Fn(usize) -> u64) -> [AtomicU64; N] {
     core::array::from_fn(|n| AtomicU64::new(word(n)))
 }
 
-/// While all owners' places are taken, a process that is no owner asks once a millisecond whether they live, however often it tries. It
-/// becomes an owner in the millisecond after one of them has ended.
+/// While all owners' places are taken, a process that is no owner asks once a millisecond whether they live, however
+/// often it tries. It becomes an owner in the millisecond after one of them has ended.
 #[test]
 fn a_process_without_a_place_asks_once_a_millisecond() {
     const TRIES: usize = 50;
@@ -60,8 +60,8 @@ fn a_process_without_a_place_asks_once_a_millisecond() {
     assert_eq!(system.asked.get(), 4 * OWNERS_MOST);
 }
 
-/// E2: a process in another PID namespace than the owners', or in an unknown one, takes no permit and takes no owner for dead. It asks again at
-/// each call as long as the namespace is unknown.
+/// E2: a process in another PID namespace than the owners', or in an unknown one, takes no permit and takes no owner
+/// for dead. It asks again at each call as long as the namespace is unknown.
 #[test]
 fn a_process_of_another_namespace_neither_joins_nor_judges() {
     let holder = Record::new(Process { number: 100, start: 0 }, 0, State::Live);

@@ -44,7 +44,8 @@ impl<A: Algorithm> Cell<A> {
         self.line.highest.load(Ordering::Relaxed)
     }
 
-    /// Puts the state of another cell in place of this one, which no other call uses: its word, whether it was booked ahead, and its highest word.
+    /// Puts the state of another cell in place of this one, which no other call uses: its word, whether it was booked
+    /// ahead, and its highest word.
     pub(in crate::limiter) fn go_on(&self, word: u64, booked: bool, highest: u64) {
         // Relaxed: the swap of the word publishes both.
         self.line.booked.store(u32::from(booked), Ordering::Relaxed);
@@ -52,12 +53,13 @@ impl<A: Algorithm> Cell<A> {
         self.set_word(word);
     }
 
-    /// Stores the word that `lower` makes of the current one, and returns what `lower` returns beside it. `None`, and nothing changes: `lower` refuses, or
-    /// the processor has no swap of two words.
+    /// Stores the word that `lower` makes of the current one, and returns what `lower` returns beside it. `None`, and
+    /// nothing changes: `lower` refuses, or the processor has no swap of two words.
     ///
-    /// The new word may hold fewer charges, so the word may come back to a value that it had. A swap that compared the word alone would not notice that
-    /// another call had lowered the word, and requests at a later time had raised it to the same value: what `lower` computed would be out of date. The
-    /// swap also compares the number of lowered words. All calls but this one only add charges. So if the number and the word are the same, no request
+    /// The new word may hold fewer charges, so the word may come back to a value that it had. A swap that compared
+    /// the word alone would not notice that another call had lowered the word, and requests at a later time had
+    /// raised it to the same value: what `lower` computed would be out of date. The swap also compares the number of
+    /// lowered words. All calls but this one only add charges. So if the number and the word are the same, no request
     /// has been admitted since `lower` began.
     pub(super) fn lower<T>(&self, lower: impl Fn(u64) -> Option<(u64, T)>) -> Option<T> {
         if !TwoWords::swaps() {
@@ -76,7 +78,8 @@ impl<A: Algorithm> Cell<A> {
         }
     }
 
-    /// Gives permits of `charge` back to the state. With `spares` it gives back nothing of a booking that others follow.
+    /// Gives permits of `charge` back to the state. With `spares` it gives back nothing of a booking that others
+    /// follow.
     fn lower_for(&self, charge: Charge, permits: u64, now: &impl Fn() -> u64, spares: bool) -> Lowered {
         let highest = &self.line.highest;
         let followed = Local::new(false);

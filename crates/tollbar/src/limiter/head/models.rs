@@ -52,7 +52,8 @@ fn taken(verdict: Option<Verdict>) -> bool {
     verdict == Some(Verdict::Allowed)
 }
 
-/// Asserts that `key` has the permits of a state that gave one permit at `LATER` and none before, at that time and later.
+/// Asserts that `key` has the permits of a state that gave one permit at `LATER` and none before, at that time and
+/// later.
 fn as_if_fresh(place: &Place, key: u64) {
     let head = place.owner(key);
     assert_eq!(place.take_up_to(&head, LATER, 9), Some(LIMIT - 1));
@@ -114,7 +115,8 @@ fn revival() {
     );
 }
 
-/// The old key's caller decides by an old time, and may be at any step of its admission when another key takes the slot.
+/// The old key's caller decides by an old time, and may be at any step of its admission when another key takes the
+/// slot.
 #[test]
 fn straggler() {
     race(

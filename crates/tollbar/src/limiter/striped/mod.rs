@@ -9,34 +9,37 @@
 //!
 //! # Guarantees
 //!
-//! *At most `burst + rate · t` in every interval of length t*, the bound of a limiter without credit, however old credit is when it is
-//! spent. The word's bucket has only `burst − C` permits, where C = [`Striped::credit`] bounds all credit at any instant. Each permit that
-//! passes in an interval was credit when the interval began, at most C permits, or is charged to the word in it, at most `burst − C + rate
-//! · t` permits. C is at most an eighth of the burst and at most 65,536 permits. It is 0 for bursts below 32.
+//! *At most `burst + rate · t` in every interval of length t*, the bound of a limiter without credit, however old
+//! credit is when it is spent. The word's bucket has only `burst − C` permits, where C = [`Striped::credit`] bounds
+//! all credit at any instant. Each permit that passes in an interval was credit when the interval began, at most C
+//! permits, or is charged to the word in it, at most `burst − C + rate · t` permits. C is at most an eighth of the
+//! burst and at most 65,536 permits. It is 0 for bursts below 32.
 //!
-//! *A small limit is not starved.* A thread keeps at most a sixteenth of the permits that remain, so it keeps none of the last sixteen.
-//! Near the limit each request is decided as by a limiter of `burst − C` without credit. If C is 0, all requests are.
+//! *A small limit is not starved.* A thread keeps at most a sixteenth of the permits that remain, so it keeps none of
+//! the last sixteen. Near the limit each request is decided as by a limiter of `burst − C` without credit. If C is 0,
+//! all requests are.
 //!
-//! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They expire when any thread takes credit in a
-//! later slice of time. A slice is the smallest power of two of nanoseconds that is at least a second and at least 16 refills of the
-//! bucket. Credit that expires is lost: fewer than one permit in a hundred, and none while the bucket is nearly empty. A thread that ends
-//! leaves its credit to expire, and no code runs when it ends.
+//! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They expire when any thread
+//! takes credit in a later slice of time. A slice is the smallest power of two of nanoseconds that is at least a
+//! second and at least 16 refills of the bucket. Credit that expires is lost: fewer than one permit in a hundred, and
+//! none while the bucket is nearly empty. A thread that ends leaves its credit to expire, and no code runs when it
+//! ends.
 //!
-//! *Any number of threads and limiters.* All state is in the limiter. It has up to 64 stripes. Threads without a stripe charge the word
-//! each time, and all threads compete for stripes again in the next slice.
+//! *Any number of threads and limiters.* All state is in the limiter. It has up to 64 stripes. Threads without a
+//! stripe charge the word each time, and all threads compete for stripes again in the next slice.
 //!
-//! *Each decision is counted once*, by the verdict that the call returns ([`super::Limiter::counts`]). A stripe counts the requests that
-//! its threads pay with credit, and the limiter's counts have all others.
+//! *Each decision is counted once*, by the verdict that the call returns ([`super::Limiter::counts`]). A stripe
+//! counts the requests that its threads pay with credit, and the limiter's counts have all others.
 //!
-//! *Calls that take no credit.* [`Shared::take_up_to_at`] takes the thread's own credit first. [`Shared::reserve_at`] books on the shared
-//! word, unless the thread's credit pays for the request at once. [`Shared::reset`] makes the word fresh and leaves credit as it is, which
-//! is within the bound.
+//! *Calls that take no credit.* [`Shared::take_up_to_at`] takes the thread's own credit first. [`Shared::reserve_at`]
+//! books on the shared word, unless the thread's credit pays for the request at once. [`Shared::reset`] makes the
+//! word fresh and leaves credit as it is, which is within the bound.
 //!
-//! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of any limiter's state. A limiter must
-//! not lie in memory that processes share: their threads may have the same number.
+//! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of any limiter's
+//! state. A limiter must not lie in memory that processes share: their threads may have the same number.
 //!
-//! *Signals.* A signal handler must not use a limiter if it may have interrupted a call with it on the same thread: a permit could be spent
-//! twice.
+//! *Signals.* A signal handler must not use a limiter if it may have interrupted a call with it on the same thread: a
+//! permit could be spent twice.
 
 #[cfg(test)]
 mod counted;
@@ -61,14 +64,15 @@ const PART_OF_BURST: u64 = 8;
 const PART_OF_REST: u64 = 16;
 const MOST_STRIPES: u64 = 64;
 
-/// A token bucket whose threads take permits in advance. The module has its guarantees. [`super::State::with_credit`] makes one.
+/// A token bucket whose threads take permits in advance. The module has its guarantees. [`super::State::with_credit`]
+/// makes one.
 ///
 /// Policies of kind [`crate::Kind::Gcra`] without `borrow` and with a limit above 0.
 #[derive(Debug)]
 pub struct Striped {
     line: CachePadded<Line>,
-    // From here on threads only read, except that `slice` in the stripes rarely changes. So all processors keep these lines in their
-    // caches.
+    // From here on threads only read, except that `slice` in the stripes rarely changes. So all processors keep these
+    // lines in their caches.
     stripes: Stripes,
     gcra: Gcra,
     burst: u64,
@@ -198,8 +202,8 @@ impl Striped {
         self.describe(who, verdict, state, now, cost)
     }
 
-    /// The full decision. `remaining` is the number of permits that this thread could take one by one: those of the shared bucket and its
-    /// own credit.
+    /// The full decision. `remaining` is the number of permits that this thread could take one by one: those of the
+    /// shared bucket and its own credit.
     fn describe(&self, who: u64, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         let decision = self.gcra.describe(verdict, state, now, cost);
         Decision { remaining: decision.remaining.saturating_add(self.stripes.credit(who)), ..decision }
@@ -224,7 +228,8 @@ impl Striped {
         cell::reserve(&self.line.word, &self.gcra, now, cost, until, || ())
     }
 
-    /// Charges the shared word for `cost`, and for as much credit as the thread may keep. Returns the verdict and the state after it.
+    /// Charges the shared word for `cost`, and for as much credit as the thread may keep. Returns the verdict and the
+    /// state after it.
     ///
     /// Relaxed as in [`super::cell`]: the word is the whole state of all charges.
     #[inline(never)]

@@ -93,7 +93,8 @@ fn race(
     }
 }
 
-/// Two threads take permits in advance, and only the first may keep one as credit: together they never get more than are left.
+/// Two threads take permits in advance, and only the first may keep one as credit: together they never get more than
+/// are left.
 #[test]
 fn the_last_permits_are_leased_once() {
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
@@ -122,7 +123,8 @@ fn a_stripe_is_taken_once() {
 fn credit_is_spent_or_expires() {
     let check = |limiter: &Limiter, given: u64| {
         let all = given + drain(limiter, &[1, 2, 3], LATE);
-        // The limiter loses at most the credit of two threads in the older slice, and credit that a late store has overwritten.
+        // The limiter loses at most the credit of two threads in the older slice, and credit that a late store has
+        // overwritten.
         assert!(all <= BURST && all + 3 * EACH >= BURST, "{all}");
     };
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, LATE), (2, LATE)]];
@@ -169,8 +171,8 @@ fn what_is_spent_was_filled() {
     }
 }
 
-/// A reset returns all permits charged before it, once, and a concurrent request does not charge them again: the threads take 20 to 22
-/// permits in all.
+/// A reset returns all permits charged before it, once, and a concurrent request does not charge them again: the
+/// threads take 20 to 22 permits in all.
 #[test]
 fn a_reset_forgives_the_past() {
     for first in [true, false] {

@@ -1,7 +1,7 @@
 //! Stripes: cache lines in which threads keep credit that has been charged already.
 //!
-//! Time is cut into *slices* of [`Stripes::LEAST_SLICE`] at least. The number of the newest slice in which credit has been taken is
-//! `slice`; it only grows. A stripe has five words:
+//! Time is cut into *slices* of [`Stripes::LEAST_SLICE`] at least. The number of the newest slice in which credit has
+//! been taken is `slice`; it only grows. A stripe has five words:
 //!
 //! ```text
 //! owner    thread:44 | slice:20     the thread that owns the stripe, and the slice in which it owns it, modulo 2^20; 0: none yet
@@ -13,8 +13,8 @@
 //!
 //! - *Own a stripe*: swap `owner` from one of an older slice to (me, `slice`). In one slice a stripe has one owner.
 //! - *Fill*, by the owner after permits have been charged: store (`slice`, n), n at most [`Stripes::most`].
-//! - *Spend*, by the owner: if `owner` is (me, `slice`) and the credit is of `slice`, store the credit with fewer permits.
-//!   No locked instruction: no other thread stores credit of that slice.
+//! - *Spend*, by the owner: if `owner` is (me, `slice`) and the credit is of `slice`, store the credit with fewer
+//!   permits. No locked instruction: no other thread stores credit of that slice.
 //! - *Expire*: `slice` grows. All credit of older slices is void at that instant, wherever it is, and every stripe
 //!   is free. Void credit is lost: it has been charged and no request gets it.
 //!
@@ -27,9 +27,9 @@
 //!
 //! # Why no request is counted twice, or lost
 //!
-//! `counter` never changes once it is set, so `paid` has one writer, which adds with a plain instruction. A later owner adds to
-//! `others` with a locked one: it could add at the instant at which a thread that was stopped in the middle of an older spend
-//! adds, too.
+//! `counter` never changes once it is set, so `paid` has one writer, which adds with a plain instruction. A later
+//! owner adds to `others` with a locked one: it could add at the instant at which a thread that was stopped in the
+//! middle of an older spend adds, too.
 //!
 //! # Why there is never more credit than `places · most`
 //!
@@ -89,8 +89,9 @@ impl Stripe {
         self.credit.store(credit, Ordering::Relaxed);
     }
 
-    /// Loom (0.7) keeps no order among plain stores of two threads to one atomic: a thread that has joined both may still read a store that
-    /// its thread has overwritten. It keeps the order of swaps, which otherwise do the same here.
+    /// Loom (0.7) keeps no order among plain stores of two threads to one atomic: a thread that has joined both may
+    /// still read a store that its thread has overwritten. It keeps the order of swaps, which otherwise do the same
+    /// here.
     #[cfg(loom)]
     fn put(&self, credit: u64) {
         self.credit.swap(credit, Ordering::Relaxed);
@@ -138,8 +139,8 @@ impl Stripes {
     /// The most permits in a stripe.
     pub(super) const MOST_CREDIT: u64 = 1024;
 
-    /// `places` stripes of up to `most` permits, with slices of 2^`shift` ns. If `places` is no power of two, the only stripe holds no
-    /// credit. `None`: no memory.
+    /// `places` stripes of up to `most` permits, with slices of 2^`shift` ns. If `places` is no power of two, the
+    /// only stripe holds no credit. `None`: no memory.
     pub(super) fn new(places: usize, most: u64, shift: u32) -> Option<Stripes> {
         let (places, most) = if places.is_power_of_two() { (places, most.min(Self::MOST_CREDIT)) } else { (1, 0) };
         let stripes = places_of(places)?;
@@ -180,8 +181,8 @@ impl Stripes {
         unsafe { self.stripes.get_unchecked(number & self.mask) }
     }
 
-    /// Spends `cost` permits of the thread's credit and counts the request, if the thread's stripe is the first of its two and holds so
-    /// many. For a cost of 0 both answers are right.
+    /// Spends `cost` permits of the thread's credit and counts the request, if the thread's stripe is the first of
+    /// its two and holds so many. For a cost of 0 both answers are right.
     #[inline(always)]
     pub(super) fn spend_first(&self, who: u64, cost: u64) -> bool {
         self.spend_from(self.first(who), who, cost, true) == Spent::Paid
@@ -206,8 +207,8 @@ impl Stripes {
     fn spend_from(&self, stripe: &Stripe, who: u64, cost: u64, is_counted: bool) -> Spent {
         let slice = self.slice.load(Ordering::Relaxed);
         let found = stripe.owner.0.load(Ordering::Relaxed);
-        // The comparison includes the slice: another thread may own the stripe by now that this thread owned in an older slice, and the
-        // credit that is read next is that thread's.
+        // The comparison includes the slice: another thread may own the stripe by now that this thread owned in an
+        // older slice, and the credit that is read next is that thread's.
         if found != owner(who, slice) {
             return if found >> SLICE_BITS == who { Spent::Short } else { Spent::NotMine };
         }
@@ -249,8 +250,9 @@ impl Stripes {
             return None;
         }
         let present = (now >> self.shift).saturating_add(FIRST_SLICE);
-        // Relaxed, both: `own` orders this by `owner`. The thread that takes a stripe has read or written `slice` here before it swaps `owner`
-        // with Release; a thread that reads this `owner` with Acquire reads the same `slice` or a later one after that.
+        // Relaxed, both: `own` orders this by `owner`. The thread that takes a stripe has read or written `slice`
+        // here before it swaps `owner` with Release; a thread that reads this `owner` with Acquire reads the same
+        // `slice` or a later one after that.
         let mut slice = self.slice.load(Ordering::Relaxed);
         while slice < present {
             match self.slice.compare_exchange(slice, present, Ordering::Relaxed, Ordering::Relaxed) {

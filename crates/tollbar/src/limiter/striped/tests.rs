@@ -179,8 +179,8 @@ fn credit_is_at_most_an_eighth_of_the_burst() {
     assert_eq!(Shape::of(&Policy::new(1000, SEC).with_burst(1000)).stripes, 8);
 }
 
-/// At one instant all threads together get the shared bucket's burst, to the permit, less the credit of threads that leave before they have
-/// spent it.
+/// At one instant all threads together get the shared bucket's burst, to the permit, less the credit of threads that
+/// leave before they have spent it.
 #[test]
 fn a_frozen_clock_admits_the_burst_without_what_is_left_behind() {
     for text in EACH.into_iter().filter(|text| !text.contains("init")) {

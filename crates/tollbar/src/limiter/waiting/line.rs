@@ -1,15 +1,17 @@
 //! The queue of the callers that wait for the permits of one limiter, or of one key of a table, in one process.
 //!
-//! **Only the first caller of a queue holds a booking, and the booking is the queue's.** A first caller that leaves hands it on to the next one. If no caller
-//! is left, it is the last booking of the state, and goes back whole. So callers that give up leave nothing behind.
+//! **Only the first caller of a queue holds a booking, and the booking is the queue's.** A first caller that leaves
+//! hands it on to the next one. If no caller is left, it is the last booking of the state, and goes back whole. So
+//! callers that give up leave nothing behind.
 //!
 //! Algorithms that cannot book ahead have the same queue. Its first caller asks again when a permit could be free.
 //!
-//! Each caller sleeps until the time at which it expects its permits, which it computed from the callers before it. Any caller that wakes serves
-//! all callers whose permits are there, and books for the first of the others. So no caller depends on the thread of another one. A bell wakes a caller
-//! only if its turn comes earlier than it expects.
+//! Each caller sleeps until the time at which it expects its permits, which it computed from the callers before it.
+//! Any caller that wakes serves all callers whose permits are there, and books for the first of the others. So no
+//! caller depends on the thread of another one. A bell wakes a caller only if its turn comes earlier than it expects.
 //!
-//! A forked child has a copy of its parent's queues, whose threads it does not have. It forgets them with its first call ([`Lock`]).
+//! A forked child has a copy of its parent's queues, whose threads it does not have. It forgets them with its first
+//! call ([`Lock`]).
 
 use super::lock::{Held, Lock};
 use super::Permits;
@@ -27,7 +29,8 @@ pub(super) struct List {
     first: AtomicPtr<Waiter>,
 }
 
-/// A caller that waits. It is in the list from [`Seat::join`] until it is served or refused, or its [`Seat`] is dropped.
+/// A caller that waits. It is in the list from [`Seat::join`] until it is served or refused, or its [`Seat`] is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     /// The number of its queue.
@@ -162,7 +165,8 @@ impl Locked<'_> {
     fn all(&self) -> impl Iterator<Item = &Waiter> {
         let mut at = self.list.first.load(Ordering::Relaxed);
         iter::from_fn(move || {
-            // SAFETY: null, or a caller in the list. A caller's `Seat` takes it out of the list, under the lock, before the caller's borrow ends.
+            // SAFETY: null, or a caller in the list. A caller's `Seat` takes it out of the list, under the lock,
+            // before the caller's borrow ends.
             let waiter = unsafe { at.as_ref() }?;
             at = waiter.next.load(Ordering::Relaxed);
             Some(waiter)
@@ -200,8 +204,9 @@ impl Locked<'_> {
         waiter.wake(now);
     }
 
-    /// Hands the booking of a caller that has left on to the next one of its queue. If that one has another cost, or if there is none, the booking goes back:
-    /// the next caller may then depart earlier, and permits that were booked for one time must not be used at a later one.
+    /// Hands the booking of a caller that has left on to the next one of its queue. If that one has another cost, or
+    /// if there is none, the booking goes back: the next caller may then depart earlier, and permits that were booked
+    /// for one time must not be used at a later one.
     fn hand_on<P: Permits>(&self, from: &Waiter, permits: &P) {
         let departs = from.departs.get();
         from.departs.set(NONE);
@@ -253,7 +258,8 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// When a caller of `cost` permits would have them if those before it stay and no other caller comes before them, or earlier.
+    /// When a caller of `cost` permits would have them if those before it stay and no other caller comes before them,
+    /// or earlier.
     fn expected<P: Permits>(
         &self,
         queue: u64,

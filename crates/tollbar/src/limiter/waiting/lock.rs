@@ -3,10 +3,12 @@
 use super::process;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A lock that its holder keeps for some steps on the queue and never during a sleep. The calls that decide without waiting do not take it.
+/// A lock that its holder keeps for some steps on the queue and never during a sleep. The calls that decide without
+/// waiting do not take it.
 ///
-/// The upper half is the number of the process that used the lock last, and the lower half is 1 while a thread holds the lock. A forked child has a copy of
-/// the lock, which a thread that the child lacks may hold. The child sees that the process's number is not its own.
+/// The upper half is the number of the process that used the lock last, and the lower half is 1 while a thread holds
+/// the lock. A forked child has a copy of the lock, which a thread that the child lacks may hold. The child sees that
+/// the process's number is not its own.
 #[derive(Debug, Default)]
 pub(super) struct Lock(AtomicU64);
 
@@ -21,7 +23,8 @@ pub(super) struct Held<'a> {
 const SPINS: u32 = 100;
 
 impl Lock {
-    /// Takes the lock. Before that it calls `forget` if the lock was another process's, whose threads this process does not have.
+    /// Takes the lock. Before that it calls `forget` if the lock was another process's, whose threads this process
+    /// does not have.
     pub(super) fn take(&self, forget: impl FnOnce()) -> Held<'_> {
         let process = process();
         let mut tries = 0;

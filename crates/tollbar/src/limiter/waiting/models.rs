@@ -1,4 +1,5 @@
-//! Queues of waiting callers under every interleaving that loom finds within a bound of preemptions: joining, leaving, handing a booking on, and waking.
+//! Queues of waiting callers under every interleaving that loom finds within a bound of preemptions: joining,
+//! leaving, handing a booking on, and waking.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib waiting::models`
 
@@ -11,7 +12,8 @@ use loom::sync::Arc;
 use loom::thread;
 use std::println;
 
-/// A clock that a sleep moves, up to its end. A sleep beyond the end lasts until the bell rings. So a lost bell is a deadlock, which loom reports.
+/// A clock that a sleep moves, up to its end. A sleep beyond the end lasts until the bell rings. So a lost bell is a
+/// deadlock, which loom reports.
 struct Ends {
     now: AtomicU64,
     end: u64,
@@ -69,7 +71,8 @@ fn explore(name: &str, f: impl Fn() + Sync + Send + 'static) {
     println!("{name}: {} executions", crate::sync::explore(2, f));
 }
 
-/// The first caller leaves. The second one gets its booking or books anew, and wakes for it: the clock never reaches its former turn.
+/// The first caller leaves. The second one gets its booking or books anew, and wakes for it: the clock never reaches
+/// its former turn.
 #[test]
 fn the_first_caller_leaves() {
     for algorithm in ["gcra", "fixed-window anchor first"] {
@@ -104,7 +107,8 @@ fn the_last_caller_leaves() {
         let at = model.wait();
         let turn = leaves.join().unwrap();
         assert!(at == 15 || at == 25, "{at}");
-        // When the next permit comes. A caller that the other one found to be served before it left has used its permit.
+        // When the next permit comes. A caller that the other one found to be served before it left has used its
+        // permit.
         let next = model.limiter.peek(1).retry_after + model.limiter.now();
         match (at, turn) {
             (15, Turn::Admitted) => assert_eq!(next, 35),

@@ -76,7 +76,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Everything up to a blank or the end of the policy. A rule has commas, so only one before a blank or the end is a schedule's.
+    /// Everything up to a blank or the end of the policy. A rule has commas, so only one before a blank or the end is
+    /// a schedule's.
     fn token(&mut self) -> &[u8] {
         let start = self.at;
         loop {

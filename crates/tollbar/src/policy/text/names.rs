@@ -9,7 +9,8 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
-/// The units of time, in the order in which `print` tries them. It takes the first unit that divides the time. Other names of a unit come after all.
+/// The units of time, in the order in which `print` tries them. It takes the first unit that divides the time. Other
+/// names of a unit come after all.
 pub(super) const TIMES: [(Name, u64); 23] = [
     (name("day"), DAY),
     (name("h"), HOUR),

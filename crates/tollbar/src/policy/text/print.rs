@@ -5,9 +5,9 @@ use super::names::{Name, SECOND, TIMES, WEEKDAYS};
 use crate::policy::{zone, Anchor, Kind, Mode, Opt, Policy, Span, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
 use crate::writer::Writer;
 
-/// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in bytes. [`parse`](super::parse)
-/// reads a valid policy back as it was. The text stops at the end of `out`; no valid policy needs more than
-/// [`TEXT_MOST`](super::TEXT_MOST) bytes.
+/// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in bytes.
+/// [`parse`](super::parse) reads a valid policy back as it was. The text stops at the end of `out`; no valid policy
+/// needs more than [`TEXT_MOST`](super::TEXT_MOST) bytes.
 pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     let most = out.len();
     let mut w = Words(Writer::new(out));

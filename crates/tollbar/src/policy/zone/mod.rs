@@ -1,11 +1,12 @@
 //! Time zones, as laws and not as data: a zone is the rule by which its offset changes every year.
 //!
-//! A [`Zone`] is five words, so it fits a policy, a record of shared memory and a C struct, and means the same in every process. It is the rule
-//! that POSIX writes as `CET-1CEST,M3.5.0,M10.5.0/3`: an offset, and for zones with daylight time a second offset and the two turns of each
-//! year. A second rule may take over at one instant: for a change of law that has been announced, or a zone that moves across the date line.
+//! A [`Zone`] is five words, so it fits a policy, a record of shared memory and a C struct, and means the same in
+//! every process. It is the rule that POSIX writes as `CET-1CEST,M3.5.0,M10.5.0/3`: an offset, and for zones with
+//! daylight time a second offset and the two turns of each year. A second rule may take over at one instant: for a
+//! change of law that has been announced, or a zone that moves across the date line.
 //!
-//! The core has no zone data. A name such as `Europe/Berlin` becomes a rule when a policy's text is read, from the system's data ([`tzif`]).
-//! A zone whose future has no such rule is refused then.
+//! The core has no zone data. A name such as `Europe/Berlin` becomes a rule when a policy's text is read, from the
+//! system's data ([`tzif`]). A zone whose future has no such rule is refused then.
 
 pub(crate) mod civil;
 #[cfg(unix)]
@@ -135,7 +136,8 @@ impl Zone {
         }
     }
 
-    /// The first instant (Unix seconds) at which local clocks show `local` or later: local seconds, counted as if the zone were UTC.
+    /// The first instant (Unix seconds) at which local clocks show `local` or later: local seconds, counted as if the
+    /// zone were UTC.
     ///
     /// If clocks show it twice, that is the first time. If clocks jump over it, it is the instant of the jump.
     pub fn reaches(&self, local: i64) -> i64 {

@@ -1,8 +1,8 @@
 //! Zones from files of zone data (TZif, RFC 8536).
 //!
-//! Such a file has the changes of the past, often those of some years to come, and a rule for the years after them. [`zone`] returns that rule
-//! if it gives every change from now on, or every one after a single coming change. So a zone that follows the moon, whose changes are listed
-//! one by one, is refused.
+//! Such a file has the changes of the past, often those of some years to come, and a rule for the years after them.
+//! [`zone`] returns that rule if it gives every change from now on, or every one after a single coming change. So a
+//! zone that follows the moon, whose changes are listed one by one, is refused.
 
 use super::text::law;
 use super::{Law, Zone};
@@ -10,8 +10,8 @@ use super::{Law, Zone};
 /// The longest file that is read, in bytes. The longest of the IANA database is below 4,096.
 pub const FILE_MOST: usize = 8192;
 
-/// The zone of a file's bytes from `now` on (Unix seconds). `None` if the bytes are no file of version 2 or later, or if no rule gives the
-/// zone's future.
+/// The zone of a file's bytes from `now` on (Unix seconds). `None` if the bytes are no file of version 2 or later, or
+/// if no rule gives the zone's future.
 pub fn zone(file: &[u8], now: i64) -> Option<Zone> {
     let first = Block::of(file)?;
     let file = file.get(HEADER + first.length(4)?..)?;

@@ -4,8 +4,9 @@ use crate::sync::{AtomicU64, Ordering, Word};
 use alloc::vec::Vec;
 use std::sync::Mutex;
 
-/// Two words of loom's models. loom has no 16-byte atomics, and the words need all their bits. So one atomic holds the number of a pair in a list that
-/// only grows, and equal pairs have one number. The list's mutex is std's, so that loom does not count a look at it as a step.
+/// Two words of loom's models. loom has no 16-byte atomics, and the words need all their bits. So one atomic holds
+/// the number of a pair in a list that only grows, and equal pairs have one number. The list's mutex is std's, so
+/// that loom does not count a look at it as a step.
 #[derive(Debug)]
 pub(crate) struct TwoWords {
     number: AtomicU64,

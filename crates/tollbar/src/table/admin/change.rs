@@ -33,16 +33,17 @@ impl Table {
     /// Adds a policy while the table is in use, and returns its number.
     ///
     /// # Errors
-    /// [`TableError::Policy`] for an invalid policy, [`TableError::Mixed`] if it or the table's policy is a sliding window or log,
-    /// [`TableError::Policies`] if the table has 128 policies, [`TableError::Versions`] if no version is free. The table stays as it was.
+    /// [`TableError::Policy`] for an invalid policy, [`TableError::Mixed`] if it or the table's policy is a sliding
+    /// window or log, [`TableError::Policies`] if the table has 128 policies, [`TableError::Versions`] if no version
+    /// is free. The table stays as it was.
     pub fn add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
         self.check_policy(policy)?;
         self.free_versions(|| records::add(self.policies.memory.header(), self.policies.memory.records(), policy))
             .map(PolicyId::new)
     }
 
-    /// Returns the number of the first policy that equals this one in every field, and adds it if there is none. If several threads
-    /// or processes ask for one policy at once, all get the same number.
+    /// Returns the number of the first policy that equals this one in every field, and adds it if there is none. If
+    /// several threads or processes ask for one policy at once, all get the same number.
     ///
     /// # Errors
     /// Those of [`Table::add_policy`].
@@ -54,12 +55,13 @@ impl Table {
         .map(PolicyId::new)
     }
 
-    /// Changes a policy for all processes while the table is in use. A key comes under the new policy at its next request, and keeps the number of
-    /// permits that it has left, up to the new burst ([`Keep::Count`]). In any interval a key is admitted at most the sum of the bounds of all
-    /// policies that were in force in that interval.
+    /// Changes a policy for all processes while the table is in use. A key comes under the new policy at its next
+    /// request, and keeps the number of permits that it has left, up to the new burst ([`Keep::Count`]). In any
+    /// interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval.
     ///
-    /// A slot's time of expiry must not become earlier. So a key that would expire sooner under the new policy moves to another slot, and no key
-    /// gets its old slot before that slot's time of expiry. If no other slot is free, the key keeps its debt as a time.
+    /// A slot's time of expiry must not become earlier. So a key that would expire sooner under the new policy moves
+    /// to another slot, and no key gets its old slot before that slot's time of expiry. If no other slot is free, the
+    /// key keeps its debt as a time.
     ///
     /// About one call in a hundred reads every slot, and converts the keys that it finds under former versions.
     ///
@@ -69,9 +71,9 @@ impl Table {
         self.set_policy_keeping(id, policy, Keep::Count)
     }
 
-    /// [`Table::set_policy`]. `keep` says what keys keep of their debts. If the policy is the current one, the call changes nothing, unless
-    /// `keep` is [`Keep::Reset`]: then all keys without an override begin anew. That call reads every slot, so that a key without a request until the
-    /// next change begins anew, too.
+    /// [`Table::set_policy`]. `keep` says what keys keep of their debts. If the policy is the current one, the call
+    /// changes nothing, unless `keep` is [`Keep::Reset`]: then all keys without an override begin anew. That call
+    /// reads every slot, so that a key without a request until the next change begins anew, too.
     ///
     /// # Errors
     /// Those of [`Table::set_policy`].

@@ -16,29 +16,33 @@ use crate::table::slots::states::{Event, OnFull};
 pub struct Copied {
     /// Keys with a debt that were copied.
     pub copied: u64,
-    /// Keys with a debt that were not copied, because no slot was free for them or their version of a policy is unknown.
+    /// Keys with a debt that were not copied, because no slot was free for them or their version of a policy is
+    /// unknown.
     pub lost: u64,
 }
 
 impl Table {
-    /// Copies the debts of the keys of `from` at `now` (this table's time) and the exempt keys into this table. The tables must have
-    /// been made with the same seed and clock, this one must have a policy of each number that `from` has, and all policies must have
-    /// states of one word.
+    /// Copies the debts of the keys of `from` at `now` (this table's time) and the exempt keys into this table. The
+    /// tables must have been made with the same seed and clock, this one must have a policy of each number that
+    /// `from` has, and all policies must have states of one word.
     ///
-    /// If the policies with one number differ, a key lacks as many whole permits of the burst as before, or all of them if the new burst is
-    /// smaller. A partly repaid permit counts as unpaid. ([`Table::set_policy`] keeps the number of permits that a key has left instead.)
+    /// If the policies with one number differ, a key lacks as many whole permits of the burst as before, or all of
+    /// them if the new burst is smaller. A partly repaid permit counts as unpaid. ([`Table::set_policy`] keeps the
+    /// number of permits that a key has left instead.)
     ///
-    /// Both tables may be in use during the copy. Later charges in `from` reach this table only by another copy. If both tables have
-    /// a key, the state that owes longer stays, so the copy forgives no debt and charges no key twice.
+    /// Both tables may be in use during the copy. Later charges in `from` reach this table only by another copy. If
+    /// both tables have a key, the state that owes longer stays, so the copy forgives no debt and charges no key
+    /// twice.
     ///
     /// # Errors
-    /// [`TableError::OtherOptions`] if the seeds or clocks differ, [`TableError::OtherPolicies`] if this table lacks a policy's number,
-    /// [`TableError::Mixed`] for sliding windows and logs: the call has copied nothing. [`TableError::Exempt`], [`TableError::Overrides`] or
-    /// [`TableError::Versions`] if this table has no room for the exempt keys or the overrides: those that had room stay, and no debt has been copied.
+    /// [`TableError::OtherOptions`] if the seeds or clocks differ, [`TableError::OtherPolicies`] if this table lacks
+    /// a policy's number, [`TableError::Mixed`] for sliding windows and logs: the call has copied nothing.
+    /// [`TableError::Exempt`], [`TableError::Overrides`] or [`TableError::Versions`] if this table has no room for
+    /// the exempt keys or the overrides: those that had room stay, and no debt has been copied.
     pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
         self.can_take(from)?;
-        // Both tables count UTC, but their offsets differ if the processes that made them started before and after a step of the
-        // system's clock.
+        // Both tables count UTC, but their offsets differ if the processes that made them started before and after a
+        // step of the system's clock.
         let there = now.wrapping_sub(self.offset).wrapping_add(from.offset);
         for exempt in from.policies.exempt_hashes() {
             self.policies.exempt(exempt)?;
@@ -55,7 +59,8 @@ impl Table {
             }
             let carried = match (from.policies.named(pair.key, &mut old), from.slots.hash_in_bucket(pair.key, bucket)) {
                 (Some(version), Some(hash)) => {
-                    // A copied state may hold a booking or credit. The notes are read after the slot and stored before the copy.
+                    // A copied state may hold a booking or credit. The notes are read after the slot and stored
+                    // before the copy.
                     if from.policies.memory.has_bookings(version.number) {
                         self.policies.memory.note_booking(version.number);
                     }
@@ -97,8 +102,8 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the key with `hash` the state that it had under `old`, a version of the other table, where the current version is `last`. The
-    /// insertion is a request whose step returns that state. False if no slot is free.
+    /// Gives the key with `hash` the state that it had under `old`, a version of the other table, where the current
+    /// version is `last`. The insertion is a request whose step returns that state. False if no slot is free.
     fn carry<'t>(
         &'t self,
         old: &Version,

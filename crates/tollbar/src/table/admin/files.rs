@@ -11,18 +11,21 @@ use crate::table::policies::records;
 use core::ffi::{c_int, CStr};
 
 impl Table {
-    /// Opens the table in the file at `path`, or makes the file if there is none. In /run and /dev/shm a table lasts as long as the
-    /// machine runs. On a disk it survives a restart of the machine, and its times continue by the wall clock. If the file has another
-    /// table (other options, other policies or another order of them), the call fails and the file stays unchanged.
+    /// Opens the table in the file at `path`, or makes the file if there is none. In /run and /dev/shm a table lasts
+    /// as long as the machine runs. On a disk it survives a restart of the machine, and its times continue by the
+    /// wall clock. If the file has another table (other options, other policies or another order of them), the call
+    /// fails and the file stays unchanged.
     ///
-    /// If several processes call at once, one makes the file and the others open it. The call reserves all of the file's space.
+    /// If several processes call at once, one makes the file and the others open it. The call reserves all of the
+    /// file's space.
     ///
-    /// Give the file a directory of the service's own (`/run/SERVICE`). The call fails with [`TableError::Owner`] for a file that
-    /// another user owns, may write or may replace, unless the options trust [`Trust::Anyone`].
+    /// Give the file a directory of the service's own (`/run/SERVICE`). The call fails with [`TableError::Owner`] for
+    /// a file that another user owns, may write or may replace, unless the options trust [`Trust::Anyone`].
     ///
     /// # Errors
-    /// Those of [`Table::private`], except that the memory is a file: [`TableError::System`] with the call that failed, and [`TableError::Boot`]. Of an
-    /// existing file: [`TableError::OtherCapacity`], [`TableError::OtherOptions`], [`TableError::OtherPolicies`], [`TableError::Owner`], and those of
+    /// Those of [`Table::private`], except that the memory is a file: [`TableError::System`] with the call that
+    /// failed, and [`TableError::Boot`]. Of an existing file: [`TableError::OtherCapacity`],
+    /// [`TableError::OtherOptions`], [`TableError::OtherPolicies`], [`TableError::Owner`], and those of
     /// [`Table::attach_in`].
     pub fn file_at(path: &CStr, options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
         let mut fixed = fixed(options, policies, true)?;
@@ -55,11 +58,13 @@ impl Table {
         Table::over(memory, false)?.going_on()
     }
 
-    /// Makes a table in sealed memory (Linux: a memfd), and returns it with its descriptor. A process that gets the descriptor, by inheritance or
-    /// through a socket, shares the table. The caller closes the descriptor; this table does not need it.
+    /// Makes a table in sealed memory (Linux: a memfd), and returns it with its descriptor. A process that gets the
+    /// descriptor, by inheritance or through a socket, shares the table. The caller closes the descriptor; this table
+    /// does not need it.
     ///
-    /// Use it to share a table with processes that you do not fully trust. No process can truncate sealed memory and so kill the others by
-    /// SIGBUS, as the owner of a file can. A process that has the descriptor can still write to the memory, and so grant permits.
+    /// Use it to share a table with processes that you do not fully trust. No process can truncate sealed memory and
+    /// so kill the others by SIGBUS, as the owner of a file can. A process that has the descriptor can still write to
+    /// the memory, and so grant permits.
     ///
     /// # Errors
     /// Those of [`Table::private`].
@@ -80,7 +85,8 @@ impl Table {
         }
     }
 
-    /// Opens the table behind a descriptor that [`Table::sealed`] returned in this or another process. The caller keeps and closes the descriptor.
+    /// Opens the table behind a descriptor that [`Table::sealed`] returned in this or another process. The caller
+    /// keeps and closes the descriptor.
     ///
     /// # Errors
     /// [`TableError::Unsealed`] for a file that a process could truncate.

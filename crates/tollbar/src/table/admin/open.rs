@@ -17,8 +17,8 @@ use crate::table::slots::Slots;
 use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;
 
-/// The options of a table. All processes that open one table must give equal options, except `huge_pages`, `mode`, `trust`,
-/// `waiters` and `hot_keys`.
+/// The options of a table. All processes that open one table must give equal options, except `huge_pages`, `mode`,
+/// `trust`, `waiters` and `hot_keys`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120.
@@ -33,17 +33,21 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Whether the library advises the system to use huge pages.
     pub huge_pages: bool,
-    /// The permissions of a new file. The call refuses an existing file that more users may write than these permissions let.
+    /// The permissions of a new file. The call refuses an existing file that more users may write than these
+    /// permissions let.
     pub mode: u32,
     /// Which users' files the call may open.
     pub trust: Trust,
-    /// The most callers that may sleep in [`Table::wait_until`] at one time, of one table object of one process. 0: none may sleep.
+    /// The most callers that may sleep in [`Table::wait_until`] at one time, of one table object of one process. 0:
+    /// none may sleep.
     pub waiters: u32,
-    /// The number of keys for which each thread of this process may take permits in advance: those that it checks most often. 0: none. Other
-    /// numbers are raised to 64 or lowered to 16,384. The table reserves address space for 128 threads, at least 34 bytes for each key and
-    /// thread, and the system allocates memory for the threads that check. [`Table::with_hot_keys`] says what the option does.
+    /// The number of keys for which each thread of this process may take permits in advance: those that it checks
+    /// most often. 0: none. Other numbers are raised to 64 or lowered to 16,384. The table reserves address space for
+    /// 128 threads, at least 34 bytes for each key and thread, and the system allocates memory for the threads that
+    /// check. [`Table::with_hot_keys`] says what the option does.
     pub hot_keys: u32,
-    /// The keys that may have a policy of their own at one time ([`Table::set_override`]), 32 bytes each; 524,288 at most.
+    /// The keys that may have a policy of their own at one time ([`Table::set_override`]), 32 bytes each; 524,288 at
+    /// most.
     pub overrides: u32,
 }
 
@@ -93,8 +97,9 @@ impl Table {
     /// The size of a table in bytes. It never changes.
     ///
     /// # Errors
-    /// [`TableError::Capacity`], [`TableError::Policies`] for none or more than 128, [`TableError::Policy`] for an invalid one,
-    /// [`TableError::Mixed`] if a sliding window or log is not the only policy, [`TableError::Overrides`] for more than 524,288.
+    /// [`TableError::Capacity`], [`TableError::Policies`] for none or more than 128, [`TableError::Policy`] for an
+    /// invalid one, [`TableError::Mixed`] if a sliding window or log is not the only policy,
+    /// [`TableError::Overrides`] for more than 524,288.
     pub fn bytes_for(options: &Options, policies: &[Policy]) -> Result<u64, TableError> {
         Ok(fixed(options, policies, false)?.bytes)
     }
@@ -102,8 +107,8 @@ impl Table {
     /// Makes a table in this process's own memory.
     ///
     /// # Errors
-    /// Those of [`Table::bytes_for`]. [`TableError::System`] if the system gives no memory or no random seed, [`TableError::NoMemory`],
-    /// [`TableError::Unsupported`] without a 16-byte compare-and-swap.
+    /// Those of [`Table::bytes_for`]. [`TableError::System`] if the system gives no memory or no random seed,
+    /// [`TableError::NoMemory`], [`TableError::Unsupported`] without a 16-byte compare-and-swap.
     pub fn private(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
         Table::make(options, policies, &mut Region::private)
     }
@@ -119,7 +124,8 @@ impl Table {
     /// Makes a table in the caller's memory. It takes [`Table::bytes_for`] bytes and overwrites them.
     ///
     /// # Errors
-    /// Those of [`Table::private`], [`TableError::Room`] if `length` is too small, [`TableError::Misaligned`] if `memory` is not aligned to 64 bytes.
+    /// Those of [`Table::private`], [`TableError::Room`] if `length` is too small, [`TableError::Misaligned`] if
+    /// `memory` is not aligned to 64 bytes.
     ///
     /// # Safety
     /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and only tables access it.
@@ -144,8 +150,9 @@ impl Table {
     /// Opens the table in the caller's memory. Another process may have made it.
     ///
     /// # Errors
-    /// [`TableError::NotATable`], [`TableError::Version`] for a table of another layout, [`TableError::Truncated`], [`TableError::Corrupt`] for a
-    /// wrong checksum, [`TableError::Misaligned`], [`TableError::NoMemory`], [`TableError::Unsupported`].
+    /// [`TableError::NotATable`], [`TableError::Version`] for a table of another layout, [`TableError::Truncated`],
+    /// [`TableError::Corrupt`] for a wrong checksum, [`TableError::Misaligned`], [`TableError::NoMemory`],
+    /// [`TableError::Unsupported`].
     ///
     /// # Safety
     /// As [`Table::init_in`].
@@ -172,9 +179,9 @@ impl Table {
         self
     }
 
-    /// Writes the table of a file to the disk, with the current time. After the machine's next start the table's time continues from that time.
-    /// As long as the machine runs, nothing is lost without this call. After a crash of the machine the table has the content that was on the
-    /// disk.
+    /// Writes the table of a file to the disk, with the current time. After the machine's next start the table's time
+    /// continues from that time. As long as the machine runs, nothing is lost without this call. After a crash of the
+    /// machine the table has the content that was on the disk.
     ///
     /// # Errors
     /// [`TableError::System`] with [`Call::Sync`](crate::table::Call::Sync).
@@ -228,15 +235,17 @@ impl Table {
         })
     }
 
-    /// Lets each thread of this process take permits in advance for the `keys` keys that it checks most often through this view of the
-    /// table ([`Options::hot_keys`]). 0: none.
+    /// Lets each thread of this process take permits in advance for the `keys` keys that it checks most often through
+    /// this view of the table ([`Options::hot_keys`]). 0: none.
     ///
-    /// Use it for keys that several threads check at the same time. Every check of such a key writes its slot, whose cache line then moves from
-    /// core to core. With hot keys a thread charges a key for more permits than its request costs, and spends the rest, its *credit*, on its
-    /// next requests without the table. In every interval of length t a key is still admitted at most `burst + rate · t`, by all threads and
-    /// processes together. Credit is at most a sixteenth of the remaining permits, and at most 1,024. So a thread takes none near the limit, and
-    /// none if the burst is below 32. A thread loses credit that it does not spend in time, and a full bucket loses some permits for it: the
-    /// refill of an eighth of a second, at most an eighth of the burst. Only gcra has credit, and only while the table has no exempt keys.
+    /// Use it for keys that several threads check at the same time. Every check of such a key writes its slot, whose
+    /// cache line then moves from core to core. With hot keys a thread charges a key for more permits than its
+    /// request costs, and spends the rest, its *credit*, on its next requests without the table. In every interval of
+    /// length t a key is still admitted at most `burst + rate · t`, by all threads and processes together. Credit is
+    /// at most a sixteenth of the remaining permits, and at most 1,024. So a thread takes none near the limit, and
+    /// none if the burst is below 32. A thread loses credit that it does not spend in time, and a full bucket loses
+    /// some permits for it: the refill of an eighth of a second, at most an eighth of the burst. Only gcra has
+    /// credit, and only while the table has no exempt keys.
     ///
     /// ```
     /// use tollbar::table::{Options, PolicyId, Table};
@@ -294,7 +303,8 @@ impl Table {
         match agreement() {
             Agreement::Same => {}
             Agreement::Unknown => return Err(TableError::Boot),
-            // The first process after a boot sets the offset for all. If that process is killed, the kernel releases the lock.
+            // The first process after a boot sets the offset for all. If that process is killed, the kernel releases
+            // the lock.
             Agreement::Other => region.exclusively(|| {
                 if agreement() == Agreement::Same {
                     return;
@@ -312,8 +322,9 @@ impl Table {
         Ok(())
     }
 
-    /// Stores the table's time and the wall clock's time. It reads the table's first and stores the wall clock's first. So if the process is
-    /// stopped or killed in between, too little time seems to have passed, never too much.
+    /// Stores the table's time and the wall clock's time. It reads the table's first and stores the wall clock's
+    /// first. So if the process is stopped or killed in between, too little time seems to have passed, never too
+    /// much.
     fn note_time(&self) {
         let header = self.policies.memory.header();
         let (now, wall) = (self.now(), Wall.now());
@@ -343,7 +354,8 @@ pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Resul
     })
 }
 
-/// The number of side words of each slot under these policies. A policy whose state is more than one word must be the table's only one.
+/// The number of side words of each slot under these policies. A policy whose state is more than one word must be the
+/// table's only one.
 fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
     let mut side = 0;
     for policy in policies {

@@ -24,15 +24,17 @@ pub struct Overrides<'a> {
 }
 
 impl Table {
-    /// Gives `key` a policy of its own: requests for the key that name `policy` are decided under `of`, in all processes from now on,
-    /// until [`Table::clear_override`]. A key that has an override already gets this one. The decisions count under `policy`.
+    /// Gives `key` a policy of its own: requests for the key that name `policy` are decided under `of`, in all
+    /// processes from now on, until [`Table::clear_override`]. A key that has an override already gets this one. The
+    /// decisions count under `policy`.
     ///
-    /// The override is in the table's memory, with the hash of the key, so it needs no slot, and stays as long as the table does.
-    /// [`Options::overrides`](crate::table::Options) says how many keys may have one. Equal overrides share one of the table's 255 versions of
-    /// policies, so some 250 overrides of one policy may differ.
+    /// The override is in the table's memory, with the hash of the key, so it needs no slot, and stays as long as the
+    /// table does. [`Options::overrides`](crate::table::Options) says how many keys may have one. Equal overrides
+    /// share one of the table's 255 versions of policies, so some 250 overrides of one policy may differ.
     ///
-    /// `keep` says what the key keeps of its debt, when the override begins and when it ends. It changes at the key's next request, as with
-    /// [`Table::set_policy`], whose bound holds, too. A receipt from before a change of the key's policy gives nothing back.
+    /// `keep` says what the key keeps of its debt, when the override begins and when it ends. It changes at the key's
+    /// next request, as with [`Table::set_policy`], whose bound holds, too. A receipt from before a change of the
+    /// key's policy gives nothing back.
     ///
     /// While a table has overrides, each of its requests looks its key up in them.
     ///
@@ -47,8 +49,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`TableError::Overrides`] if the table has no room for another one. Those of [`Table::set_policy`]. [`TableError::MissingKey`] for an empty key.
-    /// Nothing has changed.
+    /// [`TableError::Overrides`] if the table has no room for another one. Those of [`Table::set_policy`].
+    /// [`TableError::MissingKey`] for an empty key. Nothing has changed.
     pub fn set_override(&self, policy: PolicyId, key: &[u8], of: &Policy, keep: Keep) -> Result<(), TableError> {
         let hash = self.hash_with_bytes(policy, key)?;
         self.set_override_of(policy, hash, of, keep)?;
@@ -107,8 +109,8 @@ impl Table {
         Some((Override { policy: PolicyId::new(policy), hash, of }, next))
     }
 
-    /// Lets the key begin anew if an override that has begun or ended keeps nothing. A key without a request until the next change could come back to
-    /// the version that its slot names, and that change would convert nothing.
+    /// Lets the key begin anew if an override that has begun or ended keeps nothing. A key without a request until
+    /// the next change could come back to the version that its slot names, and that change would convert nothing.
     #[inline(never)]
     fn reset_if(&self, keep: Keep, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
         if keep == Keep::Reset {

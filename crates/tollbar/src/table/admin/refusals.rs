@@ -33,9 +33,10 @@ impl Refused {
 }
 
 impl Table {
-    /// Sets whether requests of all processes record the keys that they refuse, for [`Table::top_refused`]. No table does so at first: the first
-    /// [`TEXT_MOST`] bytes of refused keys then are in the table's memory, which holds only hashes otherwise; a check takes the path of tables with
-    /// exempt keys, and a refusal also hashes the key again and searches a cache line; and threads take no credit of hot keys.
+    /// Sets whether requests of all processes record the keys that they refuse, for [`Table::top_refused`]. No table
+    /// does so at first: the first [`TEXT_MOST`] bytes of refused keys then are in the table's memory, which holds
+    /// only hashes otherwise; a check takes the path of tables with exempt keys, and a refusal also hashes the key
+    /// again and searches a cache line; and threads take no credit of hot keys.
     pub fn record_refusals(&self, on: bool) {
         self.policies.memory.header().special.record_refusals(on);
     }
@@ -45,11 +46,13 @@ impl Table {
         self.policies.memory.header().special.read().records_refusals()
     }
 
-    /// Fills `top` with the keys that requests were refused most, the most refused first, at the table's time. Returns their number, at most 224.
+    /// Fills `top` with the keys that requests were refused most, the most refused first, at the table's time.
+    /// Returns their number, at most 224.
     ///
-    /// A count is that of the last minute or two: it is halved each 68.7 s. Counts are not exact. Of a million keys whose frequencies follow
-    /// Zipf's law the first twenty are found (`refusals` in docs/internals/verification.md). A key that another call is just recording is left out. So is
-    /// a key whose bytes do not have its hash, as in damaged memory.
+    /// A count is that of the last minute or two: it is halved each 68.7 s. Counts are not exact. Of a million keys
+    /// whose frequencies follow Zipf's law the first twenty are found (`refusals` in docs/internals/verification.md).
+    /// A key that another call is just recording is left out. So is a key whose bytes do not have its hash, as in
+    /// damaged memory.
     pub fn top_refused(&self, top: &mut [Refused]) -> usize {
         self.top_refused_at(self.now(), top)
     }

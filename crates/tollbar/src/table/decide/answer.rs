@@ -5,12 +5,14 @@ use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::error::TableError;
 use crate::units::NEVER;
 
-/// The answer to a request: a [`Verdict`] or a [`Decision`], which are refusals in case of an error, or a `Result` of either.
+/// The answer to a request: a [`Verdict`] or a [`Decision`], which are refusals in case of an error, or a `Result` of
+/// either.
 pub trait Answer: Sized {
     /// Whether the answer has more than the verdict.
     const IS_FULL: bool;
 
-    /// The answer to a request for `cost` to which `rule` gave `verdict` at `now`. `state` is the key's state after the request.
+    /// The answer to a request for `cost` to which `rule` gave `verdict` at `now`. `state` is the key's state after
+    /// the request.
     fn of_step(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self;
 
     /// The answer that says `decision`.

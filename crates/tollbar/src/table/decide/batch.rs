@@ -1,4 +1,5 @@
-//! Batches of requests. A batch reads the clock once, and prefetches the cache lines of its keys before it needs the first.
+//! Batches of requests. A batch reads the clock once, and prefetches the cache lines of its keys before it needs the
+//! first.
 
 use super::answer::Answer;
 use super::prefetch::prefetch_one_of_many;
@@ -18,8 +19,8 @@ pub struct Request<'a> {
     pub cost: u64,
 }
 
-/// An element of a batch, in the caller's layout. It is a trait, because a compiler that optimizes for size inlines its method, and does not inline a
-/// closure.
+/// An element of a batch, in the caller's layout. It is a trait, because a compiler that optimizes for size inlines
+/// its method, and does not inline a closure.
 #[doc(hidden)]
 pub trait AsRequest {
     /// The request.
@@ -53,7 +54,8 @@ impl<'a> Last<'a> {
 }
 
 impl Table {
-    /// Decides on each request in turn, like [`Table::admit`], at one time for all. If the slices differ in length, the shorter one counts.
+    /// Decides on each request in turn, like [`Table::admit`], at one time for all. If the slices differ in length,
+    /// the shorter one counts.
     pub fn admit_many(&self, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
         self.verdicts(None, requests, verdicts);
     }
@@ -63,7 +65,8 @@ impl Table {
         self.verdicts(Some(now), requests, verdicts);
     }
 
-    /// Decides on each request in turn, like [`Table::check`], at one time for all. If the slices differ in length, the shorter one counts.
+    /// Decides on each request in turn, like [`Table::check`], at one time for all. If the slices differ in length,
+    /// the shorter one counts.
     pub fn check_many(&self, requests: &[Request<'_>], decisions: &mut [Decision]) {
         self.decisions(None, requests, decisions);
     }
@@ -111,7 +114,8 @@ impl Table {
             }
             if let (Some(version), false) = (last.version, key.is_empty()) {
                 let lookup = self.lookup(version, self.hash_bytes(key) ^ version.salt);
-                // It prefetches both lines at once, because a probe of the first before the prefetch of the second would wait for memory twice.
+                // It prefetches both lines at once, because a probe of the first before the prefetch of the second
+                // would wait for memory twice.
                 prefetch_one_of_many(lookup.first);
                 prefetch_one_of_many(lookup.second);
                 *to = Some(lookup);
@@ -122,8 +126,8 @@ impl Table {
         if last.changes > 1 {
             return self.decide_under_several(now, requests, places, &lookups, put);
         }
-        // Under one policy both counts are in one register: decisions in the lower half, denials in the upper. In the common case no
-        // verdict is `Never`, so a verdict is 0 or 1.
+        // Under one policy both counts are in one register: decisions in the lower half, denials in the upper. In the
+        // common case no verdict is `Never`, so a verdict is 0 or 1.
         let mut counts = 0;
         self.decide_each(now, requests, places, &lookups, put, |_, verdict| counts += 1 | (verdict as u64) << 32);
         if let Some(version) = last.version {
@@ -146,8 +150,8 @@ impl Table {
         self.decide_each(now, requests, places, lookups, put, count);
     }
 
-    /// Decides on each request of a piece, and calls `count` with each verdict of the common case. The slow paths count their decisions
-    /// themselves.
+    /// Decides on each request of a piece, and calls `count` with each verdict of the common case. The slow paths
+    /// count their decisions themselves.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)] // it is one loop, written once
     fn decide_each<R: AsRequest, T, A: Answer>(

@@ -10,22 +10,26 @@ use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::give_back::{give_back, give_back_under};
 
 impl Table {
-    /// Gives up to `permits` unused permits of an earlier charge back to `key`, without those that the key has regained by refill since the
-    /// charge ([`GiveBack`] says why no more is safe). Returns the number that went back.
+    /// Gives up to `permits` unused permits of an earlier charge back to `key`, without those that the key has
+    /// regained by refill since the charge ([`GiveBack`] says why no more is safe). Returns the number that went
+    /// back.
     ///
     /// The caller must give back a charge only once. These algorithms give permits back, and the others give none:
     ///
-    /// - Gcra without `borrow` and `ban`, except at the few rates whose nanosecond is more than 3 units of the state, such as 7 a second.
+    /// - Gcra without `borrow` and `ban`, except at the few rates whose nanosecond is more than 3 units of the state,
+    ///   such as 7 a second.
     /// - Lifetime quotas.
-    /// - Fixed windows, interval with `anchor first`, curves and calendars, in the charge's window or slice. Weighted windows, in that window and
-    ///   the next.
-    /// - Of a list only the policy that refills faster, because the slot's time may not become earlier. The return value is of that policy.
+    /// - Fixed windows, interval with `anchor first`, curves and calendars, in the charge's window or slice. Weighted
+    ///   windows, in that window and the next.
+    /// - Of a list only the policy that refills faster, because the slot's time may not become earlier. The return
+    ///   value is of that policy.
     ///
-    /// Once a thread has had credit under a policy ([`Options::hot_keys`](crate::table::Options)), that policy gives nothing back. A key that is not in
-    /// the table gets nothing back. If a key is reset or evicted between the charge and this call, the call may lower a debt that the key has made
-    /// since. If the key has come under a policy that refills more slowly since the charge, the call may return permits that the former policy has
-    /// refilled. It is then admitted that many permits more than the slower policy's bound, and never more than the bounds of both policies together. A
-    /// receipt ([`Table::take`]) has its policy and returns none then.
+    /// Once a thread has had credit under a policy ([`Options::hot_keys`](crate::table::Options)), that policy gives
+    /// nothing back. A key that is not in the table gets nothing back. If a key is reset or evicted between the
+    /// charge and this call, the call may lower a debt that the key has made since. If the key has come under a
+    /// policy that refills more slowly since the charge, the call may return permits that the former policy has
+    /// refilled. It is then admitted that many permits more than the slower policy's bound, and never more than the
+    /// bounds of both policies together. A receipt ([`Table::take`]) has its policy and returns none then.
     ///
     /// A key that got permits back may keep its slot for up to one more refill of the burst.
     ///
@@ -88,7 +92,8 @@ impl Table {
         Err(TableError::Corrupt)
     }
 
-    /// [`Table::give_back_of`] for a charge under `version` when it had `stamp`. A key that has come under another version gets nothing back.
+    /// [`Table::give_back_of`] for a charge under `version` when it had `stamp`. A key that has come under another
+    /// version gets nothing back.
     pub(super) fn give_back_under(
         &self,
         version: &Version,

@@ -19,10 +19,12 @@ enum Leave<'a> {
 
 impl Table {
     /// [`Table::check`] of a request that passes only if the key has at least `reserve` permits left after it
-    /// ([`Limiter::check_leaving`](crate::Limiter::check_leaving)). Credit that threads have of a hot key counts as taken.
+    /// ([`Limiter::check_leaving`](crate::Limiter::check_leaving)). Credit that threads have of a hot key counts as
+    /// taken.
     ///
     /// # Errors
-    /// Those of [`Table::try_check`], and [`PolicyError::OptionMismatch`] as the [`TableError::Policy`] for policies that cannot keep a reserve.
+    /// Those of [`Table::try_check`], and [`PolicyError::OptionMismatch`] as the [`TableError::Policy`] for policies
+    /// that cannot keep a reserve.
     pub fn check_leaving(&self, policy: PolicyId, key: &[u8], cost: u64, reserve: u64) -> Result<Decision, TableError> {
         self.check_leaving_at(policy, key, self.now(), cost, reserve)
     }
@@ -42,12 +44,14 @@ impl Table {
         self.counted_of(policy, key, now, self.take_leaving(policy, key, now, cost, Leave::Permits(reserve)))
     }
 
-    /// [`Table::check`] of a request of a class of the policy, given by its name, or by its number: "1" for the first one
-    /// ([`Limiter::check_class`](crate::Limiter::check_class)). A key with an override has the override's classes. Credit that threads have
-    /// of a hot key counts as taken, except for a class without a reserve, which spends it.
+    /// [`Table::check`] of a request of a class of the policy, given by its name, or by its number: "1" for the first
+    /// one ([`Limiter::check_class`](crate::Limiter::check_class)). A key with an override has the override's
+    /// classes. Credit that threads have of a hot key counts as taken, except for a class without a reserve, which
+    /// spends it.
     ///
     /// # Errors
-    /// Those of [`Table::try_check`], and [`PolicyError::NoSuchClass`] as the [`TableError::Policy`]. Nothing has been charged.
+    /// Those of [`Table::try_check`], and [`PolicyError::NoSuchClass`] as the [`TableError::Policy`]. Nothing has
+    /// been charged.
     pub fn check_class(&self, policy: PolicyId, key: &[u8], cost: u64, class: &str) -> Result<Decision, TableError> {
         self.check_class_at(policy, key, self.now(), cost, class.as_bytes())
     }

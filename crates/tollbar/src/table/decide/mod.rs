@@ -1,8 +1,8 @@
 //! How one request is decided.
 //!
-//! The functions stand in the order of their calls. [`Table::decide`] is inlined into its caller and decides the common
-//! case completely: a key of up to 16 bytes in one of its first two buckets, under a token bucket, in a slot that no
-//! other call changes meanwhile. Rare cases are tail calls of functions that are out of line, so no register is spilled.
+//! The functions stand in the order of their calls. [`Table::decide`] is inlined into its caller and decides the
+//! common case completely: a key of up to 16 bytes in one of its first two buckets, under a token bucket, in a slot
+//! that no other call changes meanwhile. Rare cases are tail calls out of line, so no register is spilled.
 //!
 //! | the request goes on to | because |
 //! |---|---|

@@ -106,8 +106,8 @@ impl Table {
         Some(decided)
     }
 
-    /// Gives the slot of a key with a debt to the new key, and admits the new key. If the slot has fewer permits left than the request costs, it
-    /// is charged for all of them, so the new key gets no more than from a fresh slot.
+    /// Gives the slot of a key with a debt to the new key, and admits the new key. If the slot has fewer permits left
+    /// than the request costs, it is charged for all of them, so the new key gets no more than from a fresh slot.
     fn evict(&self, policy: &MultiWord, head: &Owner<'_, Slot>, side: &[AtomicU64], now: u64, op: Op) -> Option<()> {
         let admitted = policy.apply(head, side, now, op)?;
         let short = match op {

@@ -3,7 +3,8 @@
 use crate::policy::PolicyError;
 use core::fmt;
 
-/// Why a table cannot be opened or changed. The call that returns it has changed nothing, unless its text says otherwise.
+/// Why a table cannot be opened or changed. The call that returns it has changed nothing, unless its text says
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TableError {
@@ -17,8 +18,9 @@ pub enum TableError {
     Policy(PolicyError),
     /// The policies cannot be in one table: a sliding window or log must be its table's only policy.
     Mixed,
-    /// No version of a policy is free. A table has 255, one for each policy and each different override. It frees those that have been
-    /// replaced. [`Table::repair`](crate::table::Table::repair) frees those that killed processes left unfinished.
+    /// No version of a policy is free. A table has 255, one for each policy and each different override. It frees
+    /// those that have been replaced. [`Table::repair`](crate::table::Table::repair) frees those that killed
+    /// processes left unfinished.
     Versions,
     /// The set of exempt keys is full.
     Exempt,
@@ -50,22 +52,22 @@ pub enum TableError {
     OtherPolicies,
     /// The existing table has other options (`on_full`, `missing`, `clock`, `seed`).
     OtherOptions,
-    /// The table is in a file, and nothing that this process can read tells whether the file's content is of this boot of the machine: the system
-    /// gives no boot id, and the file is not in tmpfs or has been copied there.
+    /// The table is in a file, and nothing that this process can read tells whether the file's content is of this
+    /// boot of the machine: the system gives no boot id, and the file is not in tmpfs or has been copied there.
     Boot,
-    /// The in-flight table's file is in use by processes whose system gives another boot id: in a container that has one of its own, or on another
-    /// machine.
+    /// The in-flight table's file is in use by processes whose system gives another boot id: in a container that has
+    /// one of its own, or on another machine.
     OtherBoot,
-    /// The file belongs to a user other than the caller and root, other users may write it, or other users may replace it
-    /// ([`Trust::Owner`](crate::table::Trust)).
+    /// The file belongs to a user other than the caller and root, other users may write it, or other users may
+    /// replace it ([`Trust::Owner`](crate::table::Trust)).
     Owner,
     /// The descriptor's file can be truncated: it is not memory that is sealed against shrinking.
     Unsealed,
-    /// Processes of another PID namespace use the in-flight table, or the system does not say in which one this process is. So it cannot tell whether
-    /// the others have ended.
+    /// Processes of another PID namespace use the in-flight table, or the system does not say in which one this
+    /// process is. So it cannot tell whether the others have ended.
     Namespace,
-    /// The system does not say in which time namespace this process is, or the process that made the table was. So this process's clock may differ
-    /// from that of the others.
+    /// The system does not say in which time namespace this process is, or the process that made the table was. So
+    /// this process's clock may differ from that of the others.
     TimeNamespace,
     /// A system call failed with this errno.
     System(Call, i32),

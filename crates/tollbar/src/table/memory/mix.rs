@@ -1,6 +1,7 @@
 //! A mixing function and a checksum of 64-bit words.
 
-/// A checksum against accidents. Each step is a bijection of the sum so far, so the change of any one word changes the result.
+/// A checksum against accidents. Each step is a bijection of the sum so far, so the change of any one word changes
+/// the result.
 pub(crate) const fn fold(words: &[u64]) -> u64 {
     let mut sum = 0x5851_f42d_4c95_7f2d;
     let mut rest = words;

@@ -5,15 +5,18 @@
 //! text  56 bytes   for each of these words: { fingerprint 32 : check 18 : policy 7 : cut 1 : length 6 }, and 48 bytes of the key
 //! ```
 //!
-//! The hash of a key chooses its line, and 32 other bits of it are its fingerprint. A refusal of a key in its line adds one to the key's count.
-//! A key that is not in its line replaces the one with the least count c there with probability 1/(c + 1), and begins with c + 1 (the
-//! randomized admission policy of Ben Basat, Einziger, Friedman and Kassner, 2017). So a key that is refused often enters soon, and a flood of
-//! keys that are refused once each seldom displaces it.
+//! The hash of a key chooses its line, and 32 other bits of it are its fingerprint. A refusal of a key in its line
+//! adds one to the key's count. A key that is not in its line replaces the one with the least count c there with
+//! probability 1/(c + 1), and begins with c + 1 (the randomized admission policy of Ben Basat, Einziger, Friedman and
+//! Kassner, 2017). So a key that is refused often enters soon, and a flood of keys that are refused once each seldom
+//! displaces it.
 //!
-//! Counts are halved at each new period of 2^36 ns (68.7 s), so a count is near the number of refusals in the last two minutes.
+//! Counts are halved at each new period of 2^36 ns (68.7 s), so a count is near the number of refusals in the last
+//! two minutes.
 //!
-//! Counts are not exact: if two threads refuse one key at the same time, the sketch may count one refusal. If a process is killed while it
-//! stores a key's text, readers leave the key out until its next refusal, which stores the text again.
+//! Counts are not exact: if two threads refuse one key at the same time, the sketch may count one refusal. If a
+//! process is killed while it stores a key's text, readers leave the key out until its next refusal, which stores the
+//! text again.
 
 use crate::sync::{fence, AtomicU64, Ordering};
 use crate::table::memory::mix::mix;
@@ -126,7 +129,8 @@ impl Refusals {
             return;
         }
         let new = pack(fingerprint, least.saturating_add(1));
-        // Relaxed: a reader compares the text's fingerprint with the word's. If the swap fails, another key took the place.
+        // Relaxed: a reader compares the text's fingerprint with the word's. If the swap fails, another key took the
+        // place.
         if word.compare_exchange(found, new, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             text.write(fingerprint, policy, key);
         }
@@ -204,7 +208,8 @@ impl Text {
         self.head.store(head(fingerprint, tail, &words), Ordering::Release);
     }
 
-    /// The text, and the fingerprint of its key. `None` if there is none, or if a call is writing or was killed while it wrote.
+    /// The text, and the fingerprint of its key. `None` if there is none, or if a call is writing or was killed while
+    /// it wrote.
     fn read(&self) -> Option<(u32, KeyText)> {
         let seen = self.head.load(Ordering::Acquire);
         let words = self.bytes.each_ref().map(|word| word.load(Ordering::Relaxed));

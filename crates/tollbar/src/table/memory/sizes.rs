@@ -7,8 +7,8 @@ use super::special::{GROUP, OVERRIDES_MOST};
 use core::mem::size_of;
 use core::num::NonZeroU64;
 
-/// The first and the second part each have a multiple of this many buckets, because a bucket's number is computed by an exclusive or with
-/// eight bits of the hash.
+/// The first and the second part each have a multiple of this many buckets, because a bucket's number is computed by
+/// an exclusive or with eight bits of the hash.
 pub(crate) const PART_UNIT: u64 = 1 << 8;
 /// [`Parts::round_up`] rounds smaller numbers of buckets up, so that the first two parts leave no buckets over.
 pub(super) const SMALL: u64 = 1 << 16;
@@ -27,7 +27,8 @@ pub(crate) const BUCKETS_LEAST: u64 = 5 * PART_UNIT;
 /// Bucket numbers are made of 32 bits of hash.
 pub(crate) const BUCKETS_MOST: u64 = 1 << 32;
 
-/// The groups of places for so many overrides: twice as many places, so that both groups of a key are practically never full.
+/// The groups of places for so many overrides: twice as many places, so that both groups of a key are practically
+/// never full.
 pub(crate) fn override_groups(overrides: u64) -> u64 {
     match overrides {
         0 => 0,
@@ -43,8 +44,8 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes of a table for `capacity` keys with `side` side words a slot. The capacity is four fifths of the slots: in a table that holds so
-    /// many keys, one new key in some thousands finds no free slot.
+    /// The sizes of a table for `capacity` keys with `side` side words a slot. The capacity is four fifths of the
+    /// slots: in a table that holds so many keys, one new key in some thousands finds no free slot.
     pub(crate) fn new(capacity: u64, side: u64, overrides: u64) -> Result<Sizes, TableError> {
         let slots = capacity.checked_add(capacity / 4).ok_or(TableError::Capacity)?;
         if capacity == 0 {
@@ -95,8 +96,8 @@ impl Parts {
         Parts { half, spares: buckets - 2 * half }
     }
 
-    /// The number of buckets of a table that needs at least `buckets`. A small table gets as many as make the first two parts leave no bucket
-    /// over.
+    /// The number of buckets of a table that needs at least `buckets`. A small table gets as many as make the first
+    /// two parts leave no bucket over.
     pub(crate) fn round_up(buckets: u64) -> u64 {
         if buckets >= SMALL {
             return buckets;

@@ -11,12 +11,13 @@
 //!   key = version 8, tag 56  the state is a word of that version's algorithm
 //! ```
 //!
-//! Callers write both words by one 16-byte compare-and-swap. Most callers *read* them by two loads, which is faster than one load of
-//! 16 bytes: if another thread writes between the loads, the swap fails. A caller that decides without a swap reads both words at one
-//! instant by [`Slot::pair`].
+//! Callers write both words by one 16-byte compare-and-swap. Most callers *read* them by two loads, which is faster
+//! than one load of 16 bytes: if another thread writes between the loads, the swap fails. A caller that decides
+//! without a swap reads both words at one instant by [`Slot::pair`].
 //!
-//! A probe for a key compares all slots of its buckets at once by vector instructions, without a branch, because the processor cannot predict
-//! which bucket holds a key. On other machines than x86-64, under loom, and in the tests that compare both, `scalar` compares slot by slot.
+//! A probe for a key compares all slots of its buckets at once by vector instructions, without a branch, because the
+//! processor cannot predict which bucket holds a key. On other machines than x86-64, under loom, and in the tests
+//! that compare both, `scalar` compares slot by slot.
 
 #[cfg(loom)]
 mod model;
@@ -92,9 +93,9 @@ pub struct Slot {
 pub struct Bucket(pub(crate) [Slot; SLOTS]);
 
 impl Slot {
-    /// Commits one step of a key whose `key` and then `state` the caller read here. An admission (`next`) swaps the new state in. A refusal
-    /// writes nothing: it checks that the slot held both words at one instant. False: nothing has been charged, because another call has
-    /// changed the slot.
+    /// Commits one step of a key whose `key` and then `state` the caller read here. An admission (`next`) swaps the
+    /// new state in. A refusal writes nothing: it checks that the slot held both words at one instant. False: nothing
+    /// has been charged, because another call has changed the slot.
     #[inline(always)]
     pub(crate) fn commit(&self, key: u64, state: u64, next: Option<u64>) -> bool {
         let pair = Pair { key, state };
@@ -107,7 +108,8 @@ impl Slot {
 
 #[cfg(not(loom))]
 impl Slot {
-    /// Loads the key word. Acquire: the version that it names was published before, and callers load the state afterwards.
+    /// Loads the key word. Acquire: the version that it names was published before, and callers load the state
+    /// afterwards.
     #[inline(always)]
     pub fn key(&self) -> u64 {
         self.words.first().load(Ordering::Acquire)
@@ -176,7 +178,8 @@ fn slot_at(bucket: &Bucket, place: usize) -> &Slot {
 pub(crate) mod scalar {
     use super::{Bucket, SLOTS};
 
-    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the lowest bits.
+    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the
+    /// lowest bits.
     #[inline(always)]
     pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
         let slots = first.0.iter().chain(&second.0).enumerate();
@@ -206,12 +209,13 @@ pub(crate) mod scalar {
 mod vectors {
     use super::Bucket;
 
-    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the lowest bits.
+    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the
+    /// lowest bits.
     #[inline(always)]
     pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
         let agree: u32;
-        // SAFETY: two buckets of 64 readable bytes, aligned to 64, shared only through atomics. Each load reads one slot by one access, as in
-        // `Slot::pair`.
+        // SAFETY: two buckets of 64 readable bytes, aligned to 64, shared only through atomics. Each load reads one
+        // slot by one access, as in `Slot::pair`.
         unsafe {
             core::arch::asm!(
                 "vmovq {key}, {word}",
@@ -277,8 +281,9 @@ mod vectors {
         agree
     }
 
-    /// The first bucket if `agree`, from [`matches_in_two`], has a match in it, otherwise the second. It is a conditional move in assembler,
-    /// because compilers make a branch of it, and a mispredicted branch costs more than the rest of the request.
+    /// The first bucket if `agree`, from [`matches_in_two`], has a match in it, otherwise the second. It is a
+    /// conditional move in assembler, because compilers make a branch of it, and a mispredicted branch costs more
+    /// than the rest of the request.
     #[inline(always)]
     pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
         let mut chosen = core::ptr::from_ref(first);

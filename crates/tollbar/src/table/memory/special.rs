@@ -1,13 +1,14 @@
-//! Counts of the keys that a request must look up before its policy is known: exempt keys, and keys with a policy of their own. And whether
-//! requests record their refusals.
+//! Counts of the keys that a request must look up before its policy is known: exempt keys, and keys with a policy of
+//! their own. And whether requests record their refusals.
 //!
 //! ```text
 //! changes of overrides 32 : overrides 20 : refusals recorded 1 : exempt keys 11
 //! ```
 //!
-//! A count is never too low. A call raises it before it stores a key, and lowers it after it has removed the key. If the process is killed in between,
-//! the count stays too high, and requests make a lookup that finds nothing, until [`Table::repair`](crate::table::Table::repair). In most tables
-//! the lower half is 0, which a request learns by one load.
+//! A count is never too low. A call raises it before it stores a key, and lowers it after it has removed the key. If
+//! the process is killed in between, the count stays too high, and requests make a lookup that finds nothing, until
+//! [`Table::repair`](crate::table::Table::repair). In most tables the lower half is 0, which a request learns by one
+//! load.
 
 use super::error::TableError;
 use crate::sync::{AtomicU64, Ordering};
@@ -23,7 +24,8 @@ const EXEMPT_MOST: u64 = (1 << EXEMPT_BITS) - 1;
 const RECORDED: u64 = 1 << EXEMPT_BITS;
 const OVERRIDES: u64 = (1 << COUNT_BITS) - (1 << OVERRIDE_AT);
 
-/// The most attempts to change a count. Only in damaged memory so many fail. Then the count may stay too high, which costs requests a lookup.
+/// The most attempts to change a count. Only in damaged memory so many fail. Then the count may stay too high, which
+/// costs requests a lookup.
 const TRIES: u32 = 10_000;
 
 /// One exempt key.
@@ -33,7 +35,8 @@ pub(crate) const OVERRIDE: u64 = 1 << OVERRIDE_AT;
 /// One change of an override.
 pub(crate) const CHANGE: u64 = 1 << COUNT_BITS;
 
-/// The word in the table's header. Its lower half is 0 if the table has no exempt key and no override, and records no refusals.
+/// The word in the table's header. Its lower half is 0 if the table has no exempt key and no override, and records no
+/// refusals.
 #[repr(transparent)]
 pub(crate) struct SpecialCounts(AtomicU64);
 

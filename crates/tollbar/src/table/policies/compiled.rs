@@ -2,11 +2,11 @@
 //!
 //! A compiled version is in one of three places:
 //!
-//! - *Kept for all threads* ([`Versions`]): the first [`KEPT_MOST`] that a process compiles for a table. A request holds a plain
-//!   reference to one and does not count it, so it lives until the table is closed. A policy that returns under the same
-//!   version's number gets the version that was compiled for it before, with a new stamp.
-//! - *Kept for one thread* ([`super::local`]): later versions. A thread has one place for the current version of each policy under which it
-//!   decides, and one for a former version. A newer version replaces the one in its place.
+//! - *Kept for all threads* ([`Versions`]): the first [`KEPT_MOST`] that a process compiles for a table. A request
+//!   holds a plain reference to one and does not count it, so it lives until the table is closed. A policy that
+//!   returns under the same version's number gets the version that was compiled for it before, with a new stamp.
+//! - *Kept for one thread* ([`super::local`]): later versions. A thread has one place for the current version of each
+//!   policy under which it decides, and one for a former version. A newer version replaces the one in its place.
 //! - *On the stack* ([`Scratch`]): for one call, if the thread has no place or an interrupted call is using it.
 //!
 //! So a process keeps at most [`KEPT_MOST`] versions and one for each place, for any number of changes.
@@ -47,7 +47,8 @@ pub(crate) struct Version {
     pub(crate) rule: Rule,
     /// The common case of a token bucket, compiled for [`Version::step_plain`].
     pub(crate) plain: Plain,
-    /// The nanoseconds of one permit's refill, for permits that a call gives back. `u64::MAX` if the algorithm takes none back.
+    /// The nanoseconds of one permit's refill, for permits that a call gives back. `u64::MAX` if the algorithm takes
+    /// none back.
     pub(crate) refill: u64,
     /// Whether the greater of two state words expires no sooner than the other.
     pub(crate) words_are_times: bool,
@@ -60,7 +61,8 @@ pub(crate) struct Version {
 pub(crate) struct Versions {
     /// For each number, the version that was used last.
     compiled: [AtomicPtr<Version>; VERSIONS],
-    /// All kept versions by a hash of number and policy. The lists only grow, because other threads may use any version in them.
+    /// All kept versions by a hash of number and policy. The lists only grow, because other threads may use any
+    /// version in them.
     made: [AtomicPtr<Node>; LISTS],
     /// The number of nodes that callers have reserved. At most [`KEPT_MOST`] exist.
     places: AtomicUsize,
@@ -83,13 +85,15 @@ pub(crate) const KEPT_MOST: usize = 4096;
 const LISTS: usize = 1024;
 
 impl Versions {
-    /// No version yet. The value is 10 KiB, too much for the stack of a C caller's thread, so it is made where it stays. `None` without memory.
+    /// No version yet. The value is 10 KiB, too much for the stack of a C caller's thread, so it is made where it
+    /// stays. `None` without memory.
     pub(crate) fn new() -> Option<Box<Versions>> {
         // SAFETY: all fields are atomics of words, and zero bytes are a null pointer and 0.
         unsafe { zeroed_value() }
     }
 
-    /// The version with `stamp`, if this process keeps it and has used no other version with the same number since. No version has stamp 0.
+    /// The version with `stamp`, if this process keeps it and has used no other version with the same number since.
+    /// No version has stamp 0.
     #[inline(always)]
     pub(crate) fn known(&self, stamp: u64) -> Option<&Version> {
         // Acquire: `keep` writes the version before its pointer.
@@ -104,15 +108,15 @@ impl Versions {
         self.places.load(Ordering::Relaxed) >= KEPT_MOST
     }
 
-    /// Compiles the version with `stamp` before the first request under it. [`TableError::NoMemory`], or [`TableError::Corrupt`] if the record
-    /// is damaged.
+    /// Compiles the version with `stamp` before the first request under it. [`TableError::NoMemory`], or
+    /// [`TableError::Corrupt`] if the record is damaged.
     pub(crate) fn prepare(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<(), TableError> {
         let (policy, terms) = read(records, stamp)?;
         self.keep(&policy, terms, stamp).map(|_| ())
     }
 
-    /// Finds the version among the kept ones, or compiles and keeps it. [`TableError::Versions`] if the process keeps no more,
-    /// [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy that does not compile.
+    /// Finds the version among the kept ones, or compiles and keeps it. [`TableError::Versions`] if the process keeps
+    /// no more, [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy that does not compile.
     fn keep(&self, policy: &Policy, terms: Terms, stamp: u64) -> Result<&Version, TableError> {
         let number = version_of(stamp);
         let list = mix(fold(&encode(policy, terms)) ^ number as u64) as usize % LISTS;
@@ -120,14 +124,15 @@ impl Versions {
             return Err(TableError::Corrupt);
         };
         if let Some(version) = made_before(made, stamp, policy, terms) {
-            // Relaxed: the pointer is stored next with Release, so a thread that reads it reads this stamp or a later one. A thread that
-            // wants another stamp comes here again.
+            // Relaxed: the pointer is stored next with Release, so a thread that reads it reads this stamp or a later
+            // one. A thread that wants another stamp comes here again.
             version.stamp.store(stamp, Ordering::Relaxed);
             place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
             // SAFETY: only the drop of `self` frees nodes, so the version lives as long as `self`.
             return Ok(unsafe { &*ptr::from_ref(version) });
         }
-        // Relaxed: no other data depends on the number. The call reads it before it adds, so that the number stays bounded.
+        // Relaxed: no other data depends on the number. The call reads it before it adds, so that the number stays
+        // bounded.
         if self.is_full() || self.places.fetch_add(1, Ordering::Relaxed) >= KEPT_MOST {
             return Err(TableError::Versions);
         }
@@ -157,8 +162,8 @@ impl Versions {
     }
 }
 
-/// A kept version with the same number, policy and [`Keep`], which was compiled for an earlier stamp. Only its stamp differs, so threads that
-/// still use it decide alike.
+/// A kept version with the same number, policy and [`Keep`], which was compiled for an earlier stamp. Only its stamp
+/// differs, so threads that still use it decide alike.
 fn made_before<'a>(made: &'a AtomicPtr<Node>, stamp: u64, policy: &Policy, terms: Terms) -> Option<&'a Version> {
     let mut at = made.load(Ordering::Acquire);
     for _ in 0..KEPT_MOST {
@@ -188,8 +193,8 @@ impl Drop for Versions {
 }
 
 impl Version {
-    /// The number that credit under this version is known by. Any change of an override makes it another, because a key that comes back to a
-    /// version must not find the credit that it had before it left.
+    /// The number that credit under this version is known by. Any change of an override makes it another, because a
+    /// key that comes back to a version must not find the credit that it had before it left.
     #[inline(always)]
     pub(crate) fn credit_mark(&self, changes: u64) -> u64 {
         self.stamp.load(Ordering::Relaxed) ^ changes
@@ -210,7 +215,8 @@ impl Version {
         }
     }
 
-    /// Compiles the version with `stamp` of `policy`. `keep` says how debts are converted to it. `None` if the policy is invalid.
+    /// Compiles the version with `stamp` of `policy`. `keep` says how debts are converted to it. `None` if the policy
+    /// is invalid.
     pub(crate) fn of(policy: &Policy, terms: Terms, stamp: u64) -> Option<Version> {
         let multi_word = MultiWord::new(policy).ok()?;
         // A limit of 0 is closed under every algorithm.
@@ -235,8 +241,8 @@ impl Version {
 }
 
 impl Policies {
-    /// The current version of a policy, if this process has compiled it for all threads and no key of the table is exempt or has a policy of
-    /// its own. The second value is the word that counts those keys.
+    /// The current version of a policy, if this process has compiled it for all threads and no key of the table is
+    /// exempt or has a policy of its own. The second value is the word that counts those keys.
     #[inline(always)]
     pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, Special)> {
         let stamp = self.memory.current_stamp(policy.0);
@@ -265,8 +271,8 @@ impl Policies {
         }
     }
 
-    /// Finds or compiles the current version of a policy. `stamp` is its current stamp as the caller has read it. `None`: `scratch` holds the
-    /// version.
+    /// Finds or compiles the current version of a policy. `stamp` is its current stamp as the caller has read it.
+    /// `None`: `scratch` holds the version.
     #[cold]
     #[inline(never)]
     pub(super) fn find_or_compile_current<'t>(

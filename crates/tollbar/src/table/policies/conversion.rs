@@ -32,9 +32,9 @@ impl Policies {
 
     /// [`States::relation`], for a request under the policy `number`.
     pub(crate) fn relation(&self, found: u64, key: u64, number: u32) -> Relation {
-        // A request may have slept until its version's record was freed, or was taken by another policy. It must not insert its key beside the
-        // existing one, so `Same` makes it try again. If the version is current and cannot be read, its record is damaged, and trying again
-        // would not end.
+        // A request may have slept until its version's record was freed, or was taken by another policy. It must not
+        // insert its key beside the existing one, so `Same` makes it try again. If the version is current and cannot
+        // be read, its record is damaged, and trying again would not end.
         let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
         let Some(asked) = self.named(key, &mut scratch) else {
             let version = (key >> TAG_BITS) as usize;
@@ -83,7 +83,8 @@ impl Policies {
         pairs.filter(is_its).map(|pair| pair.key).next()
     }
 
-    /// The state after a reset of a key that stays in its slot, which is taken until `expires`: of a quota, and of a key that finds `no_other` slot.
+    /// The state after a reset of a key that stays in its slot, which is taken until `expires`: of a quota, and of a
+    /// key that finds `no_other` slot.
     pub(crate) fn unused_in_slot(&self, pair: Pair, expires: u64, now: u64, no_other: bool) -> Option<u64> {
         let mut scratch = Scratch::new();
         let rule = &self.named(pair.key, &mut scratch)?.rule;
@@ -164,7 +165,8 @@ impl Policies {
     }
 }
 
-/// [`States`] for a request under `version`. Most slots are under the same version, so it saves most lookups in [`Policies`].
+/// [`States`] for a request under `version`. Most slots are under the same version, so it saves most lookups in
+/// [`Policies`].
 pub(crate) struct UnderVersion<'t> {
     pub(crate) policies: &'t Policies,
     pub(crate) version: &'t Version,

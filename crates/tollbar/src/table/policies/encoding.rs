@@ -4,13 +4,13 @@ use super::Keep;
 use crate::policy::{Anchor, Classes, Kind, Knots, Mode, Policy, Rate, Unit, Zone, CLASSES_MOST, CLASS_NAME_MOST};
 use crate::table::memory::layout::RECORD_WORDS;
 
-/// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is in the words of `slack`, `warm_up` and
-/// `ban`.
+/// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is in the words of
+/// `slack`, `warm_up` and `ban`.
 const SECOND: u64 = 2;
 /// The value of that word that means knots. Their bytes are in the words of `slack`, `warm_up`, `ban` and `ban_after`.
 const KNOTS: u64 = 3;
-/// The value of that word that means a calendar. The zone is in the words of `borrow`, `slack`, `warm_up`, `ban` and `ban_after`, and the first day
-/// in that of `segments`.
+/// The value of that word that means a calendar. The zone is in the words of `borrow`, `slack`, `warm_up`, `ban` and
+/// `ban_after`, and the first day in that of `segments`.
 const CALENDAR: u64 = 4;
 
 /// How the debts of keys come to a version of a policy, and from an override's version back to the policy.
@@ -46,9 +46,9 @@ const FIRST_WORDS: usize = 14;
 const CLASS_WORDS: usize = 3;
 const _: () = assert!(CLASS_NAME_MOST + 1 == 16 && FIRST_WORDS + CLASSES_MOST * CLASS_WORDS <= RECORD_WORDS);
 
-/// The words of a policy. Word 6 holds the anchor in its lowest bit and the mode above. Word 7 holds `segments` in its lower half and `cold` in
-/// its upper half. Word 13 holds the unit in its lowest bit, [`Keep`] in the next two and above them whether the version is
-/// an override's. The classes follow, and then words that are 0.
+/// The words of a policy. Word 6 holds the anchor in its lowest bit and the mode above. Word 7 holds `segments` in
+/// its lower half and `cold` in its upper half. Word 13 holds the unit in its lowest bit, [`Keep`] in the next two
+/// and above them whether the version is an override's. The classes follow, and then words that are 0.
 pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
     let Policy {
         limit,

@@ -1,8 +1,8 @@
 //! Keys that are never charged: a small set of hashes, shared with the table.
 //!
-//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a lookup always costs the same, and a call
-//! that removes a hash just empties its place. Two calls that exempt one key at once may put its hash into two places. The call that ends
-//! the exemption empties both.
+//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a lookup always
+//! costs the same, and a call that removes a hash just empties its place. Two calls that exempt one key at once may
+//! put its hash into two places. The call that ends the exemption empties both.
 
 use super::Policies;
 use crate::sync::{AtomicU64, Ordering};
@@ -27,8 +27,8 @@ impl Policies {
         if self.is_in_set(hash) {
             return Ok(());
         }
-        // The call raises the count before it takes a place, so no request misses an exempt key. If the process is killed in between, the count
-        // is too high, and requests search the set without need.
+        // The call raises the count before it takes a place, so no request misses an exempt key. If the process is
+        // killed in between, the count is too high, and requests search the set without need.
         self.memory.header().special.count_exempt()?;
         // The emptier group first, so that both groups fill evenly.
         let [first, second] = groups(hash);

@@ -1,4 +1,5 @@
-//! A table's policies: their versions in the shared memory, the compiled versions of a process, and the conversion of states.
+//! A table's policies: their versions in the shared memory, the compiled versions of a process, and the conversion of
+//! states.
 
 pub(crate) mod compiled;
 pub(crate) mod conversion;
@@ -66,7 +67,8 @@ impl Policies {
         Ok(policies)
     }
 
-    /// The mark that credit taken now under a version gets ([`Version::credit_mark`]). Credit with another mark is void.
+    /// The mark that credit taken now under a version gets ([`Version::credit_mark`]). Credit with another mark is
+    /// void.
     pub(crate) fn credit_mark(&self, version: &Version) -> u64 {
         version.credit_mark(self.memory.header().special.read().changes())
     }

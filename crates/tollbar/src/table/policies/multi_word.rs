@@ -1,12 +1,12 @@
 //! Policies whose state is more than one word: sliding windows and sliding logs.
 //!
-//! Such a policy is its table's only one, and does not change, because a slot's words count in the same way for every key. A slot's state
-//! word decides. The slot also has a fixed number of side words (a ring of starts, or the entries of a log). They stay unchanged when
-//! another key takes the slot. This is sound, because the ring or log is one long history and the key only a label on it
-//! ([`crate::limiter::head`]).
+//! Such a policy is its table's only one, and does not change, because a slot's words count in the same way for every
+//! key. A slot's state word decides. The slot also has a fixed number of side words (a ring of starts, or the entries
+//! of a log). They stay unchanged when another key takes the slot. This is sound, because the ring or log is one long
+//! history and the key only a label on it ([`crate::limiter::head`]).
 //!
-//! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]). The state word alone says when the slot
-//! expires.
+//! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]). The state word alone says
+//! when the slot expires.
 
 use crate::algorithm::sliding_log::{KeyedLog, SlidingLog};
 use crate::algorithm::sliding_window::SlidingWindow;
@@ -89,7 +89,8 @@ impl MultiWord {
         }
     }
 
-    /// Applies `op` to the ring or log whose state word `head` reads. `None` if the slot no longer holds the caller's key.
+    /// Applies `op` to the ring or log whose state word `head` reads. `None` if the slot no longer holds the caller's
+    /// key.
     pub(crate) fn apply(&self, head: &Owner<'_, Slot>, side: &[AtomicU64], now: u64, op: Op) -> Option<Decided> {
         macro_rules! each {
             ($view:ident => $call:expr) => {

@@ -1,4 +1,5 @@
-//! Keys with a policy of their own: finds the version that a key is under, and gives a key its own version. [`Places`] maps keys to versions.
+//! Keys with a policy of their own: finds the version that a key is under, and gives a key its own version.
+//! [`Places`] maps keys to versions.
 
 use super::encoding::Terms;
 use super::records::{policy_of, version_of};
@@ -57,8 +58,8 @@ impl Policies {
         Some((policy_of(stamp), policy, terms))
     }
 
-    /// The override in place number `from` or after it: the number of its policy, the hash of its key and the policy that it is; and the place
-    /// after it.
+    /// The override in place number `from` or after it: the number of its policy, the hash of its key and the policy
+    /// that it is; and the place after it.
     pub(crate) fn next_override(&self, from: u64) -> Option<(u32, u64, Policy, u64)> {
         let places = self.memory.overrides();
         let mut n = usize::try_from(from).ok()?;
@@ -71,7 +72,8 @@ impl Policies {
         }
     }
 
-    /// Empties places of unknown versions, and counts overrides and exempt keys anew. Only while no other call uses the table.
+    /// Empties places of unknown versions, and counts overrides and exempt keys anew. Only while no other call uses
+    /// the table.
     pub(crate) fn repair_special(&self) {
         let (header, records) = (self.memory.header(), self.memory.records());
         let mut count = 0;

@@ -1,11 +1,11 @@
 //! The records of policies' versions in a table's memory.
 //!
-//! A slot names the *version* of its policy in eight bits. A change of a policy writes a new version beside the old one and makes it current
-//! by one swap of the policy's stamp. A key under the old version is converted at its next request. A stamp is
-//! `generation : policy : version`; all stamps of a table are different.
+//! A slot names the *version* of its policy in eight bits. A change of a policy writes a new version beside the old
+//! one and makes it current by one swap of the policy's stamp. A key under the old version is converted at its next
+//! request. A stamp is `generation : policy : version`; all stamps of a table are different.
 //!
-//! A version's record is shared and holds the policy as plain numbers. Each process compiles the record before it decides under it
-//! ([`super::compiled`]).
+//! A version's record is shared and holds the policy as plain numbers. Each process compiles the record before it
+//! decides under it ([`super::compiled`]).
 //!
 //! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
 
@@ -93,8 +93,8 @@ pub(crate) fn find_or_add(header: &Header, records: &[Record; VERSIONS], policy:
     }
 }
 
-/// Adds `policy` under the first free number, unless `is_it` accepts a policy with a lower number. Numbers are taken in their order and never
-/// become free. So if two calls add at once, the later one sees the earlier one's policy.
+/// Adds `policy` under the first free number, unless `is_it` accepts a policy with a lower number. Numbers are taken
+/// in their order and never become free. So if two calls add at once, the later one sees the earlier one's policy.
 fn add_unless(
     header: &Header,
     records: &[Record; VERSIONS],
@@ -105,7 +105,8 @@ fn add_unless(
     let mut last = CLAIMED;
     for (number, current) in header.current.iter().enumerate() {
         if current.load(Ordering::Relaxed) == 0 {
-            // The stamp names the policy's number, so each number that is tried needs a new stamp. No reader knows the record yet.
+            // The stamp names the policy's number, so each number that is tried needs a new stamp. No reader knows
+            // the record yet.
             let stamp = stamp(header, number as u32, version);
             record.publish(policy, Terms::of_policy(Keep::Count), stamp);
             // Release: a reader of the current stamp sees the record.
@@ -139,7 +140,8 @@ pub(crate) fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) 
     None
 }
 
-/// Makes `policy` the current policy of that number. It does nothing if they are equal, unless the keys are to begin anew.
+/// Makes `policy` the current policy of that number. It does nothing if they are equal, unless the keys are to begin
+/// anew.
 pub(crate) fn change(
     header: &Header,
     records: &[Record; VERSIONS],
@@ -159,8 +161,8 @@ pub(crate) fn change(
     let (version, record) = claim(header, records)?;
     let stamp = stamp(header, number, version);
     record.publish(policy, Terms::of_policy(keep), stamp);
-    // A policy's generation only grows. So of two calls that change it at once the one with the later stamp wins, and no version
-    // that `former` returns becomes current again.
+    // A policy's generation only grows. So of two calls that change it at once the one with the later stamp wins, and
+    // no version that `former` returns becomes current again.
     for _ in 0..ROUNDS {
         if seen >> 16 >= stamp >> 16 {
             record.free(stamp);
@@ -189,8 +191,8 @@ pub(crate) fn free_former(header: &Header, records: &[Record; VERSIONS], former:
     }
 }
 
-/// The older half of the former versions, so that a request whose version is freed has slept through many changes. If all former versions are
-/// newer, it returns all of them.
+/// The older half of the former versions, so that a request whose version is freed has slept through many changes. If
+/// all former versions are newer, it returns all of them.
 pub(crate) fn older(header: &Header, former: &[u64; VERSIONS]) -> [u64; VERSIONS] {
     let half = header.generation.load(Ordering::Relaxed).saturating_sub(VERSIONS as u64 / 2);
     let older = former.map(|stamp| if stamp >> 16 <= half { stamp } else { 0 });
@@ -220,8 +222,9 @@ pub(crate) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VER
     former
 }
 
-/// Whether a table that begins with these bytes certainly has other policies than `policies`. Other processes may change the file during the
-/// read. If the bytes do not fit together, it returns false, and the caller compares again after it has mapped the file.
+/// Whether a table that begins with these bytes certainly has other policies than `policies`. Other processes may
+/// change the file during the read. If the bytes do not fit together, it returns false, and the caller compares again
+/// after it has mapped the file.
 pub(crate) fn differ(head: &[u8], policies: &[Policy]) -> bool {
     (0..POLICIES_MOST).any(|number| {
         // The caller refuses a shorter file for its length.
@@ -265,8 +268,8 @@ pub(crate) fn free_claimed(records: &[Record; VERSIONS]) {
     records.iter().for_each(|record| record.free(CLAIMED));
 }
 
-/// Claims a free record. It prefers the one that has been free for the longest time, so that a slow request under a freed version has
-/// time to notice the change before another policy gets the record.
+/// Claims a free record. It prefers the one that has been free for the longest time, so that a slow request under a
+/// freed version has time to notice the change before another policy gets the record.
 pub(super) fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize, &'a Record), TableError> {
     // Each generation starts the search at the next version. Version 0 is none.
     let start = header.generation.load(Ordering::Relaxed) as usize;

@@ -39,8 +39,8 @@ impl<'a> Candidates<'a> {
         self.spare().and_then(|spare| find_in(spare, key))
     }
 
-    /// Candidate number `n`, below [`CANDIDATES`]. The order alternates between the first two buckets, each from its first slot on, so that
-    /// a key that takes the first empty slot goes to the emptier bucket.
+    /// Candidate number `n`, below [`CANDIDATES`]. The order alternates between the first two buckets, each from its
+    /// first slot on, so that a key that takes the first empty slot goes to the emptier bucket.
     #[inline(always)]
     pub(crate) fn slot(&self, n: usize) -> Option<&'a Slot> {
         if n >= 2 * SLOTS {
@@ -70,7 +70,8 @@ impl<'a> Candidates<'a> {
         self.slots().map(Slot::key).filter(is_tagged)
     }
 
-    /// The last candidate that an insertion takes. In a table that holds no more keys than its capacity it is mostly empty.
+    /// The last candidate that an insertion takes. In a table that holds no more keys than its capacity it is mostly
+    /// empty.
     #[inline(always)]
     pub(crate) fn last(&self) -> Option<&'a Slot> {
         self.slot(CANDIDATES - 1)

@@ -2,12 +2,13 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib table::slots::models`
 //!
-//! The models run the code of `protocol`, `candidates`, the scalar probes and `slot`. A bucket has one slot, so a key has two candidates. The
-//! rules of the policies are small ones of the models ([`rules`]). Each swap writes its change into a journal. Each model checks the
-//! invariants of every run ([`Played::judge`]), and the results of its own scene.
+//! The models run the code of `protocol`, `candidates`, the scalar probes and `slot`. A bucket has one slot, so a key
+//! has two candidates. The rules of the policies are small ones of the models ([`rules`]). Each swap writes its
+//! change into a journal. Each model checks the invariants of every run ([`Played::judge`]), and the results of its
+//! own scene.
 //!
-//! In some runs loom stops a thread between two steps until the others have ended. To them it looks like a killed thread. So no
-//! thread waits for another if every model ends.
+//! In some runs loom stops a thread between two steps until the others have ended. To them it looks like a killed
+//! thread. So no thread waits for another if every model ends.
 
 mod rules;
 
@@ -366,8 +367,9 @@ struct Played {
     newest: u64,
 }
 
-/// Explores a scene. loom tries another order only where an access conflicts with another thread's last access. So it may not try that a
-/// thread which only reads runs after a thread that reads and then swaps. Therefore each thread in turn is the one that starts first.
+/// Explores a scene. loom tries another order only where an access conflicts with another thread's last access. So it
+/// may not try that a thread which only reads runs after a thread that reads and then swaps. Therefore each thread in
+/// turn is the one that starts first.
 fn model<C>(name: &str, preemptions: usize, scene: Scene, check: C)
 where
     C: Fn(&Played) + Copy + Send + Sync + 'static,

@@ -1,8 +1,9 @@
-//! Expiry of states, states that owe until a given time, and the move of a state to another rule: a table relies on all three when it gives
-//! one key's slot to another.
+//! Expiry of states, states that owe until a given time, and the move of a state to another rule: a table relies on
+//! all three when it gives one key's slot to another.
 //!
-//! An idle state is *better* than a fresh one if a fresh state holds fewer permits than a full one: gcra with an `init` below its burst,
-//! with `borrow` or not, and pacer with `slack`. In all other cases an expired state and a fresh one answer alike.
+//! An idle state is *better* than a fresh one if a fresh state holds fewer permits than a full one: gcra with an
+//! `init` below its burst, with `borrow` or not, and pacer with `slack`. In all other cases an expired state and a
+//! fresh one answer alike.
 
 mod any;
 mod change;
@@ -354,15 +355,15 @@ fn anchored(policy: &Policy) -> bool {
     policy.anchor == Anchor::First
 }
 
-/// Whether later answers depend on the time of the first request or refusal, through the start of windows, the warmth of
-/// a store or a ban. Then two traces cannot be compared permit by permit.
+/// Whether later answers depend on the time of the first request or refusal, through the start of windows, the warmth
+/// of a store or a ban. Then two traces cannot be compared permit by permit.
 fn depends_on_the_first(policy: &Policy) -> bool {
     anchored(policy) || policy.kind == Kind::WarmUp || policy.ban != 0
 }
 
-/// Asserts that `state` gives no more than a fresh one on a trace from `from` on. Where answers depend on the
-/// first request, it gives no more than it has left until it expires. A level-dependent refill may be faster for the state that took less
-/// before, so it gives no more than its bound.
+/// Asserts that `state` gives no more than a fresh one on a trace from `from` on. Where answers depend on the first
+/// request, it gives no more than it has left until it expires. A level-dependent refill may be faster for the state
+/// that took less before, so it gives no more than its bound.
 fn no_more_than_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: &mut Rng) {
     let mut walk = Walk { now: from, ..Walk::new(policy, rng) };
     let (mut mine, mut fresh, mut lead) = (state, 0, 0i64);

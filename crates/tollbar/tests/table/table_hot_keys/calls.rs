@@ -150,7 +150,8 @@ fn several_limits_know_of_credit() {
     assert_eq!(admitted, had);
 }
 
-/// A request at an earlier time than the thread's latest credit does not spend it: at that instant all requests together get the burst at most.
+/// A request at an earlier time than the thread's latest credit does not spend it: at that instant all requests
+/// together get the burst at most.
 #[test]
 fn times_that_go_back_gain_nothing() {
     for (text, burst) in [("1000/s burst 4096", 4096), ("100/s burst 64", 64), ("7/s burst 300", 300)] {

@@ -14,7 +14,8 @@ use tollbar::{Policy, Verdict};
 const FIRST: PolicyId = PolicyId::FIRST;
 const KEY: &[u8] = b"everybody's";
 
-/// A table without hot keys, and views of it with hot keys. Each view has its own credit, so one thread of a test can play several.
+/// A table without hot keys, and views of it with hot keys. Each view has its own credit, so one thread of a test can
+/// play several.
 struct Viewed {
     table: Table,
     descriptor: i32,
@@ -101,8 +102,8 @@ fn where_there_is_room_a_new_key_enters() {
     assert_eq!((charged[0], &charged[2..]), (1, &[1 + 16, 1 + 64, 1 + 256, 1 + 1024, 1 + 1024][..]));
 }
 
-/// Views and callers without credit hoard, rest and spend, at random and in the worst order: all take what they can, rest until the bucket
-/// is full, and then spend everything at one instant.
+/// Views and callers without credit hoard, rest and spend, at random and in the worst order: all take what they can,
+/// rest until the bucket is full, and then spend everything at one instant.
 #[test]
 fn no_more_passes_than_the_policy_lets() {
     let mut rng = Rng(1);
@@ -181,7 +182,8 @@ fn no_more_passes_than_the_policy_lets() {
     assert!(hoarded > 1000 && closest > -5, "the search is harmless: {hoarded}, {closest}");
 }
 
-/// A view that has just taken credit for the key and spent none. Half of the bucket is taken before, so no permits are lost for the credit.
+/// A view that has just taken credit for the key and spent none. Half of the bucket is taken before, so no permits
+/// are lost for the credit.
 fn hoarder(table: &Viewed, burst: u64) -> Table {
     assert_eq!(table.admit_at(FIRST, KEY, SEC, burst / 2), Verdict::Allowed);
     let keys = warm(table, SEC);
@@ -192,8 +194,9 @@ fn hoarder(table: &Viewed, burst: u64) -> Table {
     keys
 }
 
-/// Credit ends before the tick of 4,096 ns in which the bucket would be full without it. The test tries instants from a tick before that to
-/// two ticks after it, each on a new table: all permits are spent at once, at most the burst and at least the burst less a tick's refill.
+/// Credit ends before the tick of 4,096 ns in which the bucket would be full without it. The test tries instants from
+/// a tick before that to two ticks after it, each on a new table: all permits are spent at once, at most the burst
+/// and at least the burst less a tick's refill.
 #[test]
 fn credit_ends_before_its_tick() {
     const TICK: u64 = 4096;
@@ -261,8 +264,8 @@ fn near_the_limit_decisions_are_the_tables() {
     assert!(!admits(&keys, 0, 1));
 }
 
-/// A key with three times as many requests as its rate, from three views and a caller without credit, passes at its rate. No caller is left
-/// out for long, and most requests of the views do not reach the table.
+/// A key with three times as many requests as its rate, from three views and a caller without credit, passes at its
+/// rate. No caller is left out for long, and most requests of the views do not reach the table.
 #[test]
 fn a_busy_key_has_its_rate() {
     for (text, rate) in [("1000/s burst 1000", 1000), ("100000/s burst 5000", 100_000)] {
@@ -391,8 +394,8 @@ fn costs() {
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 100_001), Verdict::Never);
 }
 
-/// More keys than places, and half of all requests for keys that come once: the keys that come again and again stay, until other keys do
-/// so.
+/// More keys than places, and half of all requests for keys that come once: the keys that come again and again stay,
+/// until other keys do so.
 #[test]
 fn the_hot_ones_stay() {
     let table = Viewed::new(1_000_000, &[policy("1000000/s burst 10000000")]);
@@ -415,7 +418,8 @@ fn the_hot_ones_stay() {
     }
 }
 
-/// Real threads on one key: together they get at most the bound of the elapsed time, and the table was charged for all of it.
+/// Real threads on one key: together they get at most the bound of the elapsed time, and the table was charged for
+/// all of it.
 #[test]
 fn threads_share_a_key() {
     let terms = policy("1000000/s burst 50000");

@@ -152,7 +152,8 @@ fn an_immediate_give_back_is_whole() {
         (pair.unpack(in_slot).fast, pair.unpack(in_slot).slow),
         (pair.unpack(used).fast, pair.unpack(taken).slow)
     );
-    // A second later the first bucket, which refills each second, has refilled the whole charge, and the bucket of the day hardly any of it.
+    // A second later the first bucket, which refills each second, has refilled the whole charge, and the bucket of
+    // the day hardly any of it.
     let late = back(false, DAY + 1_000_000_000).expect("permits");
     assert_eq!(late.permits, 4);
     assert_eq!(pair.unpack(late.next).fast, pair.unpack(taken).fast);

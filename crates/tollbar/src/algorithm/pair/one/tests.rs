@@ -20,7 +20,8 @@ const LISTS: [&str; 12] = [
     "5/min burst 8; 6/min burst 8",
 ];
 
-/// The prepared products decide as the general step does, between steps, at them and one nanosecond beside them, up to the last time.
+/// The prepared products decide as the general step does, between steps, at them and one nanosecond beside them, up
+/// to the last time.
 #[test]
 fn the_prepared_products_are_exact() {
     let mut seed = 7_u64;

@@ -4,7 +4,8 @@ use super::*;
 
 const PERMIT: u64 = 100 * MS;
 
-/// What a queue without bookings would do that checks at every instant: the first caller takes its permits as soon as they are there.
+/// What a queue without bookings would do that checks at every instant: the first caller takes its permits as soon as
+/// they are there.
 fn ideal(callers: &[Caller], burst: u64) -> Vec<End> {
     let (mut tat, mut left) = (START + PERMIT, START);
     let end = |caller: &Caller| {
@@ -49,9 +50,10 @@ fn rounds(n: u64) -> u64 {
     }
 }
 
-/// The permits that stay charged when all of `callers` have come at `begin` and left before the first departure, if only the first of the queue books and no
-/// more of a booking comes back than the limit has not refilled by the latest departure that it has ever promised. The second number: if no booking came
-/// back that a caller of another cost, or none, follows.
+/// The permits that stay charged when all of `callers` have come at `begin` and left before the first departure, if
+/// only the first of the queue books and no more of a booking comes back than the limit has not refilled by the
+/// latest departure that it has ever promised. The second number: if no booking came back that a caller of another
+/// cost, or none, follows.
 pub(crate) fn stay_charged(callers: &[Caller], burst: u64, begin: u64) -> (u64, u64) {
     let full = burst * PERMIT;
     let (start, mut leaving) = (begin + full, Vec::from(callers));
@@ -91,7 +93,8 @@ pub(crate) fn twenty(rng: &mut Rng, burst: u64, begin: u64) -> Vec<Caller> {
         .collect()
 }
 
-/// 20 callers come at one time, and leave in any order before the first departure. All permits come back: the state is as if nobody had come.
+/// 20 callers come at one time, and leave in any order before the first departure. All permits come back: the state
+/// is as if nobody had come.
 #[test]
 fn a2_all_twenty_come_back_in_any_order() {
     let mut rng = Rng(20);
@@ -113,7 +116,8 @@ fn a2_all_twenty_come_back_in_any_order() {
     }
 }
 
-/// Callers that come and leave at any time. Each is admitted exactly when an ideal queue would admit it, and nobody is overtaken.
+/// Callers that come and leave at any time. Each is admitted exactly when an ideal queue would admit it, and nobody
+/// is overtaken.
 #[test]
 fn a2_random_callers_beside_the_oracle() {
     let mut rng = Rng(7);
@@ -144,7 +148,8 @@ fn a2_random_callers_beside_the_oracle() {
     assert_eq!(too_much, 0);
 }
 
-/// Callers with deadlines: those that the estimate refuses at once would not have been admitted by an ideal queue either, as long as nobody gives up.
+/// Callers with deadlines: those that the estimate refuses at once would not have been admitted by an ideal queue
+/// either, as long as nobody gives up.
 #[test]
 fn a2_a_refusal_at_once_is_right() {
     let mut rng = Rng(9);

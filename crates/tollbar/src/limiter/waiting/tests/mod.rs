@@ -1,4 +1,5 @@
-//! Queues at virtual times: callers that come, give up and are served, in one process and in several, beside callers that only check.
+//! Queues at virtual times: callers that come, give up and are served, in one process and in several, beside callers
+//! that only check.
 
 mod leaving;
 mod processes;
@@ -18,7 +19,8 @@ use std::vec::Vec;
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SEC: u64 = 1_000_000_000;
 
-/// Algorithms that book ahead, at one permit in 100 ms and one at once. The second value: whether the last booking comes back.
+/// Algorithms that book ahead, at one permit in 100 ms and one at once. The second value: whether the last booking
+/// comes back.
 pub(crate) const BOOK: [(&str, bool); 8] = [
     ("10/s burst 1", true),
     ("10/s burst 1; 300/min burst 1000", true),
@@ -120,7 +122,8 @@ fn a2_every_wave_is_admitted() {
     }
 }
 
-/// A caller whose permits come exactly at its deadline waits for them. A nanosecond less, and it is refused when it comes.
+/// A caller whose permits come exactly at its deadline waits for them. A nanosecond less, and it is refused when it
+/// comes.
 #[test]
 fn a2_a_caller_behind_others_knows_whether_it_can_pass() {
     for text in BOOK.map(|(text, _)| text).into_iter().chain(ASK) {
@@ -195,7 +198,8 @@ fn a2_a_panic_in_the_sleep_leaves_the_queue() {
     assert_eq!(limiter.snapshot().waiting, 0);
 }
 
-/// A child of a fork finds the lock held by a thread that it does not have, and callers in the list that it does not have.
+/// A child of a fork finds the lock held by a thread that it does not have, and callers in the list that it does not
+/// have.
 #[test]
 fn a2_a_child_forgets_its_parents_queue() {
     let clock = Manual::default();
@@ -220,7 +224,8 @@ fn a2_a_child_forgets_its_parents_queue() {
     assert!(!lines.list(0).anybody(0));
 }
 
-/// A4: the default bound of callers, its refusal, and that a caller of another queue needs no place if it need not wait.
+/// A4: the default bound of callers, its refusal, and that a caller of another queue needs no place if it need not
+/// wait.
 #[test]
 fn a4_the_queue_has_a_bound() {
     let clock = Manual::default();

@@ -61,8 +61,8 @@ impl<'a> World<'a> {
         World { clock, processes: 1, polls_every: None, late: 0 }
     }
 
-    /// Makes all calls. Returns their ends, and the number of permits that the polling caller got before the last end. Of several things that happen at one
-    /// time the one comes first that `choose(n)`, a number below n, says.
+    /// Makes all calls. Returns their ends, and the number of permits that the polling caller got before the last
+    /// end. Of several things that happen at one time the one comes first that `choose(n)`, a number below n, says.
     pub(crate) fn run<P: Permits>(
         &self,
         permits: &P,

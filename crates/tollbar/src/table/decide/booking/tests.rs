@@ -83,8 +83,8 @@ fn a2_callers_that_give_up_leave_nothing() {
     }
 }
 
-/// 20 callers of a key come at one time and leave in any order before the first departure. With equal costs all permits come back. With unequal costs
-/// fewer may come back, because a slot keeps the latest departure only roughly.
+/// 20 callers of a key come at one time and leave in any order before the first departure. With equal costs all
+/// permits come back. With unequal costs fewer may come back, because a slot keeps the latest departure only roughly.
 #[test]
 fn a2_all_twenty_come_back_in_any_order() {
     let mut rng = Rng(20);

@@ -8,10 +8,11 @@
 //! └──────┴───────────────────┴──────────────────────────────────────────────┴──────────────────┘
 //! ```
 //!
-//! A key has one set, and may be in any of its places. Its *grade* says how often the thread checks it: a key of grade g gets up to 2^g
-//! permits at a time. A new key takes the place with the lowest grade. New keys slowly lower the grades of the others, so a key loses its
-//! place when the thread no longer checks it. A set with an empty place takes every new key. A full set takes one miss in sixteen, so most
-//! keys that the thread checks once displace no other.
+//! A key has one set, and may be in any of its places. Its *grade* says how often the thread checks it: a key of
+//! grade g gets up to 2^g permits at a time. A new key takes the place with the lowest grade. New keys slowly lower
+//! the grades of the others, so a key loses its place when the thread no longer checks it. A set with an empty place
+//! takes every new key. A full set takes one miss in sixteen, so most keys that the thread checks once displace no
+//! other.
 
 use crate::sync::AtomicU64;
 use crate::table::memory::counters::lines::Line;
@@ -50,8 +51,8 @@ struct Set {
 pub(crate) struct Head {
     /// The pointer of the thread that owns the block ([`super::threads`]).
     pub(crate) owner: AtomicU64,
-    /// A random number that changes with every miss. With a counter, the same one of several keys that a thread checks in turn would always be
-    /// taken.
+    /// A random number that changes with every miss. With a counter, the same one of several keys that a thread
+    /// checks in turn would always be taken.
     dice: u64,
     /// The latest time at which the thread has taken credit. Credit is not valid before it was charged.
     newest: u64,
@@ -70,8 +71,8 @@ pub(crate) const fn bytes_of(sets: usize) -> usize {
 
 /// The number of sets of a block for `keys` keys.
 pub(crate) fn sets_for(keys: u32) -> usize {
-    // There are twice as many places as keys. With as many places as keys, more than half of the keys would share a set with four or
-    // more others, and a set has four places.
+    // There are twice as many places as keys. With as many places as keys, more than half of the keys would share a
+    // set with four or more others, and a set has four places.
     (keys as usize * 2 / WAYS).next_power_of_two().max(16)
 }
 
@@ -83,8 +84,8 @@ pub(crate) struct ThreadCredit<'a> {
     memory: PhantomData<&'a mut Head>,
 }
 
-/// The time of a request at `now` for its thread's credit: after all credit if the thread has taken credit at a later time, `newest`. The
-/// permits that paid for that credit may not have been refilled at `now`.
+/// The time of a request at `now` for its thread's credit: after all credit if the thread has taken credit at a later
+/// time, `newest`. The permits that paid for that credit may not have been refilled at `now`.
 #[inline(always)]
 pub(crate) fn time_for(newest: u64, now: u64) -> u64 {
     if now < newest {
@@ -132,14 +133,16 @@ impl Set {
     #[inline(always)]
     fn agreeing(&self, id: u64) -> u32 {
         let agree: u32;
-        // SAFETY: 32 readable bytes, aligned to 64. The instructions belong to AVX, and a table is opened only on processors with AVX.
+        // SAFETY: 32 readable bytes, aligned to 64. The instructions belong to AVX, and a table is opened only on
+        // processors with AVX.
         unsafe {
             core::arch::asm!(
                 "vmovq {id}, {word}",
                 "vpunpcklqdq {id}, {id}, {id}",
                 "vpcmpeqq {a}, {id}, xmmword ptr [{ids}]",
                 "vpcmpeqq {b}, {id}, xmmword ptr [{ids} + 16]",
-                // A compared word is all ones or all zeroes. Narrowed once, four words are one vector, and its highest bits are the result.
+                // A compared word is all ones or all zeroes. Narrowed once, four words are one vector, and its
+                // highest bits are the result.
                 "vpackssdw {a}, {a}, {b}",
                 "vmovmskps {agree:e}, {a}",
                 ids = in(reg) core::ptr::from_ref(&self.ids),
@@ -164,8 +167,8 @@ impl Set {
 
 impl ThreadCredit<'_> {
     /// # Safety
-    /// `base` is aligned to 64 bytes and points to a block of `mask` + 1 sets ([`bytes_of`]) that was zeroed. Only the caller uses the block as
-    /// long as this value lives, except the owner in its head.
+    /// `base` is aligned to 64 bytes and points to a block of `mask` + 1 sets ([`bytes_of`]) that was zeroed. Only
+    /// the caller uses the block as long as this value lives, except the owner in its head.
     #[inline(always)]
     pub(crate) unsafe fn of(base: NonNull<u8>, mask: usize) -> Self {
         ThreadCredit { base, mask, memory: PhantomData }
@@ -233,7 +236,8 @@ impl ThreadCredit<'_> {
         }
     }
 
-    /// The credit that the key should get next, after its last one was too small or has expired. It updates the key's grade.
+    /// The credit that the key should get next, after its last one was too small or has expired. It updates the key's
+    /// grade.
     pub(crate) fn grade(&mut self, id: u64, now: u64) -> u64 {
         let Some(place) = self.place(id) else { return 0 };
         let Some(credit) = self.set(id).credit.get(place) else { return 0 };
@@ -249,7 +253,8 @@ impl ThreadCredit<'_> {
         1 << *grade
     }
 
-    /// Replaces the key's credit by `credit` permits, which the caller has charged at `now`, and which are valid until `until`.
+    /// Replaces the key's credit by `credit` permits, which the caller has charged at `now`, and which are valid
+    /// until `until`.
     pub(crate) fn fill(&mut self, id: u64, credit: u64, now: u64, until: u64) {
         // SAFETY: as `newest`.
         unsafe { (*self.base.as_ptr().cast::<Head>()).newest = now };
@@ -265,8 +270,8 @@ impl ThreadCredit<'_> {
     #[inline(always)]
     fn set(&mut self, id: u64) -> &mut Set {
         let set = self.number(id);
-        // SAFETY: `set` is the number of a set of the block. Only this thread uses the sets, through `self`. They are aligned, and every
-        // bit pattern is a set.
+        // SAFETY: `set` is the number of a set of the block. Only this thread uses the sets, through `self`. They are
+        // aligned, and every bit pattern is a set.
         unsafe { &mut *self.base.as_ptr().add(SETS_AT).cast::<Set>().add(set) }
     }
 

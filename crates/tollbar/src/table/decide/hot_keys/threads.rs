@@ -1,15 +1,17 @@
 //! The memory of the credit of this process's threads.
 //!
-//! A table with hot keys has [`THREADS`] blocks in memory of this process, each for one thread. A thread claims a free block in its first
-//! decision, by one compare-and-swap of the owner in the block's head, and keeps it as long as the table is open. No code runs when a thread
-//! ends: its block goes to the next thread with its thread pointer, and the C library reuses the memory at that address only after the thread
-//! has ended. A thread that finds no free block decides without credit.
+//! A table with hot keys has [`THREADS`] blocks in memory of this process, each for one thread. A thread claims a
+//! free block in its first decision, by one compare-and-swap of the owner in the block's head, and keeps it as long
+//! as the table is open. No code runs when a thread ends: its block goes to the next thread with its thread pointer,
+//! and the C library reuses the memory at that address only after the thread has ended. A thread that finds no free
+//! block decides without credit.
 //!
-//! *Fork.* A child finds all blocks free and empty, because the system wipes that memory. On a system that does not (Linux before 4.14, other
-//! systems) there are no blocks, and no thread has credit.
+//! *Fork.* A child finds all blocks free and empty, because the system wipes that memory. On a system that does not
+//! (Linux before 4.14, other systems) there are no blocks, and no thread has credit.
 //!
-//! *Signals.* A thread marks its block as in use during a decision. A handler that interrupts the decision finds the mark and decides without
-//! credit. If a handler jumps out of a decision, the mark stays, and the thread has no credit any more.
+//! *Signals.* A thread marks its block as in use during a decision. A handler that interrupts the decision finds the
+//! mark and decides without credit. If a handler jumps out of a decision, the mark stays, and the thread has no
+//! credit any more.
 
 use super::credit::{bytes_of, sets_for, Head, ThreadCredit};
 use crate::limiter::thread::pointer;
@@ -89,7 +91,8 @@ impl HotKeys {
         self.owner(at).store(thread | IN_USE, Ordering::Relaxed);
         // A handler on this thread sees the mark before any access to the credit.
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: the calling thread owns the block: only it stores its pointer in the owner, and its handlers find the mark.
+        // SAFETY: the calling thread owns the block: only it stores its pointer in the owner, and its handlers find
+        // the mark.
         unsafe { ThreadCredit::of(self.memory.base().byte_add(at * self.stride), self.mask) }
     }
 
@@ -113,14 +116,14 @@ impl HotKeys {
     /// The owner of the block `at`, which is below [`THREADS`].
     #[inline(always)]
     fn owner(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: `at` is the number of a block, and each block begins with a head. Heads are aligned, because the memory is aligned to a
-        // page and a block's bytes are a multiple of 64. The owner is atomic.
+        // SAFETY: `at` is the number of a block, and each block begins with a head. Heads are aligned, because the
+        // memory is aligned to a page and a block's bytes are a multiple of 64. The owner is atomic.
         unsafe { &(*self.memory.base().as_ptr().add(at * self.stride).cast::<Head>()).owner }
     }
 }
 
-/// The first block that a thread probes. Thread pointers mostly differ by the size of a stack, a multiple of 4096. The upper bits of the
-/// product depend on all bits in which they differ.
+/// The first block that a thread probes. Thread pointers mostly differ by the size of a stack, a multiple of 4096.
+/// The upper bits of the product depend on all bits in which they differ.
 #[inline(always)]
 fn place(thread: u64) -> usize {
     ((thread as u32).wrapping_mul(0x9e37_79b1) >> (32 - THREADS.trailing_zeros())) as usize

@@ -1,7 +1,7 @@
 //! loom models of the claims of counter lines ([`super::lines`]).
 //!
-//! Each model has up to three processes. One may die, and another may get its number. A process counts by a load and a store, so two that
-//! own a line at one time would lose a count.
+//! Each model has up to three processes. One may die, and another may get its number. A process counts by a load and
+//! a store, so two that own a line at one time would lose a count.
 
 use super::lines::{sum, take, Claimant, Line, LineCounter, WORDS};
 use crate::decision::Verdict;
@@ -99,7 +99,8 @@ fn a_dead_process_s_line_goes_to_one_and_keeps_its_counts() {
     });
 }
 
-/// A process has the number of a dead one and a thread with the same pointer, while a third one has seen the number dead.
+/// A process has the number of a dead one and a thread with the same pointer, while a third one has seen the number
+/// dead.
 #[test]
 fn a_reused_process_number_s_line_has_one_owner() {
     model("a reused process number", || {

@@ -1,11 +1,11 @@
 //! The map from this process's threads to their lines ([`super::lines`]).
 //!
-//! Each open table has one map, in memory of this process: an open hash from a thread and a policy to the line. Only an entry's own thread
-//! reads the line in it. An entry that has a line stays as long as the map.
+//! Each open table has one map, in memory of this process: an open hash from a thread and a policy to the line. Only
+//! an entry's own thread reads the line in it. An entry that has a line stays as long as the map.
 //!
-//! The system wipes the map in a forked child, because the child's threads have the thread pointers of its parent's and must not use their
-//! lines. On a system that does not wipe memory (Linux before 4.14, other systems) no thread owns a line, and all threads add to shared
-//! counters.
+//! The system wipes the map in a forked child, because the child's threads have the thread pointers of its parent's
+//! and must not use their lines. On a system that does not wipe memory (Linux before 4.14, other systems) no thread
+//! owns a line, and all threads add to shared counters.
 
 use super::lines::{take, Claimant, Line};
 use crate::limiter::thread::pointer;
@@ -39,8 +39,8 @@ impl Entry {
     /// The line of an entry that has the calling thread's id.
     #[inline(always)]
     fn line(&self) -> &Line {
-        // SAFETY: this thread, or an earlier one with the same thread pointer, stored the line before the id. Lines are in the
-        // table's memory, which outlives the map.
+        // SAFETY: this thread, or an earlier one with the same thread pointer, stored the line before the id. Lines
+        // are in the table's memory, which outlives the map.
         unsafe { NonNull::new_unchecked(self.line.load(Ordering::Relaxed)).as_ref() }
     }
 }
@@ -68,7 +68,8 @@ impl ThreadLines {
         // Touches the pages now, so that no request of this process waits for one.
         memory.populate();
         let lines = ThreadLines { memory, is_wiped };
-        // Reads the file with the PID namespace's name now, so that no decision of this process reads it. A forked child reads it again.
+        // Reads the file with the PID namespace's name now, so that no decision of this process reads it. A forked
+        // child reads it again.
         lines.process();
         Ok(lines)
     }
@@ -85,7 +86,8 @@ impl ThreadLines {
         Some(entry.line())
     }
 
-    /// The calling thread's line under `policy`, one of `lines`. The thread claims one if it has none. `None`: no line is free.
+    /// The calling thread's line under `policy`, one of `lines`. The thread claims one if it has none. `None`: no
+    /// line is free.
     #[inline(never)]
     pub(crate) fn find_or_claim(&self, policy: u32, lines: &[Line; LINES]) -> Option<&Line> {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
@@ -186,21 +188,22 @@ impl ThreadLines {
     fn entry(&self, at: usize) -> &Entry {
         // A mask of bytes takes one instruction less than an index of entries.
         let at = at & ((ENTRIES - 1) * size_of::<Entry>());
-        // SAFETY: as `map`; the entries come first in it. The number and the size of entries are powers of two, so the mask leaves the
-        // offset of an entry.
+        // SAFETY: as `map`; the entries come first in it. The number and the size of entries are powers of two, so
+        // the mask leaves the offset of an entry.
         unsafe { self.memory.base().byte_add(at).cast().as_ref() }
     }
 }
 
-/// The id of a thread and a policy. No other living thread of the process has the same id under any policy: thread pointers point to the C
-/// library's records of threads, which are longer than 64 bytes, so their doubles differ by more than the number of policies.
+/// The id of a thread and a policy. No other living thread of the process has the same id under any policy: thread
+/// pointers point to the C library's records of threads, which are longer than 64 bytes, so their doubles differ by
+/// more than the number of policies.
 #[inline(always)]
 fn id(pointer: u64, policy: u32) -> u64 {
     pointer.wrapping_mul(2).wrapping_add(u64::from(policy))
 }
 
-/// The offset of the first entry to probe for a thread, in bytes; the caller takes it modulo the map's length. Thread pointers mostly differ
-/// by the size of a stack. The checksum spreads them, and spreads the policies of one thread.
+/// The offset of the first entry to probe for a thread, in bytes; the caller takes it modulo the map's length. Thread
+/// pointers mostly differ by the size of a stack. The checksum spreads them, and spreads the policies of one thread.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn place(pointer: u64, policy: u32) -> usize {

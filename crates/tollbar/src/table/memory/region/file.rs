@@ -1,5 +1,5 @@
-//! Tables in files. A call opens the file if it exists. Otherwise it makes the file without a name or under a temporary one, and links it
-//! to its name when it is complete, so no process can open an incomplete table.
+//! Tables in files. A call opens the file if it exists. Otherwise it makes the file without a name or under a
+//! temporary one, and links it to its name when it is complete, so no process can open an incomplete table.
 
 use super::super::error::{Call, TableError};
 use super::presence::{show, Others};
@@ -10,11 +10,12 @@ use core::ffi::{c_char, c_int, CStr};
 use core::mem::ManuallyDrop;
 use core::ptr::{null_mut, NonNull};
 
-/// The number of tries of `open_or_create`. A try fails only if another process makes the file and removes it again meanwhile.
+/// The number of tries of `open_or_create`. A try fails only if another process makes the file and removes it again
+/// meanwhile.
 const ROUNDS: u32 = 64;
 
-/// The flags for an existing file. The open does not follow a symbolic link, does not wait for the other end of a pipe, and does not make
-/// a terminal the controlling one.
+/// The flags for an existing file. The open does not follow a symbolic link, does not wait for the other end of a
+/// pipe, and does not make a terminal the controlling one.
 const EXISTING: c_int = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
 pub(super) fn open(
@@ -86,9 +87,9 @@ fn attach(
     access.of_file(&directory, &status)?;
     let len = inspected(&fd, &status, inspect)?;
 
-    // A copy of a file may lack the blocks that held only zeroes, so they are reserved again. On a full disk the call may fail even for
-    // a file that has all its blocks; that error is ignored. If the filesystem cannot reserve, the file stays as it is: writing zeroes
-    // could overwrite what other processes are writing.
+    // A copy of a file may lack the blocks that held only zeroes, so they are reserved again. On a full disk the call
+    // may fail even for a file that has all its blocks; that error is ignored. If the filesystem cannot reserve, the
+    // file stays as it is: writing zeroes could overwrite what other processes are writing.
     let missing = len.saturating_sub(status.allocated);
     match fd.has_room(missing).and_then(|()| fd.reserve(len)) {
         Ok(_) => {}
@@ -147,11 +148,13 @@ fn inspected(fd: &Fd, status: &Status, inspect: Inspect<'_>) -> Result<u64, Tabl
 pub(super) enum Way {
     /// The file has no name (`O_TMPFILE`). The kernel removes it if the process is killed.
     Unnamed,
-    /// The file has a temporary name. It stays on the disk if the process is killed before it links the file to its name.
+    /// The file has a temporary name. It stays on the disk if the process is killed before it links the file to its
+    /// name.
     Named,
 }
 
-/// Makes the file; `None` if another process made it first. `shown`: the other views see this one ([`super::presence`]).
+/// Makes the file; `None` if another process made it first. `shown`: the other views see this one
+/// ([`super::presence`]).
 fn create(
     place: &Place<'_>,
     len: usize,
@@ -184,8 +187,8 @@ fn create(
     let region = map(fd, bytes, Kind::File(Named::new(place, &status, fd)?))?;
     fill(&region)?;
 
-    // The file gets its permissions before its name, so that no other user can open it in between. It is flushed before it gets its name,
-    // so that after a power failure no name leads to an incomplete table.
+    // The file gets its permissions before its name, so that no other user can open it in between. It is flushed
+    // before it gets its name, so that after a power failure no name leads to an incomplete table.
     fd.permit(mode).map_err(|errno| TableError::System(Call::Open, errno))?;
     fd.flush().map_err(sync)?;
     match aside.link() {
@@ -310,9 +313,9 @@ impl Drop for Aside<'_> {
 
 /// The name and the identity of a region's file.
 ///
-/// It keeps no descriptor, for two reasons. A lock of `flock` belongs to the open file, which threads and forked children would share, so it
-/// would exclude none of them. And a program that becomes a daemon closes every descriptor, whose number another file may get. So each lock
-/// opens the file again and compares its identity.
+/// It keeps no descriptor, for two reasons. A lock of `flock` belongs to the open file, which threads and forked
+/// children would share, so it would exclude none of them. And a program that becomes a daemon closes every
+/// descriptor, whose number another file may get. So each lock opens the file again and compares its identity.
 pub(super) struct Named {
     path: Owned,
     identity: (u64, u64),
@@ -352,7 +355,8 @@ pub(super) struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing does not release the lock if another thread has forked meanwhile, because the child has the open file, too.
+        // Closing does not release the lock if another thread has forked meanwhile, because the child has the open
+        // file, too.
         let _ = self.fd.flock(libc::LOCK_UN);
     }
 }

@@ -28,7 +28,8 @@ pub(crate) type Inspect<'a> = &'a dyn Fn(&[u8]) -> Result<u64, TableError>;
 /// Writes a new object into zeroed memory.
 pub(crate) type Fill<'a> = &'a dyn Fn(&Region) -> Result<(), TableError>;
 
-/// Decides whether this process may use an existing file's object, before it is used. Meanwhile no other call that has an `Enter` opens the file.
+/// Decides whether this process may use an existing file's object, before it is used. Meanwhile no other call that
+/// has an `Enter` opens the file.
 pub(crate) type Enter<'a> = &'a dyn Fn(&Region, &Others<'_>) -> Result<(), TableError>;
 
 /// The number of bytes that are read from an existing file before it is mapped: a table's header and its policies.
@@ -39,8 +40,8 @@ const ALIGN: usize = 64;
 
 /// Memory that keeps its address and length as long as this value lives.
 ///
-/// Another process may truncate a mapped file. Then the system kills (SIGBUS) each process that touches the missing pages. The file's
-/// permissions say which users can do so.
+/// Another process may truncate a mapped file. Then the system kills (SIGBUS) each process that touches the missing
+/// pages. The file's permissions say which users can do so.
 pub struct Region {
     base: NonNull<u8>,
     len: usize,
@@ -65,8 +66,8 @@ pub(crate) enum Opened {
     Attached,
 }
 
-// SAFETY: the address and the length do not change, and all threads of the process can use the memory. A region hands out no
-// reference to the memory: code that makes one must say how threads share it.
+// SAFETY: the address and the length do not change, and all threads of the process can use the memory. A region hands
+// out no reference to the memory: code that makes one must say how threads share it.
 unsafe impl Send for Region {}
 // SAFETY: as Send; no method changes the region.
 unsafe impl Sync for Region {}
@@ -98,9 +99,10 @@ impl Region {
 
     /// Opens the table at `path`, or makes one of `len` bytes.
     ///
-    /// `inspect` gets the first [`HEAD`] bytes of an existing file, or all if it has fewer, and returns the length that the file must have.
-    /// `fill` gets the zeroed memory of a new file before any other process can open it. The call may run `fill` more than once, each time
-    /// with a new region. At most one of them becomes the table: none if another process made the file first.
+    /// `inspect` gets the first [`HEAD`] bytes of an existing file, or all if it has fewer, and returns the length
+    /// that the file must have. `fill` gets the zeroed memory of a new file before any other process can open it. The
+    /// call may run `fill` more than once, each time with a new region. At most one of them becomes the table: none
+    /// if another process made the file first.
     pub(crate) fn open_or_create(
         path: &CStr,
         len: usize,
@@ -138,8 +140,8 @@ impl Region {
         file::open(path, access, inspect, Some(enter))
     }
 
-    /// Zeroed memory of `len` bytes and its descriptor, which the caller closes. A process that gets the descriptor can map the memory. The
-    /// memory is sealed: no process can change its length.
+    /// Zeroed memory of `len` bytes and its descriptor, which the caller closes. A process that gets the descriptor
+    /// can map the memory. The memory is sealed: no process can change its length.
     pub(crate) fn sealed(len: usize) -> Result<(Region, c_int), TableError> {
         let fd = system::sealed(u64::try_from(len).map_err(|_| TableError::Capacity)?)?;
         let region = Region::map(len, libc::MAP_SHARED, fd.raw(), Kind::Anonymous)?;
@@ -177,8 +179,8 @@ impl Region {
         self.len
     }
 
-    /// Touches every page, so that the system allocates all of them now. The caller must call it before any other thread or process uses the
-    /// memory. It does nothing for the caller's memory, which has been zeroed already.
+    /// Touches every page, so that the system allocates all of them now. The caller must call it before any other
+    /// thread or process uses the memory. It does nothing for the caller's memory, which has been zeroed already.
     pub(crate) fn populate(&self) {
         if matches!(self.kind, Kind::Borrowed) {
             return;
@@ -210,11 +212,12 @@ impl Region {
 
     /// Calls `f` while no other process and no other thread is in this function for the same file.
     ///
-    /// The kernel releases the lock of a killed process, unless a child that it forked during `f` still lives. Memory without a file has no
-    /// lock, and the function just calls `f`. A nested call from `f` waits for ever.
+    /// The kernel releases the lock of a killed process, unless a child that it forked during `f` still lives. Memory
+    /// without a file has no lock, and the function just calls `f`. A nested call from `f` waits for ever.
     ///
     /// # Errors
-    /// The file is no longer found under the name that it was opened by, or this process may no longer open it. `f` has not been called.
+    /// The file is no longer found under the name that it was opened by, or this process may no longer open it. `f`
+    /// has not been called.
     pub(crate) fn exclusively<T>(&self, f: impl FnOnce() -> T) -> Result<T, TableError> {
         let _lock = match &self.kind {
             Kind::File(named) => Some(named.lock()?),

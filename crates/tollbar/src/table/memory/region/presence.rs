@@ -1,11 +1,12 @@
 //! Whether another view has a file mapped, in any process of this machine and whatever the namespaces.
 //!
-//! Each view locks a byte beyond the file's end, for reading. The lock belongs to the open file, and a mapping keeps that open when the descriptor
-//! is closed. So the lock lasts exactly as long as the mapping: over a fork until the last child has unmapped the file, and not longer than
-//! the process, however that ends. It needs no /proc, and no boot, user or namespace changes it.
+//! Each view locks a byte beyond the file's end, for reading. The lock belongs to the open file, and a mapping keeps
+//! that open when the descriptor is closed. So the lock lasts exactly as long as the mapping: over a fork until the
+//! last child has unmapped the file, and not longer than the process, however that ends. It needs no /proc, and no
+//! boot, user or namespace changes it.
 //!
-//! overlayfs maps another open file than the one that has the lock, so there the lock is lost with the descriptor. A trial finds that out before
-//! [`Others::exist`] says that there are none.
+//! overlayfs maps another open file than the one that has the lock, so there the lock is lost with the descriptor. A
+//! trial finds that out before [`Others::exist`] says that there are none.
 
 use super::file::Named;
 use super::system::Fd;

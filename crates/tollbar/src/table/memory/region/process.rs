@@ -6,11 +6,12 @@
 //! | `/proc/NUMBER/stat` | the start of the process with a number: another start means another process | 13 us |
 //! | `kill` with signal 0 | whether a process has the number, also one that has ended and is not reaped yet | 1 us |
 //!
-//! A process ends when its last thread ends, and then its pidfd becomes readable. /proc calls a process a zombie as soon as its first thread has
-//! ended, so the code also reads the number of threads.
+//! A process ends when its last thread ends, and then its pidfd becomes readable. /proc calls a process a zombie as
+//! soon as its first thread has ended, so the code also reads the number of threads.
 //!
-//! /proc may be that of another PID namespace, whose numbers are other processes'. Then the code reads only this process's own files there. It
-//! shows starts in the time namespace of the reader, so the code subtracts what that is ahead of the machine's.
+//! /proc may be that of another PID namespace, whose numbers are other processes'. Then the code reads only this
+//! process's own files there. It shows starts in the time namespace of the reader, so the code subtracts what that is
+//! ahead of the machine's.
 
 use super::system::{errno, Fd, Text};
 use crate::clock::machine::boottime_ahead;
@@ -42,14 +43,14 @@ pub(crate) fn is_process_gone(number: u32) -> bool {
     }
 }
 
-/// The start of the process `number`, in ticks since the machine's start, modulo 2^24; 1 instead of 0. 0 if the system does not say. Readers in
-/// different time namespaces may read starts that differ by a tick.
+/// The start of the process `number`, in ticks since the machine's start, modulo 2^24; 1 instead of 0. 0 if the
+/// system does not say. Readers in different time namespaces may read starts that differ by a tick.
 pub(crate) fn start_of(number: u32) -> u32 {
     stat(number).map_or(0, |stat| stat.start)
 }
 
-/// Whether the process `number` that began at `start` has ended. False if the system does not say. With `thorough` it also finds that another
-/// process has the number now.
+/// Whether the process `number` that began at `start` has ended. False if the system does not say. With `thorough` it
+/// also finds that another process has the number now.
 pub(crate) fn has_ended(number: u32, start: u32, thorough: bool) -> bool {
     let Ok(pid @ 1..) = libc::pid_t::try_from(number) else { return false };
     let known = match pidfd(pid) {
@@ -109,8 +110,8 @@ const STARTS: u32 = 1 << 24;
 /// Nanoseconds of a tick in /proc (`USER_HZ` is 100).
 const TICK: i64 = 10_000_000;
 
-/// Whether two starts are of different processes. Readers may differ by a tick, and by another where 1 stands for 0. No number is given to another
-/// process so soon.
+/// Whether two starts are of different processes. Readers may differ by a tick, and by another where 1 stands for 0.
+/// No number is given to another process so soon.
 fn is_other_start(one: u32, other: u32) -> bool {
     let distance = one.wrapping_sub(other) % STARTS;
     one != 0 && other != 0 && distance.min(STARTS - distance) > 2
@@ -146,8 +147,8 @@ fn has_our_numbers() -> bool {
     read_link(c"/proc/self", &mut text).and_then(decimal) == Some(u64::from(own_number()))
 }
 
-/// Parses `NUMBER (NAME) STATE ...`. A name may have any characters, so the fields are counted from the last bracket: the state is the 3rd, the
-/// number of threads the 20th, the start the 22nd.
+/// Parses `NUMBER (NAME) STATE ...`. A name may have any characters, so the fields are counted from the last bracket:
+/// the state is the 3rd, the number of threads the 20th, the start the 22nd.
 ///
 /// `ahead` is how far the reader's CLOCK_BOOTTIME is ahead of the machine's. If it is unknown, so is the start.
 fn parse_stat(text: &[u8], ahead: Option<i64>) -> Option<Stat> {

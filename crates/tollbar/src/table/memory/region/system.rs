@@ -1,4 +1,5 @@
-//! Wrappers of system calls. They repeat interrupted calls and return errors as errnos. A descriptor is closed by its drop.
+//! Wrappers of system calls. They repeat interrupted calls and return errors as errnos. A descriptor is closed by its
+//! drop.
 
 use super::super::error::{Call, TableError};
 use crate::namespace::fstat;
@@ -121,14 +122,15 @@ impl Fd {
         Ok(())
     }
 
-    /// Makes the filesystem allocate blocks for the file's `len` bytes, without changing its content. `false` if the filesystem cannot.
+    /// Makes the filesystem allocate blocks for the file's `len` bytes, without changing its content. `false` if the
+    /// filesystem cannot.
     ///
-    /// It does not use libc's emulation, which reads a byte of each block and writes it back: that could overwrite a byte that another process
-    /// has just changed.
+    /// It does not use libc's emulation, which reads a byte of each block and writes it back: that could overwrite a
+    /// byte that another process has just changed.
     pub(super) fn reserve(&self, len: u64) -> Result<bool, i32> {
-        // The first call is for the whole file, because a filesystem in memory then allocates nothing if there is not enough room. A
-        // signal interrupts a call, which may undo it. The next calls are for parts, so that frequent signals do not keep a large
-        // file from being finished.
+        // The first call is for the whole file, because a filesystem in memory then allocates nothing if there is not
+        // enough room. A signal interrupts a call, which may undo it. The next calls are for parts, so that frequent
+        // signals do not keep a large file from being finished.
         const PART: u64 = 16 << 20;
         let mut most = len;
         let mut at = 0_u64;
@@ -169,7 +171,8 @@ impl Fd {
     /// Whether a seal keeps every process from truncating the file.
     pub(super) fn keeps_its_length(&self) -> bool {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        // SAFETY: integer arguments only. For a file that cannot have seals the result is -1, which would have every bit set.
+        // SAFETY: integer arguments only. For a file that cannot have seals the result is -1, which would have every
+        // bit set.
         return matches!(unsafe { libc::fcntl(self.0, libc::F_GET_SEALS) }, seals if seals != -1 && seals & libc::F_SEAL_SHRINK != 0);
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         false
@@ -199,8 +202,8 @@ impl Fd {
 
 impl Drop for Fd {
     fn drop(&mut self) {
-        // An interrupted close is not repeated: on Linux the descriptor is closed, and another file may have its number by now.
-        // SAFETY: only this value has the descriptor.
+        // An interrupted close is not repeated: on Linux the descriptor is closed, and another file may have its
+        // number by now. SAFETY: only this value has the descriptor.
         unsafe { libc::close(self.0) };
     }
 }

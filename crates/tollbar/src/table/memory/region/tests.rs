@@ -61,8 +61,8 @@ impl Drop for Dir {
     }
 }
 
-/// Reports why a test could not run. It writes to stderr itself, because libtest hides the output of a test that passes. `make test`
-/// repeats the line at its end.
+/// Reports why a test could not run. It writes to stderr itself, because libtest hides the output of a test that
+/// passes. `make test` repeats the line at its end.
 fn skipped(why: &str) {
     use std::io::Write;
     let _ = std::writeln!(std::io::stderr(), "\nskipped: {why}");

@@ -1,6 +1,7 @@
 use super::*;
 
-/// The buckets that the first two parts leave over become spare buckets: none in a small table, fewer than 512 in a large one.
+/// The buckets that the first two parts leave over become spare buckets: none in a small table, fewer than 512 in a
+/// large one.
 #[test]
 fn one_in_fifteen_is_spare() {
     let edges = [BUCKETS_LEAST, BUCKETS_LEAST + 1, SMALL - 1, SMALL, 312_500, BUCKETS_MOST];

@@ -52,13 +52,13 @@ impl Pair {
     }
 }
 
-/// The changes of a model's slots, in their order. The mutex is std's and not loom's, so that loom does not count a write to the journal as
-/// a step.
+/// The changes of a model's slots, in their order. The mutex is std's and not loom's, so that loom does not count a
+/// write to the journal as a step.
 #[derive(Debug, Default)]
 pub struct Journal {
     changes: std::sync::Mutex<alloc::vec::Vec<Change>>,
-    /// True: a read is a load, as on a weakly ordered processor. False: a read is a read-modify-write, which has one order with all swaps.
-    /// loom tries every order of read-modify-writes, but not every order of loads.
+    /// True: a read is a load, as on a weakly ordered processor. False: a read is a read-modify-write, which has one
+    /// order with all swaps. loom tries every order of read-modify-writes, but not every order of loads.
     weak: bool,
 }
 

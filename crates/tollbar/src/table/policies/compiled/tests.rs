@@ -1,8 +1,8 @@
 use super::*;
 use crate::table::{Options, PolicyId, Table};
 
-/// A caller reads the current stamp, and sleeps until the record belongs to another version. It then decides under the policy that is
-/// current by then.
+/// A caller reads the current stamp, and sleeps until the record belongs to another version. It then decides under
+/// the policy that is current by then.
 #[test]
 fn a_caller_that_slept_through_many_changes_gets_the_current_version() {
     let policy = |n: u64| Policy::new(100 + n, 1_000_000_000);

@@ -3,8 +3,9 @@
 use super::*;
 
 impl Played {
-    /// Checks the invariants of every run. No slot's time becomes earlier. No key is in two slots. Each charge is in the key's state, each swap
-    /// belongs to one request, and no debt is lost. The answer of a request that changed nothing was right at one instant while it ran.
+    /// Checks the invariants of every run. No slot's time becomes earlier. No key is in two slots. Each charge is in
+    /// the key's state, each swap belongs to one request, and no debt is lost. The answer of a request that changed
+    /// nothing was right at one instant while it ran.
     pub(super) fn judge(&self) {
         for (n, Change { old, new, .. }) in self.changes.iter().enumerate() {
             assert!(expires(*new) >= expires(*old), "a slot's time fell: {:?}", self.changes);
@@ -130,8 +131,8 @@ impl Played {
             }
             Reset(_, now) => tables.iter().any(|table| {
                 let own = table.iter().find(|pair| related(pair.key, done.key));
-                // A reset may leave the table as it was in two cases: the key is absent or has expired, or no slot has expired to which the
-                // reset could move the key.
+                // A reset may leave the table as it was in two cases: the key is absent or has expired, or no slot
+                // has expired to which the reset could move the key.
                 own.map_or(true, |own| expires(*own) <= now) || table.iter().all(|pair| expires(*pair) > now)
             }),
             SetVersion(_) | Free(..) | Take(..) | Settle(..) | SettleOwn(..) | Own(..) | End(_) => true,
@@ -215,8 +216,9 @@ impl Change {
         self.new == Pair { key: key & TAG, state: expires(self.old) } && !related(self.old.key, key)
     }
 
-    /// Whether the change only converted `key` from a former version of its policy to a later one. A key that has expired loses its slot
-    /// instead. `returns`: the key may also come back to a former version, because it has had a policy of its own.
+    /// Whether the change only converted `key` from a former version of its policy to a later one. A key that has
+    /// expired loses its slot instead. `returns`: the key may also come back to a former version, because it has had
+    /// a policy of its own.
     pub(super) fn converts(&self, key: u64, returns: bool) -> bool {
         let Change { old, new, .. } = *self;
         if related(new.key, key) && moves(new.key) && !related(old.key, key) {

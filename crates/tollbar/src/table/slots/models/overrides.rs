@@ -1,4 +1,5 @@
-//! Keys with a policy of their own: one is set, changed and ended beside requests of the key and beside changes of its policy.
+//! Keys with a policy of their own: one is set, changed and ended beside requests of the key and beside changes of
+//! its policy.
 
 use super::*;
 use crate::table::memory::special::{SpecialCounts, GROUP};
@@ -55,7 +56,8 @@ impl Map {
         self.places(tag).clear(&|old| self.release(old));
     }
 
-    /// The places at the end, after a check that each version has as many references as keys, and that the count of overrides is right.
+    /// The places at the end, after a check that each version has as many references as keys, and that the count of
+    /// overrides is right.
     pub(super) fn end(&self) -> Vec<Pair> {
         let used: Vec<Pair> = self.places.iter().map(Slot::pair).filter(|pair| pair.key != 0).collect();
         assert_eq!(self.counts.read().overrides(), used.len() as u64, "{used:?}");
@@ -95,7 +97,8 @@ impl Played {
     }
 }
 
-/// After a call has set a key's policy, its requests are decided under it, and their charges add up with those from before.
+/// After a call has set a key's policy, its requests are decided under it, and their charges add up with those from
+/// before.
 #[test]
 fn an_override_beside_requests() {
     let set: &[Act] = &[Own(K, 3), Ask(K, 100, 1)];
@@ -121,7 +124,8 @@ fn an_override_beside_requests() {
     });
 }
 
-/// Two calls set policies of their own for one key: the key has one of them, and never that of all keys after either call has returned.
+/// Two calls set policies of their own for one key: the key has one of them, and never that of all keys after either
+/// call has returned.
 #[test]
 fn an_override_beside_an_override() {
     let threads: &[&[Act]] = &[&[Own(K, 3), Ask(K, 100, 1)], &[Own(K, 2), Ask(K, 100, 1)]];
@@ -130,8 +134,9 @@ fn an_override_beside_an_override() {
         assert!(played.versions_after(|act| matches!(act, Own(..))).all(|version| version != 1));
         played.sums(0);
     });
-    // M has the first place, so the first call takes the second one. The second call takes the first place, which M leaves, and empties the
-    // second. A lookup beside that sees the first place too early and the second one too late.
+    // M has the first place, so the first call takes the second one. The second call takes the first place, which M
+    // leaves, and empties the second. A lookup beside that sees the first place too early and the second one too
+    // late.
     let threads: &[&[Act]] = &[&[Own(K, 3), Ask(K, 100, 0)], &[End(M), Own(K, 2)]];
     let scene = Scene { overrides: Some(Vec::from([(M, 3)])), ..own(&[EMPTY, EMPTY], threads) };
     model("override, two, freed", deep(4), scene, |played| {
@@ -140,7 +145,8 @@ fn an_override_beside_an_override() {
     });
 }
 
-/// One call ends what another sets: the key has one policy of its own or none, and each version as many references as keys.
+/// One call ends what another sets: the key has one policy of its own or none, and each version as many references as
+/// keys.
 #[test]
 fn an_override_beside_its_end() {
     let threads: &[&[Act]] = &[&[Own(K, 3), Ask(K, 100, 1)], &[End(K), Ask(K, 100, 1)]];

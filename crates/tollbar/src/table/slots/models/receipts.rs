@@ -55,7 +55,8 @@ fn a_settlement_beside_takes() {
     model("settle, takes, 3×1", 2, paid(OnFull::Deny, 2, EMPTY, threads), check);
 }
 
-/// Of several settlements of one receipt one gives permits back, even if a request brings the state of before back in between.
+/// Of several settlements of one receipt one gives permits back, even if a request brings the state of before back in
+/// between.
 #[test]
 fn a_receipt_is_settled_once() {
     let check = |played: &Played| {
@@ -68,8 +69,9 @@ fn a_receipt_is_settled_once() {
     model("settle twice, take", 3, paid(OnFull::Deny, 2, EMPTY, threads), check);
 }
 
-/// E10: a return reads the state and the time, and sleeps. Another return and a request at a later time bring the state back to the same value. Without turns
-/// the first return gives back what the limit has refilled since, and four permits pass at 110.
+/// E10: a return reads the state and the time, and sleeps. Another return and a request at a later time bring the
+/// state back to the same value. Without turns the first return gives back what the limit has refilled since, and
+/// four permits pass at 110.
 #[test]
 fn a_state_that_came_back_gives_nothing_twice() {
     let start = Pair { key: 7 << TAG_BITS | K.0, state: rules::lent(100 + 3 * PERMIT, 200) };
@@ -130,7 +132,8 @@ fn a_settlement_beside_another_key() {
     });
 }
 
-/// The policy changes to one that refills ten times as slowly. The settlement must not count the refill since the charge by the new rate.
+/// The policy changes to one that refills ten times as slowly. The settlement must not count the refill since the
+/// charge by the new rate.
 #[test]
 fn a_settlement_beside_set_policy() {
     let change: &[Act] = &[SetVersion(8), Ask(K, 120, 2)];

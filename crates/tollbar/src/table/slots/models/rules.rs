@@ -6,20 +6,22 @@ use crate::table::memory::slot::{Pair, TAG, TAG_BITS};
 /// A version's rule. A state of 0 is fresh.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// A bucket of `burst` permits that gains one each `permit` ns. The state is the time at which it is full, in units of 1/`unit` ns.
+    /// A bucket of `burst` permits that gains one each `permit` ns. The state is the time at which it is full, in
+    /// units of 1/`unit` ns.
     Refill { unit: u64, burst: u64, permit: u64 },
-    /// A bucket that takes permits back, and so keeps the slot's time beside its own. The state is the time at which the bucket is full and, above it,
-    /// the slot's time if that is later, otherwise 0.
+    /// A bucket that takes permits back, and so keeps the slot's time beside its own. The state is the time at which
+    /// the bucket is full and, above it, the slot's time if that is later, otherwise 0.
     Lent { burst: u64, permit: u64 },
-    /// `limit` permits in each 100 ns. The state is the window's end and the number of permits taken in it. So different states may expire at
-    /// the same time, and a slot may hold the same state twice.
+    /// `limit` permits in each 100 ns. The state is the window's end and the number of permits taken in it. So
+    /// different states may expire at the same time, and a slot may hold the same state twice.
     Window { limit: u64 },
 }
 
 pub(super) const PERMIT: u64 = 10;
 pub(super) const FAST: u64 = 2;
 pub(super) const PERIOD: u64 = 100;
-/// The factor of a window's end in its state, which is above every count; and `unit` of the versions with states finer than a nanosecond.
+/// The factor of a window's end in its state, which is above every count; and `unit` of the versions with states
+/// finer than a nanosecond.
 pub(super) const FINE: u64 = 16;
 pub(super) const SLOW: u64 = 100;
 /// The bits of a time in a state of [`Rule::Lent`].
@@ -28,8 +30,8 @@ const TIME_BITS: u32 = 20;
 /// The policy that a key is limited by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// Two permits in version 1. Version 2 has states in other units, version 3 has a burst of three, and version 6 refills five times as
-    /// fast. Version 12 is version 1 again.
+    /// Two permits in version 1. Version 2 has states in other units, version 3 has a burst of three, and version 6
+    /// refills five times as fast. Version 12 is version 1 again.
     Changing,
     /// Two permits.
     Fixed,
@@ -37,7 +39,8 @@ pub(super) enum By {
     Window,
     /// Three permits that may go back. Version 8 refills ten times as slowly as version 7.
     Lent,
-    /// As `Lent`, and keys keep their slots when the policy changes. Version 10 refills five times as fast as version 9, version 11 ten times as slowly.
+    /// As `Lent`, and keys keep their slots when the policy changes. Version 10 refills five times as fast as version
+    /// 9, version 11 ten times as slowly.
     Staying,
 }
 
@@ -106,8 +109,8 @@ impl Rule {
         }
     }
 
-    /// The state after up to `permits` of a charge of `cost` at `at` went back at `now`, and the number of whole permits that went back: those of
-    /// [`GiveBack`](crate::algorithm::GiveBack) without bookings.
+    /// The state after up to `permits` of a charge of `cost` at `at` went back at `now`, and the number of whole
+    /// permits that went back: those of [`GiveBack`](crate::algorithm::GiveBack) without bookings.
     pub(super) fn lowered(self, state: u64, now: u64, (at, cost): (u64, u64), permits: u64) -> Option<Returned> {
         let Rule::Lent { permit, .. } = self else { return None };
         let kept = (cost * permit).saturating_sub(now - at);
@@ -143,8 +146,8 @@ pub(super) fn expires(pair: Pair) -> u64 {
     }
 }
 
-/// A key that comes under version 6 or 8 keeps the number of permits that it lacks, and so owes for a shorter or longer time. Under the other
-/// versions, which have one rate, it keeps the time.
+/// A key that comes under version 6 or 8 keeps the number of permits that it lacks, and so owes for a shorter or
+/// longer time. Under the other versions, which have one rate, it keeps the time.
 pub(super) fn converted(key: u64, pair: Pair, now: u64) -> u64 {
     match named(key).1 {
         Rule::Lent { permit, .. } => match named(pair.key).1 {

@@ -54,7 +54,8 @@ fn one_key_is_inserted_once() {
     });
 }
 
-/// The fast path, which compares the candidates' words, inserts new keys beside other fast paths and beside the slow path.
+/// The fast path, which compares the candidates' words, inserts new keys beside other fast paths and beside the slow
+/// path.
 #[test]
 fn the_fast_path_inserts_new_keys() {
     let fast: &[Act] = &[Short(K, 100, 1)];
@@ -140,7 +141,8 @@ fn a_third_key_takes_the_chosen_slot() {
     }
 }
 
-/// A thread reads a key in a slot, and the key leaves the slot and comes back before the thread's swap. The swap is right or fails.
+/// A thread reads a key in a slot, and the key leaves the slot and comes back before the thread's swap. The swap is
+/// right or fails.
 #[test]
 fn a_slot_comes_back_to_a_straggler() {
     // N takes the slot at 60 and has expired at 100.
@@ -214,8 +216,8 @@ fn two_new_keys_in_a_full_table() {
     }
 }
 
-/// A thread has chosen a slot for a key and sleeps. The key would get a second slot if a neighbour made another slot expire earlier
-/// meanwhile.
+/// A thread has chosen a slot for a key and sleeps. The key would get a second slot if a neighbour made another slot
+/// expire earlier meanwhile.
 #[test]
 fn the_chosen_slot_stays_the_first_to_expire() {
     let threads: &[&[Act]] = &[&[Ask(L, 100, 1), Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
@@ -236,8 +238,8 @@ fn the_chosen_slot_stays_the_first_to_expire() {
     });
 }
 
-/// A key whose states have another unit takes a slot while a thread reads it. A torn pair would seem to expire late, and the key would get a
-/// second slot.
+/// A key whose states have another unit takes a slot while a thread reads it. A torn pair would seem to expire late,
+/// and the key would get a second slot.
 #[test]
 fn a_slot_is_read_at_one_instant() {
     let threads: &[&[Act]] = &[&[Ask(L, 25, 1), Ask(K, 50, 1)], &[Ask(K, 50, 1)]];
@@ -362,8 +364,8 @@ fn a_policy_changes() {
     });
 }
 
-/// A change that makes a key owe for a shorter time. The key moves to another slot, once, and keeps its number of permits. No key takes its
-/// former slot before that slot's time.
+/// A change that makes a key owe for a shorter time. The key moves to another slot, once, and keeps its number of
+/// permits. No key takes its former slot before that slot's time.
 #[test]
 fn a_key_moves_to_a_faster_policy() {
     const OLD: u64 = 120;
@@ -387,7 +389,8 @@ fn a_key_moves_to_a_faster_policy() {
         assert!(played.admitted(K) <= REFILLED, "{:?}", played.changes);
         assert_eq!(fast(played).len(), 1);
     });
-    // By the clock of one thread the neighbour has expired, and that thread moves the key. The other thread converts the key in its slot.
+    // By the clock of one thread the neighbour has expired, and that thread moves the key. The other thread converts
+    // the key in its slot.
     let clocks: &[&[Act]] = &[&[SetVersion(6), Ask(K, 110, 1)], &[Ask(K, 100, 1)]];
     model("moves, two clocks", deep(4), scene(Deny, &[held(K, OLD), other(0, 105)], clocks), move |played| {
         assert!(fast(played).len() <= 1, "{:?}", played.changes);
@@ -396,7 +399,8 @@ fn a_key_moves_to_a_faster_policy() {
     for now in [100, 130] {
         let threads: &[&[Act]] = &[change, once, &[Ask(N, now, 1)]];
         model("moves, new key", deep(2), scene(Deny, &[held(K, OLD), EMPTY], threads), move |played| {
-            // By the clock of N the key has expired, and N takes its slot and the mark. Then K begins as a fresh key of two permits.
+            // By the clock of N the key has expired, and N takes its slot and the mark. Then K begins as a fresh key
+            // of two permits.
             let most = if now >= OLD { 2 + REFILLED } else { REFILLED };
             assert!(played.admitted(K) <= most && fast(played).len() <= 1, "{:?}", played.changes);
         });
@@ -413,7 +417,8 @@ fn a_key_moves_to_a_faster_policy() {
     });
 }
 
-/// Requests on the fast path, also with a cost above one (as leases have): beside each other, and beside every change of their slot.
+/// Requests on the fast path, also with a cost above one (as leases have): beside each other, and beside every change
+/// of their slot.
 #[test]
 fn the_fast_path_steps_known_keys() {
     let both = scene(Deny, &[held(K, 50), EMPTY], &[&[Short(K, 100, 2), Short(K, 100, 1)], &[Short(K, 100, 1)]]);

@@ -11,7 +11,8 @@ const fn other(tag: u64, until: u64) -> Pair {
     Pair { key: 1 << TAG_BITS | (0x80 + tag), state: until }
 }
 
-/// A change that makes a key owe for a shorter or longer time. The key stays in its slot, which is taken as long as before, in a table without room.
+/// A change that makes a key owe for a shorter or longer time. The key stays in its slot, which is taken as long as
+/// before, in a table without room.
 #[test]
 fn a_key_stays_in_its_slot() {
     const S: Key = Key(8, By::Staying, [0, 1]);

@@ -2,7 +2,8 @@ use super::*;
 use crate::table::memory::mix::mix;
 use crate::table::memory::sizes::{BUCKETS_LEAST, BUCKETS_MOST};
 
-/// Buckets are in range and different, and tag and bucket give the hash back, in tables of the smallest and largest sizes, too.
+/// Buckets are in range and different, and tag and bucket give the hash back, in tables of the smallest and largest
+/// sizes, too.
 #[test]
 fn a_tag_and_a_bucket_are_a_hash() {
     for buckets in [BUCKETS_LEAST, BUCKETS_LEAST + 1, 5000, 312_500, (1 << 32) - 5, BUCKETS_MOST] {

@@ -7,7 +7,8 @@ fn fields_are_counted_from_the_last_bracket() {
     assert_eq!((stat.start, stat.zombie), (987_654, false));
     let text = b"7 (a) Z 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 16777216 1 2";
     let stat = parse_stat(text, Some(0)).expect("a stat");
-    // The word keeps the start modulo 2^24 ticks and uses 0 for an unknown start, so a start of 2^24 ticks must not be stored as 0.
+    // The word keeps the start modulo 2^24 ticks and uses 0 for an unknown start, so a start of 2^24 ticks must not
+    // be stored as 0.
     assert_eq!((stat.start, stat.zombie), (1, true));
     // The first thread has ended, and others run.
     let text = b"7 (a) Z 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 5 1 2";

@@ -1,4 +1,5 @@
-//! Making files: a file is complete before it has its name, one process makes it, and it has the permissions that the caller asks for.
+//! Making files: a file is complete before it has its name, one process makes it, and it has the permissions that the
+//! caller asks for.
 
 use super::*;
 use std::os::unix::fs::MetadataExt;
@@ -114,8 +115,8 @@ fn eight_processes_make_one_file() {
     const ROUNDS: usize = 100;
     for way in WAYS {
         let dir = Dir::new();
-        // Words for each round: the number of processes that have arrived, the number that have made the file, then the inode that each
-        // process saw.
+        // Words for each round: the number of processes that have arrived, the number that have made the file, then
+        // the inode that each process saw.
         let board = Region::shared((2 + PROCESSES) * ROUNDS * 8).unwrap();
         let children: Vec<_> = (0..PROCESSES)
             .map(|process| {

@@ -78,15 +78,16 @@ fn write_zeroes_overwrites_exactly_the_length() {
     }
 }
 
-/// A limit on the size of files stands for a disk that is too small, and needs no privileges. It fails at another step and with another
-/// errno than a full disk, which [`a_full_disk_is_an_error_at_once`] tests.
+/// A limit on the size of files stands for a disk that is too small, and needs no privileges. It fails at another
+/// step and with another errno than a full disk, which [`a_full_disk_is_an_error_at_once`] tests.
 #[test]
 fn a_file_above_the_size_limit_is_an_error() {
     for way in WAYS {
         let dir = Dir::new();
         in_child(|| {
             let limit = libc::rlimit { rlim_cur: MIB as _, rlim_max: MIB as _ };
-            // SAFETY: the limit is valid. E9: the signal of a write beyond it would kill the child, so there is no such write.
+            // SAFETY: the limit is valid. E9: the signal of a write beyond it would kill the child, so there is no
+            // such write.
             unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
             same!(make(&dir.path("t"), 2 * MIB, 0o600, way).err(), Some(refused(Call::Allocate, libc::EFBIG)));
             same!(dir.names(), Vec::<String>::new());
@@ -97,7 +98,8 @@ fn a_file_above_the_size_limit_is_an_error() {
     }
 }
 
-/// For a child: mounts a filesystem that only the child sees and that ends with it. `false` if the system does not let it.
+/// For a child: mounts a filesystem that only the child sees and that ends with it. `false` if the system does not
+/// let it.
 #[cfg(target_os = "linux")]
 fn mount(kind: &str, options: &str, on: &Path) -> bool {
     let (kind, options, on) = (c(kind), c(options), c(on));
