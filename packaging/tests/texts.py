@@ -58,6 +58,15 @@ workspace = tomllib.loads((top / "Cargo.toml").read_text())["workspace"]["packag
 tried = set(re.findall(r"rust-toolchain@([\d.]+)", (top / ".github" / "workflows" / "test.yml").read_text()))
 check("each least Rust version is tried", None if tried == least | {workspace} else f"found {sorted(tried)}; expected: {sorted(least | {workspace})}")
 
+# Each step is a job.
+for name, variables in (("test", ["first", "waits", "links", "works"]), ("soak", ["steps"])):
+    script = (top / "tools" / f"{name}.sh").read_text()
+    listed = " ".join(re.search(rf'(?m)^{variable}="(.*)"$', script)[1] for variable in variables).split()
+    jobs = yaml.safe_load((top / ".github" / "workflows" / f"{name}.yml").read_text())["jobs"]
+    matrix = jobs[name]["strategy"]["matrix"]["step"]
+    fault = None if sorted(matrix) == sorted(listed) else f"found {sorted(matrix)}; expected: {sorted(listed)}"
+    check(f"{name}.yml has a job for each step of tools/{name}.sh", fault)
+
 for workflow in sorted((top / ".github" / "workflows").glob("*.yml")):
     content = yaml.safe_load(workflow.read_text())
     # YAML takes the word on for true.
@@ -78,7 +87,7 @@ for workflow in sorted((top / ".github" / "workflows").glob("*.yml")):
                 fault = f"found {step}; expected: run or uses"
             fault = fault or ("run" in step and script_fault(step["run"])) or None
         # Tests lay out clean systems with mounts, which a container without the option refuses.
-        makes_systems = any(re.search(r"\bmake (test|packages-test)\b", step.get("run", "")) for step in job.get("steps", []))
+        makes_systems = any(re.search(r"\bmake (test|soak|packages-test)\b", step.get("run", "")) for step in job.get("steps", []))
         container = job.get("container")
         options = container.get("options", "") if isinstance(container, dict) else ""
         if container and makes_systems and "--privileged" not in options:
