@@ -1652,9 +1652,10 @@ int32_t tollbar_table_wait(const tollbar_table *table,
  * limit has refilled meanwhile do not come back again. So a cancelled reservation never admits more than the limit.
  *
  * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and
- * tables without credit; lifetime quotas; fixed windows and interval with `anchor first`, in the window of the
- * charge; weighted windows, in that window and the next. Of a list each policy gets back the permits that it has not
- * refilled, in a table only the policy that refills faster. The number is that of the policy that got more back.
+ * tables without credit; lifetime quotas; fixed windows, interval with `anchor first`, curves and calendars, in the
+ * window or slice of the charge; weighted windows, in that window and the next. Of a list each policy gets back the
+ * permits that it has not refilled, in a table only the policy that refills faster. The number is that of the policy
+ * that got more back.
  *
  * If the policy has become a slower one since the reservation, the call may return permits that the former policy
  * has refilled. The limiter may then admit that many permits more than the slower policy's bound, and never more

@@ -268,7 +268,7 @@ func (l *Limiter) ChargeAt(now, n uint64) (rest uint64, err error) {
 }
 
 // Reserve takes n permits ahead of time. Without an error the caller must act after the reservation's Wait, not earlier. The error is
-// [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book ahead (windows and logs), and
+// [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book ahead, as a window or a log, and
 // [ErrNever] if n is above the burst. Then nothing has been charged.
 //
 // [Limiter.Cancel] cancels a reservation.

@@ -9,7 +9,7 @@ import (
 )
 
 // Reserve takes n permits of the key ahead of time. Without an error the caller must act after the reservation's Wait, not earlier. The
-// error is [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book ahead (windows and
+// error is [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book ahead (as windows and
 // logs), and [ErrNever] if n is above the burst. Then nothing has been charged.
 func (k Keys) Reserve(key string, n uint64, patience time.Duration) (Reservation, error) {
 	return k.reserve(func(table tableHandle) (Reservation, Code) { return tableReserve(table, k.policy, key, n, patience) })

@@ -27,7 +27,7 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 //
 // The goroutines wait in a queue, first in, first out. Only the first one holds a booking ([Limiter.Reserve]). If its context ends, the next one takes the
 // booking over, and the last one gives it back, so a wait that is cancelled costs the others nothing. A caller behind others is refused at once if the
-// permits before it come too late for it. Where the algorithm cannot book ahead (windows and logs), the first goroutine tries again when a permit could be
+// permits before it come too late for it. Where the algorithm cannot book ahead, as windows and logs cannot, the first goroutine tries again when a permit could be
 // free.
 func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 	if err := ctx.Err(); err != nil {

@@ -3,7 +3,7 @@
 A queue is first in, first out, and has at most one booking, whose permits the first waiter, the head, gets at its departure. So when waiters
 give up, at most that booking is left, and it is the limiter's last, which comes back whole. A head that gives up leaves the booking to the next
 waiter, unless that one wants another number of permits. The head's departure is the turn of the next one: it books, and so do those
-behind it as long as their permits are there at once. Where the algorithm cannot book ahead (windows and logs), the head checks, and the
+behind it as long as their permits are there at once. Where the algorithm cannot book ahead, as windows and logs cannot, the head checks, and the
 queue has the time of its next check in place of the booking.
 
 Threads and event loops wait in the same queue. A waiter does not move the queue on alone: in each loop one timer rings at the head's turn,

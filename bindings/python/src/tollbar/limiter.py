@@ -64,7 +64,7 @@ class Limiter(_core.Limiter):
     ) -> Reservation | None:
         """Takes cost permits ahead of time. The caller must act `wait` seconds from now (or from `at`), not earlier.
 
-        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead: windows, logs.
+        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead, as a window or a log.
         """
         booked = self._book(cost, _time.patience(timeout), at)
         return None if booked is None or booked is NotImplemented else Reservation(*booked)

@@ -300,7 +300,7 @@ class Table(_core.Table):
     ) -> Reservation | None:
         """Takes cost permits of the key ahead of time. The caller must act `wait` seconds from now (or from `at`), not earlier.
 
-        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead: windows, logs.
+        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead, as a window or a log.
         """
         booked = self._book(key, _time.patience(timeout), cost, policy, at)
         return None if booked is None or booked is NotImplemented else Reservation(*booked)
@@ -339,7 +339,7 @@ class Table(_core.Table):
 
         If they would come later, the call returns False at once and takes nothing. The callers of this process that wait for one key, threads and tasks of
         event loops, wait in one queue, first in, first out, and only its head holds a booking, which the next one takes over if the head gives up. The heads of
-        processes that share the table wake in the order of their bookings. Where the algorithm cannot book ahead (windows and logs) the head checks again when
+        processes that share the table wake in the order of their bookings. Where the algorithm cannot book ahead, as windows and logs cannot, the head checks again when
         a permit could be free. QueueFull refuses a caller if as many wait for keys of this table as the option `waiters` allows.
         When a signal's handler ends the sleep with an exception, the caller leaves the queue.
         """

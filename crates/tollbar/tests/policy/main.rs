@@ -10,6 +10,7 @@ mod more_after;
 mod one_request;
 mod policy;
 mod policy_vectors;
+mod prose;
 mod reasons;
 mod tidy;
 mod words;
