@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// A policy of a zone whose clocks jump twice a year.
+const BERLIN: &str = "9/day zone CET-1CEST,M3.5.0,M10.5.0/3";
+
 /// A number of any size.
 fn sized(most: u32) -> impl Strategy<Value = u64> {
     (0..most).prop_flat_map(|bits| (1u64 << bits)..=(2u64 << bits))
@@ -10,21 +13,17 @@ fn sized(most: u32) -> impl Strategy<Value = u64> {
 /// Any policy with a state of one word; some of them do not compile.
 fn any_policy() -> impl Strategy<Value = Policy> {
     let numbers = (sized(34), sized(55), sized(45), any::<u64>(), sized(40));
-    (numbers, 0..9usize, any::<[bool; 3]>()).prop_map(|((limit, period, burst, part, warm_up), kind, flags)| {
+    (numbers, any::<usize>(), any::<[bool; 3]>()).prop_map(|((limit, period, burst, part, warm_up), kind, flags)| {
         let [first, second, own_burst] = flags;
-        let kind = [
-            Kind::Gcra,
-            Kind::Interval,
-            Kind::FixedWindow,
-            Kind::WeightedWindow,
-            Kind::Pacer,
-            Kind::WarmUp,
-            Kind::Quota,
-            Kind::Curve,
-            Kind::LevelRefill,
-        ][kind];
-        let mut policy = Policy::new(limit, period).with_kind(kind);
-        if own_burst && !matches!(kind, Kind::FixedWindow | Kind::WeightedWindow | Kind::Quota | Kind::Curve) {
+        let kind = one_word().nth(kind % one_word().count()).expect("one of them");
+        let mut policy = match kind {
+            Kind::Calendar => {
+                let span = [Span::Day, Span::Week, Span::Month, Span::Year][part as usize % 4];
+                Policy::calendar(limit, span, if first { policy(BERLIN).zone } else { Zone::UTC })
+            }
+            _ => Policy::new(limit, period).with_kind(kind),
+        };
+        if own_burst && kind.takes(Opt::Burst) {
             policy = policy.with_burst(burst);
         }
         match kind {

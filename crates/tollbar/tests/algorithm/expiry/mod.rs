@@ -17,7 +17,7 @@ use tollbar::algorithm::level_refill::LevelRefill;
 use tollbar::algorithm::pacer::Pacer;
 use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::{Algorithm, Rule};
-use tollbar::policy::Knots;
+use tollbar::policy::{Knots, Opt, Span, Zone};
 use tollbar::units::HORIZON;
 use tollbar::{Anchor, Kind, Policy, Verdict, NEVER};
 
