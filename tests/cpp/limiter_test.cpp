@@ -171,10 +171,10 @@ TEST(limiters_move) {
 }
 
 TEST(a_limiter_in_memory_of_the_callers) {
-    CHECK(limiter::size() <= 4096 && limiter::align() <= 256);
-    void *const memory = std::aligned_alloc(256, 4096);
+    CHECK(limiter::size() <= 4608 && limiter::align() <= 256);
+    void *const memory = std::aligned_alloc(256, 4608);
     {
-        auto placed = limiter::init_in(memory, 4096, "2/min algo sliding-log");
+        auto placed = limiter::init_in(memory, 4608, "2/min algo sliding-log");
         limiter moved = std::move(placed);
         CHECK(static_cast<void *>(moved.get()) == memory && moved.check_at(1h) && moved.check_at(1h) && !moved.check_at(1h));
         // One that is made elsewhere takes its place; the first is closed and not freed.

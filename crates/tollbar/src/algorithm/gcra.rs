@@ -3,7 +3,27 @@
 //!
 //! The word is the theoretical arrival time (TAT) in [`Grid`] units: the instant at which the bucket is full
 //! again if nobody takes from it. A request of cost `n` moves the TAT `n` permits ahead. It is admitted if the
-//! new TAT is at most `burst` permits after the clock.
+//! new TAT is at most `burst` permits after the clock. That is the specification. The forms in this file are faster,
+//! and decide as it does:
+//!
+//! ```
+//! use tollbar::{Shared, State};
+//!
+//! /// One permit comes back in `permit` nanoseconds. `None`: the request is refused, and the TAT stays.
+//! fn step(tat: u64, now: u64, cost: u64, permit: u64, burst: u64) -> Option<u64> {
+//!     let after = tat.max(now) + cost * permit;
+//!     (after <= now + burst * permit).then_some(after)
+//! }
+//!
+//! let bucket = State::new(&"1/s burst 3".parse()?)?;
+//! let mut tat = 0;
+//! for now in (0..100).map(|n| 700_000_000 * (n / 2)) {
+//!     let next = step(tat, now, 1, 1_000_000_000, 3);
+//!     assert_eq!(bucket.check_at(now, 1).is_allowed(), next.is_some());
+//!     tat = next.unwrap_or(tat);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! Permits can be given back ([`Algorithm::give_back`]). A word whose TAT fell holds a second time as well (`floor`).
 //!
