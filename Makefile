@@ -11,7 +11,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 ABI := 1
 
 B := build
-SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock
+SOURCES := $(shell find src -name '*.rs'; find crates -name '*.rs' -path '*/src/*' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
@@ -68,7 +68,7 @@ valkey:
 arm64:
 	tools/arm64.sh
 
-# The long forms of tests, and mutations of the sources: `make soak ONLY="storm flood"`, `make soak ONLY=mutants MUTANTS=crates/tollbar/src/units.rs`.
+# The long forms of tests, and mutations of the sources: `make soak ONLY="storm flood"`, `make soak ONLY=mutants MUTANTS=src/units.rs`.
 soak:
 	tools/soak.sh
 
@@ -106,7 +106,7 @@ packages-test:
 
 # What can be seen of the library for macOS from Linux.
 macos:
-	tests/macos.sh
+	ffi-tests/macos.sh
 
 clean:
 	rm -rf $(B)

@@ -54,9 +54,9 @@ for what, drop in (
     ("  in functions (//)", lambda kind, item: kind == "//"),
 ):
     print(f"{whole - size(stripped(drop)):9,} {what}")
-outside = [one for one in files if "/src/" in one[0]]
+outside = [one for one in files if re.search(r"/src/.*\.rs$", one[0])]
 print(f"{whole - size(outside):9,} Cargo.lock, licences, README, manifests")
-bare = [one for one in stripped(lambda kind, item: True) if "/src/" in one[0]]
+bare = [one for one in stripped(lambda kind, item: True) if re.search(r"/src/.*\.rs$", one[0])]
 print(f"{size(bare):9,} code alone")
 modules = sorted({match[1] for name, _ in files if (match := re.search(r"/src/(\w+)/", name))})
 for module in modules:

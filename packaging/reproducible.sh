@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/.."
 top=$PWD
-. tests/c/sh/check.sh
+. ffi-tests/c/sh/check.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 log=$work/log

@@ -3,7 +3,7 @@
 # system are there. Counts its checks.
 set -u
 cd "$(dirname "$0")/.."
-. tests/c/sh/check.sh
+. ffi-tests/c/sh/check.sh
 mkdir -p build/packages-work
 log=$PWD/build/packages-work/short.log
 

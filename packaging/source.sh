@@ -20,17 +20,21 @@ copy() {
         find "$@" -type f -print0
     fi | tar -cf - --null -T - | tar -xf - -C "$to"
 }
-copy crates/*/src crates/tollbar-cli/page crates/*/Cargo.toml \
+copy src crates/*/src crates/tollbar-cli/page crates/*/Cargo.toml \
     Cargo.toml Cargo.lock CMakeLists.txt meson.build LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md abi include packaging \
     tools/install.sh tools/lib.sh tools/lib-rules.sh tools/cli.sh tools/rust.sh nginx/build.sh nginx/common nginx/http nginx/limit_req nginx/stream bindings/lua/tollbar.lua bindings/lua/tollbar
 rm -rf "$to/packaging/debian" "$to/packaging/tests" "$to/crates/tollbar-tower"
 
 # The libraries' manifests, without what tests and benches need: cargo would ask for it all the same.
-awk '/^members = \[/ { print "members = [\"crates/tollbar\", \"crates/tollbar-redis\", \"crates/tollbar-c\", \"crates/tollbar-redis-c\", \"crates/tollbar-rules\", \"crates/tollbar-rules-c\", \"crates/tollbar-cli\"]"; skip = 1 }
+awk '/^members = \[/ { print "members = [\".\", \"crates/tollbar-redis\", \"crates/tollbar-c\", \"crates/tollbar-redis-c\", \"crates/tollbar-rules\", \"crates/tollbar-rules-c\", \"crates/tollbar-cli\"]"; skip = 1 }
     !skip && !/^default-members|^# What `cargo build`|^(loom|proptest|num-[a-z]+) = / { print }
-    skip && /^\]/ { skip = 0 }' Cargo.toml >"$to/Cargo.toml"
+    skip && /^\]/ { skip = 0 }' Cargo.toml >"$to/.manifest"
+# MANIFEST: without its sections for tests, benches and examples.
+shipped() { awk '/^\[/ { skip = /^\[dev-dependencies\]|^\[\[(bench|test|example)\]\]|cfg\(loom\)/ } !skip { print }' "$1"; }
+shipped "$to/.manifest" >"$to/Cargo.toml"
+rm "$to/.manifest"
 (cd "$to" && ls crates/*/Cargo.toml) | while read -r manifest; do
-    awk '/^\[/ { skip = /^\[dev-dependencies\]|^\[\[(bench|test)\]\]|cfg\(loom\)/ } !skip { print }' "$manifest" >"$to/$manifest"
+    shipped "$manifest" >"$to/$manifest"
 done
 
 # The lock file loses what is not needed any more, and stays the same for the rest.

@@ -5,7 +5,7 @@ set -u
 cd "$(dirname "$0")/.."
 short=
 [ "${1:-}" != --short ] || { short=yes && shift; }
-. tests/c/sh/check.sh
+. ffi-tests/c/sh/check.sh
 log=$(mktemp)
 PATH=$PATH:/usr/local/go/bin
 GO_ROOT=$(go env GOROOT 2>/dev/null) || GO_ROOT=

@@ -9,7 +9,7 @@ triple=aarch64-unknown-linux-gnu
 gnu=aarch64-linux-gnu
 run=qemu-aarch64-static
 root=$PWD
-here=$root/tests/c
+here=$root/ffi-tests/c
 build=$root/build/arm64
 work=$build/tests
 mkdir -p "$work"

@@ -11,7 +11,7 @@ TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo bench --quiet --package tollbar -
 # A directory of its own: the library would be built there with other flags than for benches, under one name.
 TOLLBAR_LIBRARY=$PWD/build/libtollbar.so cargo run --quiet --release --package tollbar-peers --target-dir target/peers
 cargo run --quiet --release --package tollbar-leases --target-dir target/peers
-tests/cpp/bench.sh build
+ffi-tests/cpp/bench.sh build
 bindings/go/bench.sh
 bindings/python/install.sh
 build/python/bin/python bindings/python/bench.py

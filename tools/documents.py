@@ -64,7 +64,7 @@ for name in ("internals/verification.md", "change-it-safely.md"):
 
 # The first page of each face: what installs it, and the language of its program. The face's tests run it, or compile it if it needs a Redis.
 faces = {
-    "crates/tollbar/README.md": ("cargo add tollbar", "rust"),
+    "src/README.md": ("cargo add tollbar", "rust"),
     "crates/tollbar-tower/README.md": ("cargo add tollbar", "rust"),
     "crates/tollbar-redis/README.md": ("cargo add tollbar", "rust"),
     "crates/tollbar-rules/README.md": ("cargo add tollbar", "rust"),

@@ -10,7 +10,7 @@
 # The packages themselves are Rust libraries only: docs/internals/decisions/0026-rust-library-only.md. The static library is the only type that
 # rustc is asked for: with rlib beside it rustc exports more of the crates below and inlines less of them.
 #
-# On macOS the names are libtollbar.dylib and libtollbar.a. Rust's part is compiled for it in tests/macos.sh, which links the .dylib, too; the
+# On macOS the names are libtollbar.dylib and libtollbar.a. Rust's part is compiled for it in ffi-tests/macos.sh, which links the .dylib, too; the
 # archive wants Apple's own linker, and .github/workflows/test.yml has one.
 #
 # For another machine: TARGET as rustc names it, and the prefix of its tools, CROSS (`make lib B=build/arm64

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Changes the sources one place at a time with cargo-mutants and runs the tests of that layer, in a copy of the tree in build/mutants.
 # build/mutants/survivors lists the changes that no test noticed, one a line: file:line:column: change. build/mutants/counts has the sums.
-#   MUTANTS=crates/tollbar/src/units.rs tools/mutants.sh      files, by names or patterns of cargo-mutants
+#   MUTANTS=src/units.rs tools/mutants.sh      files, by names or patterns of cargo-mutants
 #   SHARD=3/8 tools/mutants.sh                 one eighth of each layer, the fourth: shards count from 0
 # A change takes some 4 seconds, because all tests of a layer are one program that ends at the first failure. The slow tests are run with those
 # changes that survive the quick ones. The script succeeds whatever survives: the list is what is asked for.
@@ -24,15 +24,16 @@ mkdir -p "$work/out"
 # incrementally: 2 s in place of a minute for a program each. Files of a program with a folder use what lies beside it by `crate::`.
 combine() {
     crate=$tree/crates/$1 crate_name=$(echo "$1" | tr - _)
+    [ "$1" != tollbar ] || crate=$tree
     shift
     rm -rf "$tree"
     mkdir -p "$tree"
     mkdir -p "$tree/crates"
-    cp -r Cargo.lock README.md tests "$tree"
-    cp -r crates/tollbar crates/tollbar-redis "$tree/crates"
+    cp -r Cargo.lock README.md src tests ffi-tests examples "$tree"
+    cp -r crates/tollbar-redis "$tree/crates"
     # The library alone, optimized for a short time until the tests end: compiling is most of it, and the oracle's big numbers are compiled once.
-    sed -e '/^members = \[/,/^\]/c members = ["crates/tollbar", "crates/tollbar-redis"]' -e '/^default-members/d' -e '/^\[profile\./,/^$/d' Cargo.toml >"$tree/Cargo.toml"
-    sed -i '/^\[\[bench\]\]/,/^$/d' "$tree/crates/tollbar/Cargo.toml"
+    sed -e '/^members = \[/,/^\]/c members = [".", "crates/tollbar-redis"]' -e '/^default-members/d' -e '/^\[profile\./,/^$/d' Cargo.toml >"$tree/Cargo.toml"
+    sed -i '/^\[\[bench\]\]/,/^$/d' "$tree/Cargo.toml"
     cat >>"$tree/Cargo.toml" <<'PROFILE'
 
 [profile.test]
@@ -125,7 +126,7 @@ chosen() {
     # shellcheck disable=SC2086
     for pattern in ${MUTANTS:-$*}; do
         case $layer:$pattern in
-        pure:crates/tollbar/src/algorithm* | pure:crates/tollbar/src/units.rs | pure:crates/tollbar/src/policy* | pure:crates/tollbar/src/decision.rs | table:crates/tollbar/src/table* | lease:crates/tollbar-redis/src/lease*) files="$files --file $pattern" ;;
+        pure:src/algorithm* | pure:src/units.rs | pure:src/policy* | pure:src/decision.rs | table:src/table* | lease:crates/tollbar-redis/src/lease*) files="$files --file $pattern" ;;
         pure:* | table:* | lease:*) ;;
         esac
     done
@@ -135,15 +136,15 @@ chosen() {
 set -f
 for pattern in ${MUTANTS:-}; do
     case $pattern in
-    crates/tollbar/src/algorithm* | crates/tollbar/src/units.rs | crates/tollbar/src/policy* | crates/tollbar/src/decision.rs | crates/tollbar/src/table* | crates/tollbar-redis/src/lease*) ;;
-    *) echo "MUTANTS: $pattern is in none of crates/tollbar/src/algorithm, crates/tollbar/src/units.rs, crates/tollbar/src/policy, crates/tollbar/src/decision.rs, crates/tollbar/src/table, crates/tollbar-redis/src/lease" >&2 && exit 2 ;;
+    src/algorithm* | src/units.rs | src/policy* | src/decision.rs | src/table* | crates/tollbar-redis/src/lease*) ;;
+    *) echo "MUTANTS: $pattern is in none of src/algorithm, src/units.rs, src/policy, src/decision.rs, src/table, crates/tollbar-redis/src/lease" >&2 && exit 2 ;;
     esac
 done
 # A test that is to panic would end the process. Tests on the real clock may fail on a loaded machine.
 never='--skip overflow_is_checked --skip on_the_real_clock --skip table::memory::region'
 programs='units rules policy windows invariants expiry traps state_word rates order waiting buckets reasons pacing oracle_buckets oracle_windows end_of_time'
 # shellcheck disable=SC2086
-if chosen pure 'crates/tollbar/src/algorithm/*.rs' crates/tollbar/src/units.rs 'crates/tollbar/src/policy/**/*.rs' crates/tollbar/src/decision.rs; then
+if chosen pure 'src/algorithm/*.rs' src/units.rs 'src/policy/**/*.rs' src/decision.rs; then
     combine tollbar $programs
     tests="$never --skip table:: --skip limiter::striped --skip limiter::head --skip clock:: --skip windows_are_exact_over
         --skip a_full_table --skip a_table_admits --skip invariant_3_retry_after --skip no_window_admits_more --skip governor_rounds"
@@ -171,7 +172,7 @@ if chosen lease 'crates/tollbar-redis/src/lease/**/*.rs'; then
 fi
 programs='table table_single table_change table_policies table_hot_keys table_transfer table_counts table_statistics table_full wide'
 # shellcheck disable=SC2086
-if chosen table 'crates/tollbar/src/table/**/*.rs'; then
+if chosen table 'src/table/**/*.rs'; then
     combine tollbar $programs
     tests="$never --skip limiter:: --skip clock:: --skip algorithm:: --skip slots_change_hands --skip no_more_passes_than --skip shuts_out_nobody
         --skip a_million_keys --skip how_many_new_keys_find_no_slot --skip a_busy_key_has --skip credit_ends_before --skip every_key_is_a_limiter

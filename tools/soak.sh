@@ -31,7 +31,7 @@ step_clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --tes
 step_loom() { TOLLBAR_SOAK=1 ONLY=loom tools/test.sh; }
 step_leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture; }
 step_pingora() { cargo test --locked --manifest-path examples/rust/Cargo.toml --target-dir build/examples-rust --package tollbar-example-pingora; }
-step_rules() { make --silent lib rules build/tollbar && TOLLBAR_LINES=1000000 PATH=$PATH:/usr/local/go/bin tests/rules/run.sh build; }
+step_rules() { make --silent lib rules build/tollbar && TOLLBAR_LINES=1000000 PATH=$PATH:/usr/local/go/bin ffi-tests/rules/run.sh build; }
 step_benches() {
     cargo bench && echo "1 passed, 0 failed" &&
         tools/bench.sh && echo "1 passed, 0 failed" &&

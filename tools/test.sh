@@ -37,8 +37,10 @@ rust_packages="--package tollbar --package tollbar-c --package tollbar-redis --p
 # CRATE...: `--test NAME` for each of their test programs.
 tests_of() {
     for crate; do
-        for file in crates/"$crate"/tests/*.rs crates/"$crate"/tests/*/main.rs; do
-            name=${file#crates/"$crate"/tests/}
+        tests=crates/$crate/tests
+        [ "$crate" != tollbar ] || tests=tests
+        for file in "$tests"/*.rs "$tests"/*/main.rs; do
+            name=${file#"$tests"/}
             [ ! -f "$file" ] || printf ' --test %s' "${name%/main.rs}" | sed 's/\.rs$//'
         done
     done
@@ -57,7 +59,7 @@ step_overflow() {
     CARGO_PROFILE_CAPI_OVERFLOW_CHECKS=true make --silent lib B=build/overflow || return 1
     # All overflows end in one function: the linker merges them, since the library's panic handler tells no message.
     nm build/overflow/libtollbar-named.so | grep -q panic_const && echo "1 passed, 0 failed" || return 1
-    tests/c/run.sh build/overflow libraries
+    ffi-tests/c/run.sh build/overflow libraries
 }
 # Limits in Redis, against real servers that the tests start and stop, and in simulation.
 step_redis() {
@@ -70,11 +72,11 @@ step_loom() {
         cargo test --profile models --target-dir target/loom --package tollbar --test loom &&
         RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --package tollbar --package tollbar-redis --lib models
 }
-step_tsan() { crates/tollbar/tests/tsan.sh; }
+step_tsan() { tests/tsan.sh; }
 # The runner itself, and what is said where something is missing.
-step_runner() { tests/steps.sh && tests/setup.sh; }
+step_runner() { ffi-tests/steps.sh && ffi-tests/setup.sh; }
 # What others get who name this crate among their dependencies.
-step_dependent() { tests/dependent.sh; }
+step_dependent() { ffi-tests/dependent.sh; }
 # What a user of actix, tonic and reqwest would copy, in a workspace of its own: each program is started and asked. pingora compiles for more
 # than a minute: make soak ONLY=pingora.
 step_examples() {
@@ -136,14 +138,14 @@ step_readme() {
     test "$(cat build/readme3?.out | grep -c passes)" -eq 3 && test "$(cat build/readme3?.out | grep -c refused)" -eq 3 &&
         echo "1 passed, 0 failed"
 }
-step_c() { made lib && tests/c/run.sh build ${TOLLBAR_QUICK:+libraries stack}; }
-step_cpp() { made lib rules && tests/cpp/run.sh build; }
+step_c() { made lib && ffi-tests/c/run.sh build ${TOLLBAR_QUICK:+libraries stack}; }
+step_cpp() { made lib rules && ffi-tests/cpp/run.sh build; }
 step_command() {
     made build/tollbar && crates/tollbar-cli/test.sh build && tools/site/build.sh build && echo "1 passed, 0 failed" &&
         build/page-venv/bin/python tools/site/search.py build/site
 }
 # Rules in a file, through every face.
-step_rules() { made lib rules build/tollbar && PATH=$PATH:/usr/local/go/bin tests/rules/run.sh build; }
+step_rules() { made lib rules build/tollbar && PATH=$PATH:/usr/local/go/bin ffi-tests/rules/run.sh build; }
 # The modules in a real nginx.
 step_nginx() { made nginx rules build/tollbar && nginx/tests/run.sh; }
 step_python() { made lib && bindings/python/test.sh; }
@@ -151,11 +153,11 @@ step_go() { made lib rules && PATH=$PATH:/usr/local/go/bin bindings/go/test.sh; 
 step_lua() { made lib && bindings/lua/test.sh; }
 # What a release has, as far as it takes less than a minute: packaging/short.sh.
 step_packages() { made lib && PATH=$PATH:/usr/local/go/bin packaging/short.sh; }
-step_ffi() { made lib && tests/ffi/run.sh build; }
+step_ffi() { made lib && ffi-tests/ffi/run.sh build; }
 # One address is one key in every language.
-step_addresses() { made lib && PATH=$PATH:/usr/local/go/bin tests/addresses/run.sh build; }
+step_addresses() { made lib && PATH=$PATH:/usr/local/go/bin ffi-tests/addresses/run.sh build; }
 # The example with rules, a lease, a shared table, a queue and metrics, through a browser too.
 step_service() { made lib rules && PATH=$PATH:/usr/local/go/bin examples/service/check.py; }
-step_together() { made lib && PATH=$PATH:/usr/local/go/bin tests/together/run.sh build; }
+step_together() { made lib && PATH=$PATH:/usr/local/go/bin ffi-tests/together/run.sh build; }
 
 run_steps "$first" "$waits" "$links" "$works"

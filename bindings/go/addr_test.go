@@ -8,7 +8,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// The rows of crates/tollbar/src/address/tests.rs.
+// The rows of src/address/tests.rs.
 func TestParseAddr(t *testing.T) {
 	for text, want := range map[string]string{
 		"192.0.2.1": "192.0.2.1", " 192.0.2.1\t": "192.0.2.1", "192.0.2.1:80": "192.0.2.1", "192.0.2.1:00443": "192.0.2.1", "[192.0.2.1]:0": "192.0.2.1",

@@ -9,7 +9,7 @@ for library in tollbar tollbar-redis; do
     }
 done
 library=$(cat "$root/build/libtollbar.a" "$root/build/libtollbar-redis.a" | sha256sum | cut -c 1-32)
-header=$(cat "$root"/include/*.h "$here/bridge.h" "$here/redis/bridge.h" "$root/tests/vectors/decisions.json" | sha256sum | cut -c 1-16)
+header=$(cat "$root"/include/*.h "$here/bridge.h" "$here/redis/bridge.h" "$root/ffi-tests/vectors/decisions.json" | sha256sum | cut -c 1-16)
 # A Go that is as new as go.mod asks for is used as it is. An older one fetches that version.
 toolchain=local
 least=$(sed -n 's/^go //p' "$here/go.mod")

@@ -18,7 +18,7 @@ import (
 // vectors reads a file of golden vectors into to.
 func vectors(t *testing.T, name string, to any) {
 	t.Helper()
-	text, err := os.ReadFile("../../tests/vectors/" + name)
+	text, err := os.ReadFile("../../ffi-tests/vectors/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func answer(d tollbar.Decision) [3]uint64 {
 	return [3]uint64{uint64(d.Verdict), d.Remaining, retryAfter}
 }
 
-// The golden vectors: limiters give the decisions of the oracle (crates/tollbar/tests/algorithm/vectors.rs describes the file).
+// The golden vectors: limiters give the decisions of the oracle (tests/algorithm/vectors.rs describes the file).
 func TestLimitersGiveTheOraclesDecisions(t *testing.T) {
 	var all []struct {
 		Policy string
@@ -65,7 +65,7 @@ func TestLimitersGiveTheOraclesDecisions(t *testing.T) {
 	}
 }
 
-// The golden vectors of texts: policies, and the errors of texts that are none (crates/tollbar/tests/policy/policy_vectors.rs describes the file).
+// The golden vectors of texts: policies, and the errors of texts that are none (tests/policy/policy_vectors.rs describes the file).
 func TestTextsAreReadAsTheCoreReadsThem(t *testing.T) {
 	var all []struct {
 		Text string

@@ -22,7 +22,7 @@ func keysOf(t testing.TB, policies ...string) *tollbar.Table {
 
 func peeked(d tollbar.Decision, err error) bool { return err == nil && d.Allowed() }
 
-// The expectations of tests/c/take_many_test.c.
+// The expectations of ffi-tests/c/take_many_test.c.
 func TestTheLongestWaitBinds(t *testing.T) {
 	second, hour, table := mustLimiter(t, "2/s"), mustLimiter(t, "5/h"), keysOf(t, "3/min")
 	each := make([]tollbar.Decision, 3)

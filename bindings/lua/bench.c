@@ -1,4 +1,4 @@
 /* C's side of bench.lua: the loops that C++ is measured against, and the keys. */
-#include "../../tests/cpp/bench.c"
+#include "../../ffi-tests/cpp/bench.c"
 
 char bench_keys[KEYS][KEY_LENGTH];

@@ -7,6 +7,6 @@ root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
-"${CC:-cc}" -std=c99 -O2 -shared -fPIC -Wall -Wextra -Werror -I"$root/include" -I"$root/tests/cpp" \
+"${CC:-cc}" -std=c99 -O2 -shared -fPIC -Wall -Wextra -Werror -I"$root/include" -I"$root/ffi-tests/cpp" \
     -o "$work/bench.so" "$here/bench.c" "$TOLLBAR_LIBRARY"
 "$luajit" "$here/bench.lua" "$work/bench.so" "$@"

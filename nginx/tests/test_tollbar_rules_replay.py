@@ -34,8 +34,8 @@ def nginx(tmp_path):
 
 
 def requests(*arguments):
-    """Those of tests/rules/requests.py, which all faces decide: (time, method, path, address, key, account)."""
-    path = places.ROOT / "tests" / "rules" / "requests.py"
+    """Those of ffi-tests/rules/requests.py, which all faces decide: (time, method, path, address, key, account)."""
+    path = places.ROOT / "ffi-tests" / "rules" / "requests.py"
     done = subprocess.run(["python3", path, *arguments], stdout=subprocess.PIPE, check=True)
     for line in done.stdout.splitlines():
         time, *words = line.split(b"\t")

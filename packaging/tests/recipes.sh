@@ -3,7 +3,7 @@
 # and Meson are the real ones. Of vcpkg there is the port only: its functions are stood in for by packaging/tests/vcpkg.cmake. Counts its checks.
 set -u
 cd "$(dirname "$0")/../.."
-. tests/c/sh/check.sh
+. ffi-tests/c/sh/check.sh
 . packaging/archive.sh
 tools/setup.sh recipes || exit 1
 . tools/rust.sh

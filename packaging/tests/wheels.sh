@@ -3,7 +3,7 @@
 # right under an emulator, in Debian's Python for it. And the sdist builds with Rust, a C compiler and no checkout. Counts its checks.
 set -u
 cd "$(dirname "$0")/../.."
-. tests/c/sh/check.sh
+. ffi-tests/c/sh/check.sh
 . packaging/archive.sh
 top=$PWD
 work=$top/build/packages-work/wheels

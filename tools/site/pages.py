@@ -17,7 +17,7 @@ FILES = "https://github.com/tollbar/tollbar/blob/main/"
 # Pages of the site that are not in docs/, and their sources.
 PAGES = {
     "index.md": "README.md",
-    "guide/rust.md": "crates/tollbar/README.md",
+    "guide/rust.md": "src/README.md",
     "guide/python.md": "bindings/python/README.md",
     "guide/go.md": "bindings/go/README.md",
     "guide/lua.md": "bindings/lua/README.md",

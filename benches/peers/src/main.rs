@@ -17,7 +17,7 @@ compile_error!("the floor and the fences are written for x86-64");
 
 mod book;
 mod cores;
-#[path = "../../../crates/tollbar/benches/common/credit.rs"]
+#[path = "../../common/credit.rs"]
 mod credit;
 mod document;
 mod flood;
@@ -26,7 +26,7 @@ mod floor_one;
 mod hashers;
 mod keyed;
 mod keys;
-#[path = "../../../crates/tollbar/benches/common/library.rs"]
+#[path = "../../common/library.rs"]
 mod library;
 mod limit;
 mod measure;

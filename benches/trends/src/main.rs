@@ -5,7 +5,7 @@
 // For the group that criterion's macro makes.
 #![allow(missing_docs)]
 
-#[path = "../../../crates/tollbar/benches/common/library.rs"]
+#[path = "../../common/library.rs"]
 mod library;
 
 use criterion::{criterion_group, criterion_main, Criterion};

@@ -1,4 +1,4 @@
---- The golden vectors: limiters and tables give the decisions of the oracle (crates/tollbar/tests/algorithm/vectors.rs describes the file).
+--- The golden vectors: limiters and tables give the decisions of the oracle (tests/algorithm/vectors.rs describes the file).
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal = harness.test, harness.equal
@@ -14,7 +14,7 @@ local function long(digits)
 end
 
 local count = 0
-for line in io.lines(here .. "/../../../tests/vectors/decisions.json") do
+for line in io.lines(here .. "/../../../ffi-tests/vectors/decisions.json") do
     local policy, steps = line:match('^{"policy": "(.*)", "steps": %[(.*)%]},?$')
     if policy then
         count = count + 1

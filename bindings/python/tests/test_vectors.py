@@ -1,4 +1,4 @@
-"""The golden vectors: limiters and tables give the decisions of the oracle (crates/tollbar/tests/algorithm/vectors.rs describes the file)."""
+"""The golden vectors: limiters and tables give the decisions of the oracle (tests/algorithm/vectors.rs describes the file)."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tollbar import Limiter, Table
 
-VECTORS = json.loads((Path(__file__).parents[3] / "tests/vectors/decisions.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[3] / "ffi-tests/vectors/decisions.json").read_text())
 ALLOWED, DENIED, NEVER = range(3)
 
 

@@ -157,7 +157,7 @@ pub unsafe fn reference<'a, T>(at: *const T) -> Result<&'a T, i32> {
     }
 }
 
-/// Tells the compiler that the block which calls this is rare, as `rarely` in crates/tollbar/src/sync.rs does: the
+/// Tells the compiler that the block which calls this is rare, as `rarely` in src/sync.rs does: the
 /// usual case then takes no branch.
 #[cold]
 pub const fn rarely() {}

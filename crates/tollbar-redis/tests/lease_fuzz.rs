@@ -3,7 +3,7 @@
 //!
 //! `LEASE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its round.
 
-#[path = "../../tollbar/tests/common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 
 use common::scribble::{Memory, Watchdog};

@@ -1,6 +1,6 @@
 //! Idle keys: how many of the first requests are denied before the store has answered, and with which reason.
 
-#[path = "../../tollbar/tests/common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 #[path = "lease/site.rs"]
 mod site;

@@ -1,6 +1,6 @@
 //! What the life of a lease costs: questions to the store for each decision, in virtual time.
 
-#[path = "../../tollbar/tests/common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 #[path = "lease/site.rs"]
 mod site;

@@ -7,7 +7,7 @@
 //! A search that stays far below the bound would not see a small violation. So every search must come to 95 % of the
 //! bound.
 
-#[path = "../../tollbar/tests/common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 #[path = "lease/store.rs"]
 mod store;

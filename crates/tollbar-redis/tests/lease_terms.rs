@@ -1,7 +1,7 @@
 //! Machines with different terms of one limit, during a roll-out, in virtual time. Together they never admit more
 //! than the stricter terms allow.
 
-#[path = "../../tollbar/tests/common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 #[path = "lease/store.rs"]
 mod store;

@@ -1,7 +1,7 @@
 //! Asks the script of leases in a real Redis and its arithmetic in Rust the same questions, at times that the test
 //! chooses. The answers must be equal.
 
-#[path = "../../tollbar/tests/common/random.rs"]
+#[path = "../../../tests/common/random.rs"]
 mod random;
 #[path = "common/redis.rs"]
 mod redis;

@@ -1,6 +1,6 @@
 //! The behaviour of every store, tested on each: this process's memory, and a real server by TCP and by unix socket.
 
-#[path = "../../tollbar/tests/common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 #[path = "common/redis.rs"]
 mod server;

@@ -1,4 +1,4 @@
-//! Decides on requests of tests/rules/requests.py by a rules file, and prints "VERDICT STATUS RULE REMAINING" for
+//! Decides on requests of ffi-tests/rules/requests.py by a rules file, and prints "VERDICT STATUS RULE REMAINING" for
 //! each. A second argument is the file for the metrics in the end.
 //! `cargo run --package tollbar-rules --example decide -- examples/rules/site.toml <requests`.
 

@@ -1,17 +1,17 @@
-//! The table of algorithms (crates/tollbar/src/policy/kinds.rs) as each face has it.
+//! The table of algorithms (src/policy/kinds.rs) as each face has it.
 
 use std::fmt::Write as _;
 use tollbar::policy::{Kind, Opt, Row, Words};
 
 /// The test that compares the number of each algorithm and error with a number written there by hand, because
 /// programs rely on these numbers.
-pub const PINNED: &str = include_str!("../../../tests/c/status_test.c");
+pub const PINNED: &str = include_str!("../../../ffi-tests/c/status_test.c");
 
 /// Checks that the test that promises numbers has the number of each algorithm.
 pub fn check() -> Result<(), String> {
     let promise = |row: &Row| format!("assert_int_equal({}, {});", c_name(row), row.kind as u32);
     match rows().map(promise).find(|promise| !PINNED.contains(promise)) {
-        Some(promise) => Err(format!("tests/c/status_test.c: expected {promise}")),
+        Some(promise) => Err(format!("ffi-tests/c/status_test.c: expected {promise}")),
         None => Ok(()),
     }
 }

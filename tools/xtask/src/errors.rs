@@ -49,7 +49,7 @@ pub fn check() -> Result<(), String> {
             return Err(format!("status.rs: lookup has no text for TOLLBAR_E_{name}"));
         }
         if !PINNED.contains(&format!("CODE(TOLLBAR_E_{name}, {number}),")) {
-            return Err(format!("tests/c/status_test.c: expected CODE(TOLLBAR_E_{name}, {number})"));
+            return Err(format!("ffi-tests/c/status_test.c: expected CODE(TOLLBAR_E_{name}, {number})"));
         }
     }
     let (first, last) = system();

@@ -25,7 +25,7 @@ const FILES: [File; 13] = [
     ("bindings/python/src/tollbar/policy.py", &[("algorithms", algorithms::python)]),
     ("bindings/go/policy.go", &[("algorithms", algorithms::go)]),
     ("docs/algorithms.md", &[("algorithms", algorithms::comparison)]),
-    ("crates/tollbar/src/policy/text.rs", &[("options", algorithms::options)]),
+    ("src/policy/text.rs", &[("options", algorithms::options)]),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {

@@ -34,7 +34,7 @@ type Charge struct {
 	Cost uint64
 }
 
-// GiveBack says how permits of a charge are given back. crates/tollbar/src/algorithm/mod.rs proves how many are safe.
+// GiveBack says how permits of a charge are given back. src/algorithm/mod.rs proves how many are safe.
 type GiveBack struct {
 	Charge Charge
 	// Booked: permits of this state may have been booked ahead.

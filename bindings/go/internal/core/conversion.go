@@ -3,7 +3,7 @@ package core
 import "math"
 
 // Words that come from one policy to another: of a key whose policy changes. The functions have the
-// names that they have in crates/tollbar/src/algorithm/rule/conversion.rs, which says what they
+// names that they have in src/algorithm/rule/conversion.rs, which says what they
 // keep and why. Both algorithms are of words in slots ([InSlots]).
 
 // sameRule reports whether both are one compiled policy.

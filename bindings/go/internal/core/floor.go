@@ -19,7 +19,7 @@ const (
 )
 
 // floors say how the word of a slot holds the time until which the slot stays taken after permits were given back to
-// its key. crates/tollbar/src/algorithm/gcra/floor.rs has the layout of such words and the reasons for it. The methods
+// its key. src/algorithm/gcra/floor.rs has the layout of such words and the reasons for it. The methods
 // have the names that they have there.
 type floors struct {
 	// The bit that a lowered word has; 0 if the policy lowers no word.

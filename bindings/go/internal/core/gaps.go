@@ -2,7 +2,7 @@ package core
 
 import "sync/atomic"
 
-// gaps are departures that cancelled bookings have left between others. crates/tollbar/src/limiter/gaps.rs says what becomes of them. A place points to its
+// gaps are departures that cancelled bookings have left between others. src/limiter/gaps.rs says what becomes of them. A place points to its
 // gap, and a gap's pointer is new with each gap, so a swap that succeeds has found the gap that was read.
 type gaps struct{ places atomic.Pointer[gapPlaces] }
 

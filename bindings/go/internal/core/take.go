@@ -56,7 +56,7 @@ type Taken struct {
 	Bound  int
 }
 
-// TakeAll charges each part with its cost, or charges none. crates/tollbar/src/take_many/mod.rs has the guarantee and
+// TakeAll charges each part with its cost, or charges none. src/take_many/mod.rs has the guarantee and
 // the reason for the order: limits that refill a permit fastest come first, and limits that cannot take permits back
 // last.
 func TakeAll(parts []Part) Taken {

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// Whether the content of a file is of this boot of the machine, as in crates/tollbar/src/table/memory/region/boot.rs.
+// Whether the content of a file is of this boot of the machine, as in src/table/memory/region/boot.rs.
 
 // bootID is the id of this boot of the machine (boot_id).
 func bootID() (id [2]uint64, ok bool) {

@@ -2,7 +2,7 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// The calls for one key, as in crates/tollbar/src/table/decide: calls.rs, charge.rs, booking.rs and give_back.rs.
+// The calls for one key, as in src/table/decide: calls.rs, charge.rs, booking.rs and give_back.rs.
 
 // take takes cost permits, or none. The usual case is one try in the key's slot (Table::step_slow). If another call
 // has changed the slot, nothing has been charged, and the protocol makes the request again.
@@ -239,7 +239,7 @@ func (p *Place) returnTo(slot *Slot, v *version, charge core.Charge, now func() 
 	if pair.Key != v.key|tag(p.hash) {
 		return 0, changed
 	}
-	// The flags and the time must be read after the state: see GiveBack in crates/tollbar/src/algorithm/mod.rs.
+	// The flags and the time must be read after the state: see GiveBack in src/algorithm/mod.rs.
 	if t.hasCredit(p.number) {
 		return 0, done
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clocks, as in crates/tollbar/src/clock.rs.
+// Clocks, as in src/clock.rs.
 
 // wallClock is the number of the system's clock of Unix time (Source::Wall). The other sources are on the scale of CLOCK_MONOTONIC.
 const wallClock = 3

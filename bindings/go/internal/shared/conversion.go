@@ -2,7 +2,7 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// The protocol's view of states, as in crates/tollbar/src/table/policies/conversion.rs: when they expire, and how
+// The protocol's view of states, as in src/table/policies/conversion.rs: when they expire, and how
 // they are converted from one version of a policy to another.
 
 // states are the functions of states for a request under a version (UnderVersion).

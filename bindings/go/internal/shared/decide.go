@@ -2,7 +2,7 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// How one request is decided, as in crates/tollbar/src/table/decide/mod.rs and answer.rs.
+// How one request is decided, as in src/table/decide/mod.rs and answer.rs.
 
 // Reasons of decisions that a table gives, with their numbers in tollbar.h.
 const (

@@ -2,7 +2,7 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// The encoding of a policy as the words of a version's record, as in crates/tollbar/src/table/policies/encoding.rs.
+// The encoding of a policy as the words of a version's record, as in src/table/policies/encoding.rs.
 
 // keep says what keys keep of their debts when they come to a version (Keep).
 type keep uint64

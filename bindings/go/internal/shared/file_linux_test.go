@@ -112,7 +112,7 @@ func TestAFileWithATemporaryName(t *testing.T) {
 	}
 }
 
-// E1: a name that cannot be read agrees with nothing, and is no other boot. The cases are those of crates/tollbar/src/table/memory/region/boot.rs.
+// E1: a name that cannot be read agrees with nothing, and is no other boot. The cases are those of src/table/memory/region/boot.rs.
 func TestOneNameThatAgreesIsEnough(t *testing.T) {
 	of := func(id, inode uint64) boot { return boot{[2]uint64{id, id}, inode} }
 	for _, c := range []struct {

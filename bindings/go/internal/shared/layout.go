@@ -8,7 +8,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// The layout of a table's memory, as in crates/tollbar/src/table/memory/layout.rs, which has a picture of it.
+// The layout of a table's memory, as in src/table/memory/layout.rs, which has a picture of it.
 
 const (
 	// PoliciesMost is the most policies of a table.

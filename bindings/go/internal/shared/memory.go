@@ -7,7 +7,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// A table's block of memory, and references to its parts, as in crates/tollbar/src/table/memory/block.rs.
+// A table's block of memory, and references to its parts, as in src/table/memory/block.rs.
 
 // region is memory that keeps its address and length until it is freed.
 type region struct {

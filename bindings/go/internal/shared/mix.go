@@ -1,6 +1,6 @@
 package shared
 
-// As in crates/tollbar/src/table/memory/mix.rs.
+// As in src/table/memory/mix.rs.
 
 // fold is a checksum against accidents.
 func fold(words ...uint64) uint64 {

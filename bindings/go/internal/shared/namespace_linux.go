@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// The namespaces of this process, as in crates/tollbar/src/namespace.rs, and its name, as in crates/tollbar/src/table/memory/region/process.rs.
+// The namespaces of this process, as in src/namespace.rs, and its name, as in src/table/memory/region/process.rs.
 
 // ahead is how far CLOCK_MONOTONIC of this process is ahead of that in the machine's first time namespace, in nanoseconds; false if the system does not
 // say. Its clocks are on the machine's scale, so that processes of different time namespaces can share a table.

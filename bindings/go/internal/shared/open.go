@@ -1,5 +1,5 @@
 // Package shared is a table in memory that processes of all languages may share: the published layout and protocol of docs/table.md in Go alone. It
-// follows crates/tollbar/src/table file by file, and steps the words of slots by package core.
+// follows src/table file by file, and steps the words of slots by package core.
 package shared
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// Making and opening tables, as in crates/tollbar/src/table/admin/open.rs and files.rs.
+// Making and opening tables, as in src/table/admin/open.rs and files.rs.
 
 // Policy is a policy of a new table.
 type Policy struct {

@@ -2,7 +2,7 @@ package shared
 
 import "unsafe"
 
-// As in crates/tollbar/src/table/slots/placement.rs and candidates.rs.
+// As in src/table/slots/placement.rs and candidates.rs.
 
 const (
 	// restBits of a hash are implied by the number of a slot's bucket.

@@ -3,7 +3,7 @@ package shared
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
 // The slot protocol: how requests change slots, and how a new key gets one.
-// crates/tollbar/src/table/slots/protocol.rs has the protocol's rules and their proof, and loom's models of it. Each
+// src/table/slots/protocol.rs has the protocol's rules and their proof, and loom's models of it. Each
 // function here does what the function that it names does there, in the same order of loads and swaps. Loads of
 // single words are sequentially consistent in Go, and so at least as strong as there.
 

@@ -2,7 +2,7 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// The records of policies' versions in a table's memory, as in crates/tollbar/src/table/policies/records.rs. Go reads records, and writes those of a
+// The records of policies' versions in a table's memory, as in src/table/policies/records.rs. Go reads records, and writes those of a
 // new table.
 
 const (

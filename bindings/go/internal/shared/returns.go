@@ -2,7 +2,7 @@ package shared
 
 import "sync/atomic"
 
-// The turns of calls that give permits back, as in crates/tollbar/src/table/memory/returns.rs, which says why of the returns to one key one runs at a
+// The turns of calls that give permits back, as in src/table/memory/returns.rs, which says why of the returns to one key one runs at a
 // time. A turn names the process that has it: its PID namespace and its number there.
 
 const (

@@ -7,7 +7,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// As in crates/tollbar/src/table/memory/sizes.rs.
+// As in src/table/memory/sizes.rs.
 
 const (
 	partUnit     = 1 << 8

@@ -2,7 +2,7 @@ package shared
 
 import "sync/atomic"
 
-// As in crates/tollbar/src/table/memory/slot.rs.
+// As in src/table/memory/slot.rs.
 
 const (
 	// slots of a bucket, which is a cache line.

@@ -1,6 +1,6 @@
 package shared
 
-// Keys that a request must look up before its policy is known, as in crates/tollbar/src/table/memory/special.rs, slots/overrides.rs and
+// Keys that a request must look up before its policy is known, as in src/table/memory/special.rs, slots/overrides.rs and
 // policies/exempt.rs. Go looks them up; other processes make them.
 //
 //	changes of overrides 32 : overrides 20 : refusals recorded 1 : exempt keys 11

@@ -1,6 +1,6 @@
 //! `RedisStore` against a real server: equal to the local core, exact over many clients, and safe in each failure.
 
-#[path = "../../../tollbar/tests/common/mod.rs"]
+#[path = "../../../../tests/common/mod.rs"]
 mod common;
 mod failures;
 #[path = "../common/redis.rs"]

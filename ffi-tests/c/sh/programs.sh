@@ -1,0 +1,89 @@
+# shellcheck shell=sh
+# The tests against the libraries, with and without valgrind. Sourced.
+# Every NAME_test.c here is a test. The tests of tollbar_redis.h begin with lease_ and are linked with both libraries. alloc_test.c needs the
+# archive.
+all_tests=$(cd "$here" && ls ./*_test.c | sed 's|^\./||; s|\.c$||')
+tests=$(echo "$all_tests" | grep -v -e '^lease_' -e '^alloc_test$')
+redis_tests=$(echo "$all_tests" | grep '^lease_')
+# Tests with many threads, which print TAP themselves.
+threaded="threads"
+redis_threaded="lease_threads"
+# It makes namespaces and mounts, and prints TAP itself, too. valgrind and the sanitizers read /proc, which it takes away.
+namespaced="identity"
+c99="-std=c99 -g $strict -I$root/include -DVECTORS=\"$root/ffi-tests/vectors/decisions.json\""
+
+# The linker replaces the library's calls of these functions by the test's wrappers. It can do so for an archive only.
+wrapped=-Wl,--wrap=malloc,--wrap=calloc,--wrap=posix_memalign,--wrap=free,--wrap=nanosleep
+wrapped=$wrapped,--wrap=mmap,--wrap=munmap,--wrap=realpath
+
+# DIRECTORY COMPILER-AND-FLAGS: the test that counts and refuses allocations.
+compile_alloc() {
+    # shellcheck disable=SC2086
+    $2 $c99 -D_DEFAULT_SOURCE -o "$work/$1/alloc_test" "$here/alloc_test.c" "$here/test.c" \
+        "$build/libtollbar.a" -lcmocka $wrapped
+}
+
+# DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS: all the test programs, with the linker's words for each library.
+compile_tests() {
+    into=$work/$1 compiler=$2
+    mkdir -p "$into"
+    # shellcheck disable=SC2086
+    for t in $tests; do
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$here/vectors.c" $3 -lcmocka -lpthread || return 1
+    done
+    # shellcheck disable=SC2086
+    for t in $redis_tests; do
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/test.c" "$here/lease.c" "$here/redis.c" $4 $3 -lcmocka -lpthread || return 1
+    done
+    # shellcheck disable=SC2086
+    for t in $threaded; do
+        $compiler $c99 -o "$into/$t" "$here/$t.c" $3 -lpthread || return 1
+    done
+    # shellcheck disable=SC2086
+    for t in $redis_threaded; do
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$here/redis.c" $4 $3 -lpthread || return 1
+    done
+    # shellcheck disable=SC2086
+    $compiler $c99 -o "$into/$namespaced" "$here/$namespaced.c" $4 $3 || return 1
+}
+
+# NAME DIRECTORY
+run_threaded() {
+    for t in $threaded $redis_threaded; do
+        suite "$1: $t" "$work/$2/$t"
+    done
+}
+
+# NAME DIRECTORY
+run_namespaced() {
+    suite "$1: $namespaced" "$work/$2/$namespaced"
+    sed -n 's/^# \(skipped: .*\)/\1/p' "$log"
+}
+
+# NAME DIRECTORY COMMAND...: runs the test programs, each under the command.
+run_tests() {
+    run_name=$1 from=$work/$2
+    shift 2
+    for t in $tests $redis_tests; do
+        suite "$run_name: $t" "$@" "$from/$t"
+    done
+}
+
+against_libraries() {
+    check "compile: gcc -O2, shared library" \
+        compile_tests so "gcc -O2" "-L$build -ltollbar -Wl,-rpath,$build" "-L$build -ltollbar-redis"
+    run_tests "libtollbar.so" so
+    run_threaded "libtollbar.so" so
+    run_namespaced "libtollbar.so" so
+    check "compile: clang -O0, archive" compile_tests a "clang -O0" "$build/libtollbar.a" "$build/libtollbar-redis.a"
+    run_tests "libtollbar.a" a
+    run_threaded "libtollbar.a" a
+    run_namespaced "libtollbar.a" a
+    check "compile: allocations, archive" compile_alloc a "gcc -O2"
+    suite "libtollbar.a: alloc_test" "$work/a/alloc_test"
+}
+
+# Without the tests with many threads: valgrind runs one thread at a time, and ThreadSanitizer checks those tests.
+under_valgrind() {
+    run_tests valgrind so valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
+}

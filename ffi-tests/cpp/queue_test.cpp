@@ -1,0 +1,83 @@
+// Queues: the expectations of ffi-tests/c/queue_test.c, and the ownership of items.
+#include "test.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "tollbar.hpp"
+
+using namespace std::chrono_literals;
+using tollbar::errc;
+using tollbar::queue;
+
+namespace {
+// Counts the objects that live.
+struct counted {
+    static inline std::atomic<int> alive{0};
+    int number;
+    explicit counted(int n) : number(n) { alive++; }
+    counted(const counted &) = delete;
+    ~counted() { alive--; }
+};
+std::unique_ptr<counted> item(int n) { return std::make_unique<counted>(n); }
+} // namespace
+
+TEST(eleven_of_fifteen_leave_in_order) {
+    {
+        const queue<counted> bucket("10/s algo pacer", 10);
+        int queued = 0;
+        for (int n = 0; n < 15; n++) {
+            auto next = item(n);
+            const auto ticket = bucket.offer_at(0s, next);
+            CHECK(ticket.has_value() == (next == nullptr));
+            queued += ticket.has_value();
+        }
+        CHECK(queued == 11 && counted::alive == 11 && bucket.size() == 11);
+        CHECK(bucket.take_at(0s)->number == 0 && !bucket.take_at(99ms));
+        CHECK(bucket.next_departure_at(0s) == 100ms && bucket.take_at(100ms)->number == 1);
+    }
+    // The queue has deleted the nine that nobody took.
+    CHECK(counted::alive == 0);
+}
+
+TEST(a_cancelled_item_comes_back) {
+    queue<counted> made("10/s algo pacer", 2);
+    const queue<counted> bucket = std::move(made);
+    CHECK(bucket && !made && made.size() == 0 && !made.take());
+    auto first = item(1), second = item(2);
+    const auto ticket = bucket.offer_at(0s, first);
+    CHECK(bucket.offer_at(0s, second)->ahead == 1);
+    CHECK(bucket.cancel(*ticket)->number == 1 && !bucket.cancel(*ticket));
+    CHECK(bucket.take_at(0s)->number == 2 && !bucket.next_departure() && bucket.empty());
+}
+
+TEST(a_thread_works_at_the_pace) {
+    const queue<counted> bucket("500/s algo pacer", 4);
+    std::atomic<int> sent{0};
+    std::thread worker([&] {
+        CHECK(bucket.run([&](std::unique_ptr<counted> next) {
+            CHECK(next->number == sent);
+            sent++;
+        }));
+    });
+    for (int n = 0; n < 20; n++) {
+        auto next = item(n);
+        CHECK(bucket.offer_within(1min, next).has_value());
+    }
+    bucket.close();
+    worker.join();
+    CHECK(sent == 20);
+    auto late = item(99);
+    CHECK(!bucket.offer(late) && late && !bucket.take_within(1min) && bucket.now() > 0ns && !bucket.drain());
+    bucket.stop();
+    CHECK(bucket.run([](std::unique_ptr<counted>) {}));
+}
+
+TEST(what_cannot_be_a_queue) {
+    CHECK(queue<int>::try_make("10/s", 0).error() == errc::capacity);
+    CHECK(queue<int>::try_make("10/x", 5).error() == errc::syntax);
+    CHECK(queue<int>::try_make("10/s algo sliding-log", 5).error() == errc::not_one_word);
+}

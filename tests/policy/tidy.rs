@@ -1,0 +1,99 @@
+//! The sources read alike: comments end at 120 columns, as rustfmt's code does, and a function fits one screen.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Columns of a comment.
+const WIDTH: usize = 120;
+/// Lines of a function.
+const LENGTH: usize = 80;
+/// Functions that are one `match` or one list, with an arm or a row for each name.
+const LISTS: [&str; 5] = ["lookup", "sentences", "directives", "policy", "print"];
+
+fn sources(of: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(of).unwrap_or_else(|why| panic!("{}: {why}", of.display())) {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+fn files() -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for folder in ["src", "tests", "crates"] {
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut files);
+    }
+    assert!(files.len() > 300, "the search finds only {} files", files.len());
+    let text = |path: &PathBuf| fs::read_to_string(path).expect("a source");
+    files.iter().map(|path| (path.display().to_string(), text(path))).collect()
+}
+
+/// The text of a comment, without the slashes.
+fn comment(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    ["//!", "///", "//"].iter().find_map(|mark| line.strip_prefix(mark))
+}
+
+/// A row of a table or a drawing keeps its columns, and a text without a blank cannot be cut.
+fn is_drawn(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with(['|', '`']) || text.contains("  ") || text.contains('─') || text.contains('│')
+}
+
+#[test]
+fn comments_fit_the_line() {
+    let mut faults = Vec::new();
+    let mut comments = 0;
+    for (file, text) in files() {
+        // Programs and drawings within comments keep their lines.
+        let mut fenced = false;
+        for (number, line) in text.lines().enumerate() {
+            let Some(text) = comment(line) else {
+                fenced = false;
+                continue;
+            };
+            fenced ^= text.trim_start().starts_with("```");
+            comments += 1;
+            if line.chars().count() > WIDTH && !fenced && !is_drawn(text) {
+                faults.push(format!("{file}:{}: {} columns, at most {WIDTH}", number + 1, line.chars().count()));
+            }
+        }
+    }
+    assert!(comments > 10_000, "{comments} lines of comments");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn functions_fit_one_screen() {
+    let mut faults = Vec::new();
+    let mut functions = 0;
+    for (file, text) in files() {
+        if !file.contains("/src/") || file.ends_with("tests.rs") {
+            continue;
+        }
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let Some((before, name)) = line.split_once("fn ") else { continue };
+            let indent = &line[..line.len() - line.trim_start().len()];
+            let words = ["pub", "const", "unsafe", "extern", "async", "default"];
+            let is_item = before
+                .split_whitespace()
+                .all(|word| words.iter().any(|start| word.starts_with(start)) || word == "\"C\"");
+            let name: String = name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if !is_item || comment(line).is_some() || name.is_empty() || line.ends_with([';', '}']) {
+                continue;
+            }
+            functions += 1;
+            let end = format!("{indent}}}");
+            let length = lines[at..].iter().position(|line| *line == end).map_or(0, |lines| lines + 1);
+            if length > LENGTH && !LISTS.contains(&name.as_str()) {
+                faults.push(format!("{file}:{}: {name} has {length} lines, at most {LENGTH}", at + 1));
+            }
+        }
+    }
+    assert!(functions > 2_000, "{functions} functions");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
