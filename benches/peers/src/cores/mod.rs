@@ -73,7 +73,7 @@ fn threads() -> Vec<usize> {
     powers.chain([most]).collect()
 }
 
-/// The rows that stand for a hot-key view say for how many keys a thread may have credit.
+/// What rows of tables with hot keys measure.
 fn hot_keys() -> String {
-    format!("{}: up to {HOT_KEYS} keys of a thread have credit", who::TABLE_HOT.name)
+    format!("In rows of {} a thread has credit for up to {HOT_KEYS} keys", who::TABLE_HOT.name)
 }

@@ -31,11 +31,15 @@ fn page(run: &Run) -> String {
         "# Benchmarks on {} processors\n\n\
          `make bench-cores` measures these figures with one to all processors of a machine. The program is static, so\n\
          `build/bench-cores --cores --json FILE` runs on any x86-64 Linux host, and `build/bench-cores --page FILE docs/benchmarks`\n\
-         writes this page from what it measured. [The benchmarks](../benchmarks.md) say how contenders are run.\n\n",
+         writes this page from what it measured ([the figures]({0}-processors.json)). [The benchmarks](../benchmarks.md) say\n\
+         how contenders are run.\n\n",
         machine.processors
     );
     let mut table = Table::new(&["", ""]);
-    let siblings = format!("processor 0 shares its core with: {}", machine.siblings);
+    let siblings = match machine.siblings.as_str() {
+        "0" => "processor 0 shares its core with no other".to_owned(),
+        all => format!("processors {all} share a core"),
+    };
     for (what, value) in [
         ("date", &machine.date),
         ("processor", &format!("{}, {} to this machine", machine.processor, machine.processors)),
@@ -51,21 +55,26 @@ fn page(run: &Run) -> String {
         table.row(&[what, value]);
     }
     text += &table.text();
-    text += "\n## Targets\n\nThe share of linear is the time of a request of one thread alone, divided by the time of a request with all\n\
-             threads: 1 if no thread slows another.\n\n";
+    text += "\n## Targets\n\n\
+             The share of linear is the time of a request of one thread alone, divided by the time of a request with all\n\
+             threads. A share of 1 means that no thread slows another. Above 1 the thread alone was the slower one: its\n\
+             processor ran at a lower speed then, and the shares of all fast rows are as uncertain.\n\n";
     let mut table = Table::new(&["target", "measured", "goal", ""]);
     for target in targets(run) {
         table.row(&[&target.what, &target.found(), &target.asked(), &target.verdict()]);
     }
     text += &table.text();
-    text += "\n## Two threads at many addresses\n\nNanoseconds a request of one thread. Each of 20 placements has a fresh limit, and threads at other addresses.\n\n";
+    text += "\n## Two threads at many addresses\n\n\
+             Two threads use one limit. tollbar finds a thread's counts and credit by the thread's address, so two threads\n\
+             could share a cache line by chance. Each of 20 placements starts two threads at other addresses on a new limit.\n\
+             \"Counted\" is a limiter that counts its decisions, as C's does. Nanoseconds a request of one thread:\n\n";
     let mut table = Table::new(&["", "contender", "ns"]);
     for row in &run.figures {
         table.row(&[&row.what, &row.who, &figure(row.value)]);
     }
     text += &table.text();
     text += &format!(
-        "\n## Millions of requests a second, of all threads\n\nIn brackets: the share of linear. {}.\n",
+        "\n## Millions of requests a second, of all threads\n\nThe number in brackets is the share of linear. {}.\n",
         hot_keys()
     );
     for work in run.works() {
