@@ -671,8 +671,8 @@ const char *tollbar_strreason(uint32_t reason);
 
 /* A limiter. Any number of threads may use it at once, in all calls but tollbar_limiter_free and
  * tollbar_limiter_close. After a fork each process has a copy of its own. A limiter must not lie in memory that
- * processes share, because their threads would overwrite each other's counts of decisions. The counts take 2.5 KiB:
- * 32 threads have a cache line each, and further threads share four more. */
+ * processes share, because their threads would overwrite each other's counts of decisions. The counts take 2.75 KiB:
+ * 32 threads have a cache line each, and further threads share eight more. */
 typedef struct tollbar_limiter tollbar_limiter;
 
 /* How a limiter is made. All zero but `struct_size` is the default. */

@@ -55,7 +55,7 @@ if [ "${1:-}" = --smoke ]; then
     run --smoke --hashers
     run --smoke --cores --json "$built/cores.json"
     run --page "$built/cores.json" "$docs/benchmarks"
-    grep -q "a mutex and a hash map" "$docs/benchmarks/$(nproc)-processors.md"
+    grep -q "a mutex and a hash map" "$docs"/benchmarks/*-processors.md
     echo "3 passed, 0 failed"
 else
     python3 nginx/bench/cost.py 200 >"$cost"

@@ -61,8 +61,8 @@ type Usual = crate::clock::Utc<crate::clock::Tsc>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Each call counts the decision that it returns ([`Limiter::counts`]), in 2.5 KiB of the limiter: 32 threads have a
-/// cache line each, and further threads share four more.
+/// Each call counts the decision that it returns ([`Limiter::counts`]), in 2.75 KiB of the limiter: 32 threads have a
+/// cache line each, and further threads share eight more.
 #[derive(Debug)]
 pub struct Limiter<S = State, C = Usual> {
     shared: S,

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! ┌─────────────────────────────────────┐
-//! │ owner of line 0, 1, 2 …             │   two cache lines, which threads mostly read
+//! │ owner of line 0, 1, 2 …             │   four cache lines, which threads mostly read
 //! └─────────────────────────────────────┘
-//!  line, one cache line                    others, one cache line
+//!  32 lines, a cache line each             8 shared lines, a cache line each
 //! ┌─────────┬────────┬───────┬───┐        ┌─────────┬────────┬───────┬───┐
 //! │ allowed │ denied │ never │ 0 │        │ allowed │ denied │ never │ 0 │
 //! └─────────┴────────┴───────┴───┘        └─────────┴────────┴───────┴───┘
@@ -34,7 +34,7 @@ use core::marker::PhantomData;
 /// The number of lines, each of which one thread owns. A power of two.
 pub(super) const LINES: usize = if cfg!(loom) { 2 } else { 32 };
 /// The number of lines that all further threads share. A power of two.
-const SHARED: usize = if cfg!(loom) { 1 } else { 4 };
+const SHARED: usize = if cfg!(loom) { 1 } else { 8 };
 /// Verdicts.
 const WORDS: usize = 3;
 
@@ -152,14 +152,16 @@ impl Tally {
             let owner = self.owner(place);
             match owner.load(Ordering::Relaxed) {
                 claimed if claimed == who => true,
-                FREE if who != NOBODY => {
-                    owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-                }
+                FREE => owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
                 _ => false,
             }
         };
         let first = place(who);
-        match (first..first.wrapping_add(LINES)).find(claimed) {
+        let own = match who {
+            NOBODY => None,
+            _ => (first..first.wrapping_add(LINES)).find(claimed),
+        };
+        match own {
             Some(place) => self.line(place).add(verdict),
             None => {
                 let others = self.others.get(first & (SHARED - 1));

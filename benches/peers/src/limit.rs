@@ -17,9 +17,9 @@ pub struct Limit {
 /// free to take.
 pub const OPEN: Limit = Limit { text: "6/min burst 100000000", period: Duration::from_secs(10), burst: 100_000_000 };
 
-/// The same for one key that all threads ask for: the burst of [`OPEN`] would not last for one row.
+/// The same for few keys that many threads ask for: the burst of [`OPEN`] would not last for one row.
 pub const BUSY: Limit =
-    Limit { text: "1000000/s burst 4000000000", period: Duration::from_micros(1), burst: 4_000_000_000 };
+    Limit { text: "1000000000/s burst 4000000000", period: Duration::from_nanos(1), burst: 4_000_000_000 };
 
 /// Admits a key once, then refuses it for the rest of the run.
 pub const SHUT: Limit = Limit { text: "1/day burst 1", period: Duration::from_secs(86_400), burst: 1 };

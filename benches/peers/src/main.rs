@@ -103,13 +103,14 @@ fn main() {
     let is_given = |name: &str| arguments.iter().any(|argument| argument == name);
     let after = |name: &str| {
         let at = arguments.iter().position(|argument| argument == name)?;
-        Some(PathBuf::from(arguments.get(at + 1).unwrap_or_else(|| panic!("{name}: a directory"))))
+        Some(PathBuf::from(arguments.get(at + 1).unwrap_or_else(|| panic!("{name}: expected a file or a directory"))))
     };
     let smoke = is_given("--smoke");
     let sizes = if smoke { SMOKE } else { FULL };
     let short = CACHED_ORDER.min(sizes.order);
     if let Some(json) = after("--page") {
-        cores::write(&json, arguments.last().expect("--page: a file and a directory").as_ref());
+        let at = arguments.iter().position(|argument| argument == "--page").expect("found above");
+        cores::write(&json, arguments.get(at + 2).expect("--page: expected a file and a directory").as_ref());
         return;
     }
     if is_given("--hashers") {
@@ -117,13 +118,13 @@ fn main() {
         hashers::compare(sizes.medium, sizes.order, Amount { rounds: sizes.middling.rounds.min(5), ..sizes.middling });
         return;
     }
-    let library = std::env::var_os("TOLLBAR_LIBRARY").map(|path| Library::open(&path));
     let book = &mut Book::default();
     let (rounds, turn) = sizes.one;
     if is_given("--cores") {
         cores::run(book, &sizes, after("--json").as_deref());
         return;
     }
+    let library = std::env::var_os("TOLLBAR_LIBRARY").map(|path| Library::open(&path));
     if is_given("--one") {
         one::rows(book, None, library.as_ref(), rounds, turn);
         return;

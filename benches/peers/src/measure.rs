@@ -138,9 +138,11 @@ pub fn measure(contenders: &mut [Contender], threads: usize, amount: Amount) {
 /// does not matter, and contenders of which one is a thousand times slower than another.
 pub fn measure_for(contenders: &mut [Contender], threads: usize, rounds: usize, turn: Duration) {
     let counts: Vec<_> = contenders.iter_mut().map(|contender| calibrated(contender, threads, turn)).collect();
-    for _ in 0..rounds {
-        for (contender, count) in contenders.iter_mut().zip(&counts) {
-            let figure = (contender.turn)(Part { threads, at: 0, warm: BATCH, count: *count });
+    for round in 0..rounds {
+        for (contender, &count) in contenders.iter_mut().zip(&counts) {
+            // Each round goes on in the order where the one before ended.
+            let (at, warm) = (round * count, (count / 8).next_multiple_of(BATCH));
+            let figure = (contender.turn)(Part { threads, at, warm, count });
             contender.rounds.push(figure);
         }
     }

@@ -88,7 +88,7 @@ pub struct Set {
 
 impl Set {
     pub fn new(book: &mut Book, keys: usize, refusing: bool) -> Set {
-        let yes = Tables::new(book, keys, if keys == 1 { BUSY } else { OPEN }, keys >= WEIGHED);
+        let yes = Tables::new(book, keys, if keys < WEIGHED { BUSY } else { OPEN }, keys >= WEIGHED);
         let no = refusing.then(|| Tables::new(book, keys, SHUT, false));
         let floor = Floor::new(yes.ours.bytes());
         Set { keys, name: of_keys(keys), yes, no, floor }

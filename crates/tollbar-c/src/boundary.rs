@@ -277,10 +277,10 @@ pub fn allocated<T>() -> Result<*mut T, i32> {
     Ok(block)
 }
 
-/// Drops and frees a value that [`boxed`] made. Null is ignored.
+/// Drops and frees a value that [`boxed`] made, or that lies in memory of [`allocated`]. Null is ignored.
 ///
 /// # Safety
-/// `block` is null or came from [`boxed`] and has not been freed.
+/// `block` is null, or came from [`boxed`] or [`allocated`], has a live value, and has not been freed.
 pub unsafe fn unboxed<T>(block: *mut T) {
     if !block.is_null() && block.is_aligned() {
         // SAFETY: by the caller's promise a live value in memory of T's layout, from the same allocator.

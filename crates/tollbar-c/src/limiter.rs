@@ -20,8 +20,8 @@ pub const TOLLBAR_CREDIT_ON: u32 = 1;
 
 /// A limiter. Any number of threads may use it at once, in all calls but tollbar_limiter_free and
 /// tollbar_limiter_close. After a fork each process has a copy of its own. A limiter must not lie in memory that
-/// processes share, because their threads would overwrite each other's counts of decisions. The counts take 2.5 KiB:
-/// 32 threads have a cache line each, and further threads share four more.
+/// processes share, because their threads would overwrite each other's counts of decisions. The counts take 2.75 KiB:
+/// 32 threads have a cache line each, and further threads share eight more.
 pub struct tollbar_limiter {
     pub(super) limiter: Limiter<State, Utc>,
     pub(super) policy: Policy,
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn tollbar_limiter_new(
     call(|| {
         // SAFETY: by the caller's promise.
         let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
-        // SAFETY: by the caller's promise.
+        // SAFETY: by the caller's promise; `allocated` gives fresh memory of the layout.
         out.write(unsafe { make(&policy, options, allocated) }?);
         Ok(TOLLBAR_ALLOWED)
     })
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
     call(|| {
         // SAFETY: by the caller's promise.
         let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::validate)?) };
-        // SAFETY: null options are the default; `error` by the caller's promise.
+        // SAFETY: null options are the default; `allocated` gives fresh memory of the layout.
         let made = unsafe { make(&policy, core::ptr::null(), allocated) }.inspect_err(|&code| {
             // SAFETY: by the caller's promise.
             unsafe { report(error, code, 1, tollbar_strerror(code)) };
@@ -190,13 +190,11 @@ unsafe fn make(
     };
     let state = state.map_err(policy_code)?;
     let waiters = if waiters == 0 { Limiter::<State, Utc>::WAITERS } else { waiters };
+    let clock = Utc::new(clock);
     let place = room()?;
     // SAFETY: by the caller's promise. The value is made here, so that fewer copies of it lie on the stack.
     unsafe {
-        place.write(tollbar_limiter {
-            limiter: Limiter::with(state, Utc::new(clock)).with_waiters(waiters),
-            policy: *policy,
-        });
+        place.write(tollbar_limiter { limiter: Limiter::with(state, clock).with_waiters(waiters), policy: *policy });
     }
     Ok(place)
 }

@@ -6,12 +6,13 @@ use crate::keys::{key, word, Key, Order, Spread};
 use crate::measure::{measure_for, Contender};
 use crate::one::Work;
 use crate::ours::Ours;
+use crate::peers::Padded;
 use crate::rows::of_keys;
 use crate::who;
 use crate::Sizes;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use tollbar::clock::{Tsc, Utc};
+use std::sync::Mutex;
+use tollbar::clock::{Clock, Tsc, Utc};
 use tollbar::in_flight::{InFlight, Options};
 use tollbar::queue::Words;
 use tollbar::table::{Options as TableOptions, PolicyId, Table};
@@ -27,11 +28,16 @@ pub fn rows(book: &mut Book, sizes: &Sizes, threads: &[usize], rounds: usize) {
     let open = InFlight::private(&Options::new(sizes.small as u64)).expect("memory");
     let queue = Words::with(&"1000000000/s burst 1000000".parse().expect("a policy"), 1 << 16, Utc::<Tsc>::default());
     let queue = queue.expect("memory");
-    let table = Table::private(&TableOptions::new(2 * sizes.small as u64), &["1000000/s".parse().expect("a policy")]);
+    let table = Table::private(
+        &TableOptions::new(2 * sizes.small as u64),
+        &["1000000000/s burst 4000000000".parse().expect("a policy")],
+    );
     let table = table.expect("memory");
     for index in 0..sizes.small {
         let _ = table.admit(PolicyId::FIRST, &key::<8>(index), 1);
     }
+    let ticket = open.acquire(&key::<8>(0), 1).expect("a permit");
+    assert!(open.release(ticket) && queue.offer(1).is_ok() && queue.take().is_some(), "what is measured fails");
     for &threads in threads {
         let acquired = |key: &Key<8>, _| open.acquire(key, 1_000).is_ok_and(|ticket| open.release(ticket));
         let mut all = vec![Contender::singles(who::IN_FLIGHT, &order, acquired)];
@@ -48,6 +54,8 @@ pub fn rows(book: &mut Book, sizes: &Sizes, threads: &[usize], rounds: usize) {
             let limit = |key| Limit::Key(&table, PolicyId::FIRST, key, 1);
             pairs.filter(|(one, other)| take_many(&[limit(*one), limit(*other)]).is_ok()).count()
         };
+        let taken = take_many(&[Limit::Key(&table, PolicyId::FIRST, &key::<8>(0), 1)]).expect("a sound table");
+        assert!(taken.decision.is_allowed(), "what is measured fails");
         let mut all = vec![Contender::batches(who::TAKE_MANY, &order, both)];
         measure_for(&mut all, threads, rounds, sizes.one.1);
         book.add(&format!("take_many, two of {} keys", of_keys(sizes.small)), threads, all);
@@ -68,9 +76,10 @@ impl Bucket {
         Bucket { permits, at: Ours::now() }
     }
 
+    /// Reads the clock, as a program does that has one bucket behind its mutex.
     #[inline(always)]
-    fn admit(&mut self, (rate, burst): (f64, f64)) -> bool {
-        let now = Ours::now();
+    fn admit(&mut self, clock: &Utc<Tsc>, (rate, burst): (f64, f64)) -> bool {
+        let now = clock.now();
         self.permits = (self.permits + now.saturating_sub(self.at) as f64 * rate).min(burst);
         self.at = now;
         let admitted = self.permits >= 1.0;
@@ -83,8 +92,9 @@ impl Bucket {
 
 /// One token bucket behind a mutex.
 pub fn locked(work: Work) -> Contender<'static> {
-    let open = Arc::new(Mutex::new(Bucket::new(FAST.1)));
-    let shut = Arc::new(Mutex::new(Bucket::new(0.0)));
+    let open = Padded(Mutex::new(Bucket::new(FAST.1)));
+    let shut = Padded(Mutex::new(Bucket::new(0.0)));
+    let clock = Utc::<Tsc>::default();
     Contender::numbered(who::MUTEX, move |number, _| {
         let refused = match work {
             Work::Allowed => false,
@@ -93,9 +103,9 @@ pub fn locked(work: Work) -> Contender<'static> {
             Work::Mixed => (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1,
         };
         if refused {
-            shut.lock().expect("no panic").admit((1e-18, 1.0))
+            shut.0.lock().expect("no panic").admit(&clock, (1e-18, 1.0))
         } else {
-            open.lock().expect("no panic").admit(FAST)
+            open.0.lock().expect("no panic").admit(&clock, FAST)
         }
     })
 }
@@ -110,9 +120,10 @@ impl LockedMap {
     }
 
     pub fn contender<'a>(&'a self, order: &'a Order<8>) -> Contender<'a> {
-        Contender::singles(who::MUTEX_MAP, order, |key, _| {
+        let clock = Utc::<Tsc>::default();
+        Contender::singles(who::MUTEX_MAP, order, move |key, _| {
             let mut map = self.0.lock().expect("no panic");
-            map.entry(word(key)).or_insert_with(|| Bucket::new(FAST.1)).admit(FAST)
+            map.entry(word(key)).or_insert_with(|| Bucket::new(FAST.1)).admit(&clock, FAST)
         })
     }
 }

@@ -16,6 +16,7 @@ use crate::ours::HOT_KEYS;
 use crate::rows::Set;
 use crate::who;
 use crate::Sizes;
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -28,6 +29,8 @@ const ROUNDS: usize = 5;
 /// there.
 pub fn run(book: &mut Book, sizes: &Sizes, json: Option<&Path>) {
     let (begun, load) = (Instant::now(), crate::document::load());
+    // Opened before the minutes that it takes.
+    let json = json.map(|path| (path, std::fs::File::create(path).expect("a file that can be written")));
     let threads = threads();
     let rounds = ROUNDS.min(sizes.one.0);
     for work in WORKS {
@@ -59,9 +62,9 @@ pub fn run(book: &mut Book, sizes: &Sizes, json: Option<&Path>) {
     model::print(book, &threads);
     let run = record::Run::of(book, sizes, begun.elapsed(), load);
     page::print(&run);
-    if let Some(path) = json {
+    if let Some((path, mut file)) = json {
         let text = serde_json::to_string(&run).expect("numbers and texts");
-        std::fs::write(path, text + "\n").expect("writable");
+        file.write_all((text + "\n").as_bytes()).expect("room");
         println!("\nwritten: {}", path.display());
     }
 }

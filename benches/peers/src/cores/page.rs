@@ -48,7 +48,7 @@ fn page(run: &Run) -> String {
         ("memory", &machine.memory),
         ("kernel", &machine.kernel),
         ("compiler", &machine.compiler),
-        ("governor", &machine.governor),
+        ("peers", &format!("governor {}", machine.governor)),
         ("other programs", &format!("load before the run: {}", machine.load)),
         ("the run took", &format!("{} s", machine.seconds)),
     ] {
@@ -58,7 +58,8 @@ fn page(run: &Run) -> String {
     text += "\n## Targets\n\n\
              The share of linear is the time of a request of one thread alone, divided by the time of a request with all\n\
              threads. A share of 1 means that no thread slows another. Above 1 the thread alone was the slower one: its\n\
-             processor ran at a lower speed then, and the shares of all fast rows are as uncertain.\n\n";
+             processor ran at a lower speed then, and the shares of all fast rows are as uncertain. For one key the targets\n\
+             are the share divided by that of reading the clock, which shares nothing.\n\n";
     let mut table = Table::new(&["target", "measured", "goal", ""]);
     for target in targets(run) {
         table.row(&[&target.what, &target.found(), &target.asked(), &target.verdict()]);
@@ -66,7 +67,7 @@ fn page(run: &Run) -> String {
     text += &table.text();
     text += "\n## Two threads at many addresses\n\n\
              Two threads use one limit. tollbar finds a thread's counts and credit by the thread's address, so two threads\n\
-             could share a cache line by chance. Each of 20 placements starts two threads at other addresses on a new limit.\n\
+             could share a cache line by chance. Each of 20 placements starts one of the two at another address, on a new limit.\n\
              \"Counted\" is a limiter that counts its decisions, as C's does. Nanoseconds a request of one thread:\n\n";
     let mut table = Table::new(&["", "contender", "ns"]);
     for row in &run.figures {
@@ -124,8 +125,10 @@ fn targets(run: &Run) -> Vec<Target> {
         all.push(Target { what, measured, least, goal, unit, why: String::new() });
     };
     let share = |work: &str, who: Who| {
-        let (one, all) = (run.row(work, 1, who.name)?, run.row(work, most, who.name)?);
-        Some(one.nanoseconds() / all.nanoseconds())
+        let of = |name: &str| Some(run.row(work, 1, name)?.nanoseconds() / run.row(work, most, name)?.nanoseconds());
+        // The speed of a processor may differ between the two rows. Reading the clock shares nothing, so its share says by
+        // how much.
+        Some(of(who.name)? / of(who::READ_TSC.name).unwrap_or(1.0))
     };
     let times = |work: &str, who: Who, other: Who| {
         let (own, other) = (run.row(work, most, who.name)?, run.row(work, most, other.name)?);
@@ -151,7 +154,7 @@ fn targets(run: &Run) -> Vec<Target> {
         let mut of = run.figures.iter().filter(|figure| figure.who == who.name);
         of.find(|figure| figure.what.ends_with(which)).map(|figure| figure.value)
     };
-    for who in [who::TOLLBAR, who::CREDIT, who::TABLE] {
+    for who in [who::TOLLBAR, who::COUNTED_AT, who::CREDIT, who::TABLE] {
         let ratio = value(who, super::placements::WORST).zip(value(who, super::placements::MEDIAN));
         let what = format!("two threads, {}: the worst placement, over the median", who.name);
         add(what, ratio.map(|(worst, median)| worst / median), false, 1.3, "×");
