@@ -179,7 +179,7 @@ struct Line {
     booked: AtomicU32,
     /// The highest word that a give-back has lowered.
     highest: AtomicU64,
-    /// From this clock reading on the quick way does not decide. A limiter sets it to 0 when it puts another state in
+    /// From this clock reading on the fast path does not decide. A limiter sets it to 0 when it puts another state in
     /// place of this one.
     quick_end: AtomicU64,
 }
@@ -265,7 +265,7 @@ impl<A: Algorithm> Cell<A> {
 }
 
 impl Cell<Rule> {
-    /// A fresh state of a limiter, with a quick way if the rule is a token bucket.
+    /// A fresh state of a limiter, with a fast path if the rule is a token bucket.
     pub(super) fn of_limiter(rule: Rule, classes: Classes) -> Cell<Rule> {
         let cell = Cell { classes, ..Cell::new(rule) };
         let end = match rule.pair() {
@@ -330,7 +330,7 @@ impl Cell<Rule> {
         describe_leaving(&self.algorithm, step.verdict, described, now, cost, reserve)
     }
 
-    /// Closes the quick way.
+    /// Closes the fast path.
     pub(super) fn retire(&self) {
         self.line.quick_end.store(0, Ordering::Relaxed);
     }

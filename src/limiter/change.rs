@@ -9,8 +9,8 @@
 //! - A replaced state is freed with the limiter, because a call may still use it. A policy that comes back gets the
 //!   state that it had before, charged again, so a limiter keeps one state for each policy, at most [`MOST`].
 //!
-//! The quick way of a token bucket ([`Quick`](super::Quick)) reads no pointer. It reads the time up to which the
-//! cell's quick way decides, and a change sets that time to 0.
+//! The fast path of a token bucket ([`Quick`](super::Quick)) reads no pointer. It reads the time up to which the
+//! cell's fast path decides, and a change sets that time to 0.
 
 use super::{Limiter, Shared, State};
 use crate::algorithm::{Algorithm, Rule};

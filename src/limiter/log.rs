@@ -58,7 +58,7 @@
 //! that sleeps while a whole turn of `head` is entered in one or two grains, which is at least two permits for each
 //! nanosecond, and that wakes at exactly that permit. Each of those permits takes a swap of an entry.
 
-use super::head::{Head, TRIES};
+use super::state_word::{StateWord, TRIES};
 use super::words::{Protocol, SeveralWords};
 use super::Watch;
 use crate::algorithm::sliding_log::{KeyedLog, Packing, SlidingLog};
@@ -112,7 +112,7 @@ impl Log {
     }
 }
 
-impl<'a, H: Head> LogView<'a, H, KeyedLog> {
+impl<'a, H: StateWord> LogView<'a, H, KeyedLog> {
     /// A log in a table: its word, and the slot's [`KeyedLog::side_words`]. `None` if there are no side words.
     #[inline(always)]
     pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], log: &'a KeyedLog) -> Option<Self> {
@@ -121,7 +121,7 @@ impl<'a, H: Head> LogView<'a, H, KeyedLog> {
     }
 }
 
-impl<H: Head, P: Packing> LogView<'_, H, P> {
+impl<H: StateWord, P: Packing> LogView<'_, H, P> {
     /// The time at which permit number `k`'s predecessor leaves the window. A pending entry is written first,
     /// with `now` or with the upper bound of the times in `word`, whichever is earlier. `k` is one of the
     /// `limit` permits from the word's head on. `None` if `word` is old, or others keep changing the entry.
@@ -135,8 +135,8 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
             if kept.lap == lap {
                 return Some(self.compiled().leaves(kept));
             }
-            // Relaxed, in `glance`: ordered after the entry by its Acquire.
-            if self.head.glance() != Some(word) {
+            // Relaxed, in `load_relaxed`: ordered after the entry by its Acquire.
+            if self.head.load_relaxed() != Some(word) {
                 return None;
             }
             let settled = SlidingLog::pack(now.min(self.packing.ceiling(word)), lap);
@@ -160,9 +160,9 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
             if SlidingLog::unpack(seen).lap == SlidingLog::next_lap(lap) {
                 return;
             }
-            // Relaxed, in `glance`: ordered after the entry by its Acquire. If the answer is no, permit k +
+            // Relaxed, in `load_relaxed`: ordered after the entry by its Acquire. If the answer is no, permit k +
             // limit may have the place by now, or the slot is another key's, which has settled this entry.
-            if !self.head.glance().is_some_and(|word| self.packing.newest(word, k, now)) {
+            if !self.head.load_relaxed().is_some_and(|word| self.packing.newest(word, k, now)) {
                 return;
             }
             match entry.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire) {
@@ -263,7 +263,7 @@ impl<H: Head, P: Packing> LogView<'_, H, P> {
     }
 }
 
-impl<H: Head, P: Packing> Protocol for LogView<'_, H, P> {
+impl<H: StateWord, P: Packing> Protocol for LogView<'_, H, P> {
     #[inline(always)]
     fn limit(&self) -> u64 {
         self.compiled().limit()
@@ -286,7 +286,7 @@ impl<H: Head, P: Packing> Protocol for LogView<'_, H, P> {
         Some(if taken == 0 { Verdict::Denied } else { Verdict::Allowed })
     }
 
-    fn weigh(&self, now: u64, cost: u64) -> Option<Verdict> {
+    fn would_admit(&self, now: u64, cost: u64) -> Option<Verdict> {
         let fits = || {
             for _ in 0..TRIES {
                 let (word, judged) = self.read(now)?;

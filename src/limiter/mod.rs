@@ -8,12 +8,12 @@
 pub mod cell;
 mod change;
 mod gaps;
-pub(crate) mod head;
 mod leaving;
 pub(crate) mod log;
 pub(crate) mod ring;
 mod shared;
 mod state;
+pub(crate) mod state_word;
 #[cfg(unix)]
 mod striped;
 mod tally;

@@ -28,7 +28,7 @@
 //! one ring with one history: a new key's admission is the admission that follows an idle time. Starts may then be
 //! from another key's time. As always, their segment and the word tell them from new ones.
 
-use super::head::{Head, TRIES};
+use super::state_word::{StateWord, TRIES};
 use super::words::{Protocol, SeveralWords};
 use super::Watch;
 use crate::algorithm::sliding_window::{Mark, SlidingWindow, Starts};
@@ -104,7 +104,7 @@ impl Ring {
     }
 }
 
-impl<'a, H: Head> RingView<'a, H> {
+impl<'a, H: StateWord> RingView<'a, H> {
     /// A ring in a table: its word, and the slot's [`SlidingWindow::side_words`].
     #[inline(always)]
     pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], window: &'a SlidingWindow) -> Self {
@@ -208,7 +208,7 @@ impl<'a, H: Head> RingView<'a, H> {
             if kept.segment > view.segment {
                 return Err(kept.segment);
             }
-            if self.head.glance() != Some(view.word) {
+            if self.head.load_relaxed() != Some(view.word) {
                 return Err(0);
             }
             match place.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Acquire) {
@@ -287,7 +287,7 @@ impl<'a, H: Head> RingView<'a, H> {
     }
 }
 
-impl<H: Head> Protocol for RingView<'_, H> {
+impl<H: StateWord> Protocol for RingView<'_, H> {
     #[inline(always)]
     fn limit(&self) -> u64 {
         self.window.limit()
@@ -307,7 +307,7 @@ impl<H: Head> Protocol for RingView<'_, H> {
         })
     }
 
-    fn weigh(&self, now: u64, cost: u64) -> Option<Verdict> {
+    fn would_admit(&self, now: u64, cost: u64) -> Option<Verdict> {
         let left = self.view(now, 0)?.map_or(0, |view| self.left(&view));
         Some(match cost {
             0 => Verdict::Allowed,

@@ -122,7 +122,7 @@ impl State {
         }
     }
 
-    /// Ends the quick way. Later calls take the slow way, which finds the state that replaced this one.
+    /// Ends the fast path. Later calls take the slow way, which finds the state that replaced this one.
     pub(super) fn retire(&self) {
         if let State::Cell(cell) = self {
             cell.retire();

@@ -191,7 +191,7 @@ impl Tally {
 }
 
 impl OwnLine<'_> {
-    /// Counts a decision of a quick way, which allows or denies, and returns it.
+    /// Counts a decision of a fast path, which allows or denies, and returns it.
     #[inline(always)]
     pub(super) fn counted(self, verdict: Verdict) -> Verdict {
         match verdict {

@@ -1,11 +1,11 @@
 //! The common part of rings and logs, the states of more than one word.
 
-use super::head::{given_up, insist};
+use super::state_word::{given_up, retry_until};
 use super::{Shared, Watch};
 use crate::decision::{Decision, Verdict};
 
 /// A ring or a log as one caller sees it. All answers are `None` if the word that decides is no longer the caller's,
-/// or after [`TRIES`](super::head::TRIES) rounds. Then nothing has been taken.
+/// or after [`TRIES`](super::state_word::TRIES) rounds. Then nothing has been taken.
 pub(crate) trait Protocol {
     /// The policy's limit.
     fn limit(&self) -> u64;
@@ -14,7 +14,7 @@ pub(crate) trait Protocol {
     fn admit(&self, now: u64, cost: u64) -> Option<Verdict>;
 
     /// The verdict of a peek.
-    fn weigh(&self, now: u64, cost: u64) -> Option<Verdict>;
+    fn would_admit(&self, now: u64, cost: u64) -> Option<Verdict>;
 
     /// [`Shared::take_up_to_at`].
     fn take_up_to(&self, now: u64, most: u64) -> Option<u64>;
@@ -32,7 +32,7 @@ pub(crate) trait Protocol {
 
     /// [`Shared::peek_at`].
     fn peek(&self, now: u64, cost: u64) -> Option<Decision> {
-        self.describe(self.weigh(now, cost)?, now, cost)
+        self.describe(self.would_admit(now, cost)?, now, cost)
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) trait SeveralWords: Sync {
     /// [`Protocol::describe`]. Out of line in the freestanding artefacts, to keep them small.
     #[cfg_attr(feature = "small", inline(never))]
     fn describe(&self, verdict: Verdict, now: u64, cost: u64) -> Decision {
-        insist(|| self.view().describe(verdict, now, cost))
+        retry_until(|| self.view().describe(verdict, now, cost))
     }
 
     /// [`Shared::reset`].
@@ -66,7 +66,7 @@ impl<S: SeveralWords> Shared for S {
         if takes {
             SeveralWords::watch(self).note(now);
         }
-        let verdict = insist(|| view.admit(now, cost));
+        let verdict = retry_until(|| view.admit(now, cost));
         if takes && verdict == Verdict::Allowed {
             SeveralWords::watch(self).admitted(now);
         }
@@ -78,12 +78,12 @@ impl<S: SeveralWords> Shared for S {
     }
 
     fn peek_at(&self, now: u64, cost: u64) -> Decision {
-        self.describe(insist(|| self.view().weigh(now, cost)), now, cost)
+        self.describe(retry_until(|| self.view().would_admit(now, cost)), now, cost)
     }
 
     fn take_up_to_at(&self, now: u64, most: u64) -> u64 {
         SeveralWords::watch(self).note(now);
-        let taken = insist(|| self.view().take_up_to(now, most));
+        let taken = retry_until(|| self.view().take_up_to(now, most));
         if taken != 0 {
             SeveralWords::watch(self).admitted(now);
         }

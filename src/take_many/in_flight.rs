@@ -8,14 +8,14 @@ use core::cell::Cell;
 
 /// A key of an in-flight table, its limit, and the place for the ticket.
 #[derive(Clone, Copy)]
-pub(super) struct Seat<'a> {
+pub(super) struct InFlightLimit<'a> {
     pub(super) table: &'a dyn AnyInFlight,
     pub(super) key: &'a [u8],
     pub(super) limit: u32,
     pub(super) ticket: &'a Cell<Ticket>,
 }
 
-impl Seat<'_> {
+impl InFlightLimit<'_> {
     /// `None` if the limit refuses, an error if the table is too small.
     #[inline(never)]
     pub(super) fn acquire(&self) -> Result<Option<Ticket>, Refusal> {

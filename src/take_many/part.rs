@@ -1,6 +1,6 @@
 //! One limit of several: the peek at it, its charge, and the return of the charge.
 
-use super::in_flight::Seat;
+use super::in_flight::InFlightLimit;
 use super::{AnyLimiter, Limit, ManyError, LIMITS_MOST};
 use crate::algorithm::Charge;
 use crate::decision::{Decision, Reason, Verdict};
@@ -41,7 +41,7 @@ pub(super) enum Target<'a> {
     Limiter(&'a dyn AnyLimiter),
     #[cfg(not(loom))]
     Key(KeyLimit<'a>),
-    InFlight(Seat<'a>),
+    InFlight(InFlightLimit<'a>),
 }
 
 impl<'a> Target<'a> {
@@ -53,7 +53,9 @@ impl<'a> Target<'a> {
             Limit::Limiter(limiter, cost) => (Target::Limiter(limiter), cost),
             #[cfg(not(loom))]
             Limit::Key(table, policy, key, cost) => (Target::Key(KeyLimit { table, policy, key }), cost),
-            Limit::InFlight(table, key, limit, ticket) => (Target::InFlight(Seat { table, key, limit, ticket }), 1),
+            Limit::InFlight(table, key, limit, ticket) => {
+                (Target::InFlight(InFlightLimit { table, key, limit, ticket }), 1)
+            }
         }
     }
 

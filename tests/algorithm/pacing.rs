@@ -53,7 +53,7 @@ fn s08_pacing_after_idleness() {
 /// A clock in virtual time whose sleepers wake late, by a random time below `most`.
 struct Late {
     now: AtomicU64,
-    dice: Mutex<Rng>,
+    rng: Mutex<Rng>,
     most: u64,
     /// How late the last sleeper woke.
     last: AtomicU64,
@@ -64,7 +64,7 @@ impl Clock for Late {
         self.now.load(Relaxed)
     }
     fn sleep_until(&self, at: u64) {
-        let late = if at > self.now() { self.dice.lock().unwrap().below(self.most) } else { 0 };
+        let late = if at > self.now() { self.rng.lock().unwrap().below(self.most) } else { 0 };
         self.last.store(late, Relaxed);
         self.now.fetch_max(at + late, Relaxed);
     }
@@ -81,7 +81,7 @@ fn s08_pacing_with_late_sleepers() {
     {
         for seed in 0..100 {
             let clock =
-                Late { now: AtomicU64::new(SEC), dice: Mutex::new(Rng(seed)), most: interval, last: AtomicU64::new(0) };
+                Late { now: AtomicU64::new(SEC), rng: Mutex::new(Rng(seed)), most: interval, last: AtomicU64::new(0) };
             let pacer = Limiter::with(state(text), &clock);
             for n in 0..200 {
                 assert!(pacer.wait(1, MIN).is_allowed());

@@ -1,5 +1,5 @@
 //! Sliding windows and logs of a table's keys: their side words, their limits, and the time at which a state word has
-//! expired. Tests of slots that change hands are in src/limiter/head.
+//! expired. Tests of slots that change hands are in src/limiter/state_word.
 
 use tollbar::algorithm::sliding_log::KeyedLog;
 use tollbar::algorithm::sliding_window::{Mark, SlidingWindow};

@@ -28,7 +28,7 @@ fn what_is_kept() {
         assert_eq!(limiter.changed_policy(), Some(&policy("100/min")));
         let decision = limiter.peek(1);
         assert_eq!((decision.remaining, decision.retry_after), (remaining, retry), "{keep:?}");
-        // The quick way, the slow way and `take_up_to` all decide by the new policy.
+        // The fast path, the slow way and `take_up_to` all decide by the new policy.
         assert_eq!(limiter.admit(1), Verdict::Allowed);
         assert_eq!(limiter.admit_at(HOUR, 2), Verdict::Allowed);
         assert_eq!(limiter.take_up_to(1000), remaining - 3, "{keep:?}");

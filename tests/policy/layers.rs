@@ -195,33 +195,33 @@ fn the_search_sees_what_is_against_the_order() {
     assert!(against(TOLLBAR, "table", &[(PathBuf::from("table.rs"), "clock".to_owned())]).is_empty());
 }
 
-/// The rooms of `src/table`, each of which may use those before it. Its `mod.rs` is the public face and uses all.
-const ROOMS: [&str; 5] = ["memory", "slots", "policies", "decide", "admin"];
+/// The folders of `src/table`, each of which may use those before it. Its `mod.rs` is the public face and uses all.
+const FOLDERS: [&str; 5] = ["memory", "slots", "policies", "decide", "admin"];
 
 #[test]
-fn rooms_of_the_table_know_only_those_before_them() {
+fn folders_of_the_table_know_only_those_before_them() {
     let table = root("tollbar").join("src/table");
     let mut entries: Vec<String> = fs::read_dir(&table)
-        .expect("rooms")
+        .expect("folders")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
         .collect();
     entries.sort();
-    let mut expected: Vec<&str> = ROOMS.into_iter().chain(["mod.rs"]).collect();
+    let mut expected: Vec<&str> = FOLDERS.into_iter().chain(["mod.rs"]).collect();
     expected.sort_unstable();
     assert_eq!(entries, expected);
     let mut seen = 0;
     let mut wrong = Vec::new();
-    for (at, room) in ROOMS.iter().enumerate() {
-        // `super` is the table in the room's mod.rs, and nowhere else.
-        let mut used = uses(&[table.join(room)], "crate::table::");
-        used.extend(uses(&[table.join(room).join("mod.rs")], "super::"));
+    for (at, folder) in FOLDERS.iter().enumerate() {
+        // `super` is the table in the folder's mod.rs, and nowhere else.
+        let mut used = uses(&[table.join(folder)], "crate::table::");
+        used.extend(uses(&[table.join(folder).join("mod.rs")], "super::"));
         seen += used.len();
         for (file, used) in used {
-            let later = ROOMS.iter().position(|other| *other == used).is_some_and(|place| place > at);
-            // The public face re-exports names of any room.
-            let face = !ROOMS.contains(&used.as_str()) && !is_test(&file, &used);
+            let later = FOLDERS.iter().position(|other| *other == used).is_some_and(|place| place > at);
+            // The public face re-exports names of any folder.
+            let face = !FOLDERS.contains(&used.as_str()) && !is_test(&file, &used);
             if later || face {
-                wrong.push(format!("{}: {room} uses {used}", file.display()));
+                wrong.push(format!("{}: {folder} uses {used}", file.display()));
             }
         }
     }

@@ -10,7 +10,7 @@ mod world;
 
 use tollbar::Policy;
 use tollbar_redis::lease::bucket::{execute, Ask, Grant};
-use tollbar_redis::lease::record::{Record, Visitor};
+use tollbar_redis::lease::record::{Record, Requester};
 use tollbar_redis::lease::{Fallback, Options, Terms};
 use world::{Powers, World};
 
@@ -33,7 +33,7 @@ impl Bucket {
     fn ask(&mut self, (policy, options): &Kind, raw: u64) -> Grant {
         let terms = Terms::new(policy, options).expect("terms");
         let ask = Ask { want: terms.most, least: 1, ..Ask::default() };
-        let (met, grant) = execute(self.record, self.tat, &terms, &ask, &Visitor { seen: 0, run: 1, fresh: 1 }, raw);
+        let (met, grant) = execute(self.record, self.tat, &terms, &ask, &Requester { seen: 0, run: 1, fresh: 1 }, raw);
         if met.write {
             self.record = Some(met.record);
         }

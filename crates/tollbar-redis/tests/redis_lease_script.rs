@@ -10,7 +10,7 @@ use random::Rng;
 use redis::{Raw, Server};
 use tollbar::Policy;
 use tollbar_redis::lease::bucket::{self, Ask, Grant};
-use tollbar_redis::lease::record::{Record, Visitor, GRACE};
+use tollbar_redis::lease::record::{Record, Requester, GRACE};
 use tollbar_redis::lease::{Options, Terms};
 
 /// The script with the test's clock in place of the server's. Keys live an hour longer, so that the server does not
@@ -41,7 +41,7 @@ struct Limit<'a> {
 
 impl Limit<'_> {
     /// Asks both and compares the answers. Returns the arithmetic's.
-    fn ask(&mut self, terms: &Terms, ask: &Ask, visitor: &Visitor) -> Grant {
+    fn ask(&mut self, terms: &Terms, ask: &Ask, requester: &Requester) -> Grant {
         let hex = |n: u64| if n == 0 { String::new() } else { format!("{n:x}") };
         // Before the time is read: a pause between the two counts as passed.
         let asked = std::time::Instant::now();
@@ -51,7 +51,7 @@ impl Limit<'_> {
             [terms.num, terms.den, terms.cap, terms.debt_cap, ask.want, ask.least, ask.hint, ask.debt]
                 .iter()
                 .map(u64::to_string)
-                .chain([hex(visitor.run), hex(visitor.seen), hex(visitor.fresh), GRACE.to_string()])
+                .chain([hex(requester.run), hex(requester.seen), hex(requester.fresh), GRACE.to_string()])
                 .chain([ask.at, ask.slack, terms.hold()].iter().map(u64::to_string))
                 .chain([(self.clock / 1_000_000).to_string(), (self.clock % 1_000_000).to_string(), longer.to_string()])
                 .collect();
@@ -59,7 +59,7 @@ impl Limit<'_> {
         command.extend(args.iter().map(String::as_str));
         let reply = self.server.command(&command);
 
-        let (met, grant) = bucket::execute(self.record, self.stored, terms, ask, visitor, self.clock);
+        let (met, grant) = bucket::execute(self.record, self.stored, terms, ask, requester, self.clock);
         let said = |n: usize| match &reply.items()[n] {
             Raw::Int(number) => *number as u64,
             text => text.text().parse().expect("a number"),
@@ -67,7 +67,7 @@ impl Limit<'_> {
         assert_eq!(
             (said(0), said(1), said(2), reply.items()[3].text(), said(4), said(5) != 0),
             (grant.permits, grant.retry, grant.tat, hex(grant.epoch), grant.now, grant.mixed),
-            "{ask:?} {terms:?} {visitor:?} {:?} {:?} {met:?}",
+            "{ask:?} {terms:?} {requester:?} {:?} {:?} {met:?}",
             self.stored,
             self.record
         );
@@ -152,13 +152,13 @@ fn the_script_is_the_arithmetic() {
                 at: if random.one_in(3) { 0 } else { around(&mut random, last.now, 3_000_000) },
                 slack: terms.slack(),
             };
-            let visitor = Visitor {
+            let requester = Requester {
                 seen: if random.one_in(10) { random.pick(&[0, 0xdead, last.epoch]) } else { last.epoch },
                 run: if random.one_in(80) { 0xb } else { 0xa },
                 fresh: 0x1000 + round,
             };
             let before = limit.record;
-            last = limit.ask(terms, &ask, &visitor);
+            last = limit.ask(terms, &ask, &requester);
             mixed += u64::from(last.mixed);
             hinted += u64::from(ask.hint != 0 && ask.hint == last.tat);
             cut += u64::from(before.is_some_and(|record| last.now == (ask.at + ask.slack).max(record.now)));

@@ -3,7 +3,7 @@
 use super::answer::full;
 use super::Table;
 use crate::decision::{Reason, Verdict};
-use crate::limiter::head::{Owner, TRIES};
+use crate::limiter::state_word::{Owner, TRIES};
 use crate::sync::AtomicU64;
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::Slot;

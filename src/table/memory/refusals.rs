@@ -47,7 +47,7 @@ pub(crate) struct Refusals {
 #[repr(C)]
 struct Line {
     /// The period of the last refusal, and a random number that each replacement changes.
-    dice: AtomicU64,
+    rng: AtomicU64,
     words: [AtomicU64; KEYS],
 }
 
@@ -99,7 +99,7 @@ impl Refusals {
         }
         let text = || Text { head: AtomicU64::new(0), bytes: zeroes() };
         Refusals {
-            lines: core::array::from_fn(|_| Line { dice: AtomicU64::new(0), words: zeroes() }),
+            lines: core::array::from_fn(|_| Line { rng: AtomicU64::new(0), words: zeroes() }),
             texts: core::array::from_fn(|_| core::array::from_fn(|_| text())),
         }
     }
@@ -152,15 +152,15 @@ impl Refusals {
 
 impl Line {
     fn period(&self) -> u32 {
-        (self.dice.load(Ordering::Relaxed) >> 32) as u32
+        (self.rng.load(Ordering::Relaxed) >> 32) as u32
     }
 
     /// Halves the counts once for each period since the last refusal. The call that swaps the period in does it.
     fn begin_period(&self, now: u64) {
-        let (dice, new) = (self.dice.load(Ordering::Relaxed), period(now));
-        let old = (dice >> 32) as u32;
-        let next = u64::from(new) << 32 | dice & u64::from(u32::MAX);
-        if new <= old || self.dice.compare_exchange(dice, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        let (rng, new) = (self.rng.load(Ordering::Relaxed), period(now));
+        let old = (rng >> 32) as u32;
+        let next = u64::from(new) << 32 | rng & u64::from(u32::MAX);
+        if new <= old || self.rng.compare_exchange(rng, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
         for word in &self.words {
@@ -173,11 +173,11 @@ impl Line {
 
     /// A random number. Two calls at once may get the same one, which does no harm.
     fn random(&self) -> u32 {
-        let dice = self.dice.load(Ordering::Relaxed);
-        let random = mix(dice) as u32;
-        let next = dice >> 32 << 32 | u64::from(random);
+        let rng = self.rng.load(Ordering::Relaxed);
+        let random = mix(rng) as u32;
+        let next = rng >> 32 << 32 | u64::from(random);
         // If the swap fails, another call has changed the number.
-        let _ = self.dice.compare_exchange(dice, next, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.rng.compare_exchange(rng, next, Ordering::Relaxed, Ordering::Relaxed);
         random
     }
 }

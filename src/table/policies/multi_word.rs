@@ -3,7 +3,7 @@
 //! Such a policy is its table's only one, and does not change, because a slot's words count in the same way for every
 //! key. A slot's state word decides. The slot also has a fixed number of side words (a ring of starts, or the entries
 //! of a log). They stay unchanged when another key takes the slot. This is sound, because the ring or log is one long
-//! history and the key only a label on it ([`crate::limiter::head`]).
+//! history and the key only a label on it ([`crate::limiter::state_word`]).
 //!
 //! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]). The state word alone says
 //! when the slot expires.
@@ -11,9 +11,9 @@
 use crate::algorithm::sliding_log::{KeyedLog, SlidingLog};
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Reason, Verdict};
-use crate::limiter::head::{self, Owner};
 use crate::limiter::log::LogView;
 use crate::limiter::ring::RingView;
+use crate::limiter::state_word::{self, Owner};
 use crate::limiter::words::Protocol;
 use crate::policy::{Policy, PolicyError, Words};
 use crate::sync::{AtomicU64, Ordering};
@@ -111,7 +111,7 @@ impl MultiWord {
             Op::Peek(cost) => each!(view => view.peek(now, cost)).map(|decision| Decided { decision, taken: 0 }),
             Op::TakeUpTo(most) => each!(view => view.take_up_to(now, most)).map(|taken| {
                 let verdict = if taken == 0 { Verdict::Denied } else { Verdict::Allowed };
-                Decided { decision: head::given_up(verdict, 0), taken }
+                Decided { decision: state_word::given_up(verdict, 0), taken }
             }),
         }
     }
@@ -128,7 +128,7 @@ impl MultiWord {
         let (verdict, taken) = match op {
             Op::Check(cost) | Op::Peek(cost) if cost > limit => (Verdict::Never, 0),
             Op::Check(1..) | Op::Peek(1..) | Op::TakeUpTo(_) if now > self.last_time() => {
-                let denied = head::given_up(Verdict::Denied, 0);
+                let denied = state_word::given_up(Verdict::Denied, 0);
                 return Decided { decision: Decision { retry_after: NEVER, reset_after: NEVER, ..denied }, taken: 0 };
             }
             Op::Check(cost) => (Verdict::Allowed, cost),
@@ -136,11 +136,11 @@ impl MultiWord {
             Op::TakeUpTo(most) => (Verdict::Allowed, most.min(limit)),
         };
         let retry_after = if verdict == Verdict::Never { NEVER } else { 0 };
-        Decided { decision: Decision { retry_after, ..head::given_up(verdict, limit - taken) }, taken }
+        Decided { decision: Decision { retry_after, ..state_word::given_up(verdict, limit - taken) }, taken }
     }
 }
 
-impl head::Slot for Slot {
+impl state_word::Slot for Slot {
     #[inline(always)]
     fn key(&self, _: Ordering) -> u64 {
         self.key()

@@ -57,7 +57,7 @@ use super::probe::{first_unused, lowest_state};
 use super::states::{Changed, Event, OnFull, Outcome, Relation, States};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
-use crate::limiter::head::TRIES;
+use crate::limiter::state_word::TRIES;
 use crate::sync::{fence, Ordering};
 use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 

@@ -126,8 +126,8 @@ fn targets(run: &Run) -> Vec<Target> {
     };
     let share = |work: &str, who: Who| {
         let of = |name: &str| Some(run.row(work, 1, name)?.nanoseconds() / run.row(work, most, name)?.nanoseconds());
-        // The speed of a processor may differ between the two rows. Reading the clock shares nothing, so its share says by
-        // how much.
+        // The speed of a processor may differ between the two rows. Reading the clock shares nothing, so its share
+        // says by how much.
         Some(of(who.name)? / of(who::READ_TSC.name).unwrap_or(1.0))
     };
     let times = |work: &str, who: Who, other: Who| {

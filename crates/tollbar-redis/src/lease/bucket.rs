@@ -5,7 +5,7 @@
 //! tests/redis_lease_script.rs asks it and a real Redis the same questions. Times are microseconds on the record's
 //! own clock, which never goes back ([`super::record`]).
 
-use super::record::{Met, Record, Visitor};
+use super::record::{Record, Requester, Update};
 use super::terms::Terms;
 
 /// A node's question about one key.
@@ -50,11 +50,11 @@ pub fn execute(
     stored: Option<u64>,
     terms: &Terms,
     ask: &Ask,
-    visitor: &Visitor,
+    requester: &Requester,
     raw: u64,
-) -> (Met, Grant) {
-    let met = Record::meet(record, terms, ask, visitor, raw);
-    (met, Grant { mixed: met.mixed, ..grant(&met.record, stored, ask) })
+) -> (Update, Grant) {
+    let update = Record::apply(record, terms, ask, requester, raw);
+    (update, Grant { mixed: update.mixed, ..grant(&update.record, stored, ask) })
 }
 
 /// Charges the debt and grants a lease from the bucket whose TAT is `stored`. `None`: the store has no TAT for the

@@ -189,9 +189,9 @@ impl Driver {
         self.answered_at = now;
         node.timed(now.saturating_sub(sent_at));
         self.mixed = grant.mixed;
-        node.heard(grant, sent_at, now);
+        node.on_answer(grant, sent_at, now);
         let least = self.entry(number).map_or(0, |entry| entry.ask(node).least);
-        self.watchdog.heard(&node.terms, least, grant, sent_at, now);
+        self.watchdog.on_answer(&node.terms, least, grant, sent_at, now);
         match self.watchdog.trouble() {
             None => self.close(node, now),
             Some(_) => self.open(node, now),
@@ -214,7 +214,7 @@ impl Driver {
             // A random part of up to a quarter spreads the machines that ask about one exhausted key.
             let wait = wait.saturating_add((wait / 256).saturating_mul(jitter >> 58));
             entry.want = 0;
-            node.dry(entry.hash, now.saturating_add(wait));
+            node.mark_exhausted(entry.hash, now.saturating_add(wait));
         }
         self.owed = self.owed.saturating_sub(sent_debt);
         self.requeue(number, now);

@@ -21,7 +21,7 @@ pub(super) struct Horizon {
     /// The difference in microseconds, an `i64`; 0: there has been no answer.
     ahead: AtomicU64,
     /// When the last answer's question was sent, in nanoseconds of the node's clock.
-    heard: AtomicU64,
+    answered: AtomicU64,
 }
 
 /// The store's times are below this many microseconds. Lua counts exactly below 2^53, so a sum of two of them is exact.
@@ -40,7 +40,7 @@ impl Horizon {
     /// Learns from an answer. The node sent the question at `sent` and got the answer at `received`, both in
     /// nanoseconds. In between the store's time was `store`, in microseconds. Questions allow the store `slack`
     /// microseconds more than the estimate.
-    pub(super) fn heard(&self, store: u64, sent: u64, received: u64, slack: u64) {
+    pub(super) fn on_answer(&self, store: u64, sent: u64, received: u64, slack: u64) {
         let store = i64::try_from(store).unwrap_or(i64::MAX);
         let most = store.saturating_sub(micros(sent));
         let ahead = match self.ahead(sent) {
@@ -51,7 +51,7 @@ impl Horizon {
             }
         };
         self.ahead.store(if ahead == 0 { 1 } else { ahead as u64 }, Ordering::Relaxed);
-        self.heard.store(sent, Ordering::Relaxed);
+        self.answered.store(sent, Ordering::Relaxed);
     }
 
     /// Forgets the estimate: the store has other data, which have a time of their own.
@@ -60,7 +60,7 @@ impl Horizon {
     }
 
     fn ahead(&self, now: u64) -> Option<i64> {
-        let passed = now.saturating_sub(self.heard.load(Ordering::Relaxed));
+        let passed = now.saturating_sub(self.answered.load(Ordering::Relaxed));
         match self.ahead.load(Ordering::Relaxed) as i64 {
             0 => None,
             ahead => Some(ahead.saturating_add(micros(passed / DRIFT))),
@@ -79,7 +79,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn horizon() -> Horizon {
-        Horizon { ahead: AtomicU64::new(0), heard: AtomicU64::new(0) }
+        Horizon { ahead: AtomicU64::new(0), answered: AtomicU64::new(0) }
     }
 
     #[test]
@@ -87,13 +87,13 @@ mod tests {
         let horizon = horizon();
         assert_eq!(horizon.estimate(SECOND), 0);
         // Sent at 1 s, executed within 9 ms, when the store's time is 50 s.
-        horizon.heard(50_000_000, SECOND, SECOND + 9_000_000, 10_000);
+        horizon.on_answer(50_000_000, SECOND, SECOND + 9_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND), 50_000_000);
         // 3 ms nearer than the first answer: the estimate falls.
-        horizon.heard(50_097_000, SECOND + 100_000_000, SECOND + 110_000_000, 10_000);
+        horizon.on_answer(50_097_000, SECOND + 100_000_000, SECOND + 110_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND + 100_000_000), 50_097_000);
         // Farther than the last answer, so only the drift of 100 ms / 1024 raises the estimate.
-        horizon.heard(50_206_000, SECOND + 200_000_000, SECOND + 210_000_000, 10_000);
+        horizon.on_answer(50_206_000, SECOND + 200_000_000, SECOND + 210_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND + 200_000_000), 50_197_097);
         horizon.forget();
         assert_eq!(horizon.estimate(SECOND), 0);
@@ -102,12 +102,12 @@ mod tests {
     #[test]
     fn others_may_have_allowed_more() {
         let horizon = horizon();
-        horizon.heard(50_000_000, SECOND, SECOND, 10_000);
+        horizon.on_answer(50_000_000, SECOND, SECOND, 10_000);
         // The store's time is an hour ahead. The answer proves all of it but the way back (1 ms) and the slack (10 ms).
-        horizon.heard(3_650_100_000, SECOND + 100_000_000, SECOND + 101_000_000, 10_000);
+        horizon.on_answer(3_650_100_000, SECOND + 100_000_000, SECOND + 101_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND + 100_000_000), 3_650_089_000);
         // The store's time is back. The smaller difference counts at once.
-        horizon.heard(50_200_000, SECOND + 200_000_000, SECOND + 201_000_000, 10_000);
+        horizon.on_answer(50_200_000, SECOND + 200_000_000, SECOND + 201_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND + 200_000_000), 50_200_000);
     }
 
@@ -115,7 +115,7 @@ mod tests {
     fn times_that_cannot_be() {
         let horizon = horizon();
         for store in [0, 1, 1 << 53, u64::MAX] {
-            horizon.heard(store, u64::MAX, 0, u64::MAX);
+            horizon.on_answer(store, u64::MAX, 0, u64::MAX);
             assert!(horizon.estimate(u64::MAX) < TIME_MOST && horizon.estimate(0) < TIME_MOST);
         }
     }

@@ -31,7 +31,7 @@ const CONTROL: usize = 2;
 
 /// The lowest bit of the control word: the store's last answer was "nothing left" until the word's time. Times lose
 /// that bit.
-const DRY: u64 = 1;
+const EXHAUSTED: u64 = 1;
 
 /// The most tries of one swap. After that many a request is decided without the lease, and a lease that was being
 /// installed is lost.
@@ -94,9 +94,9 @@ impl Line {
     /// The time until which the store has no permits for the key, in nanoseconds. 0 if the store's last answer was
     /// not "nothing left". The time may have passed, because the answer stands until the next one.
     #[inline]
-    pub(super) fn dry_until(&self, hash: u64) -> u64 {
+    pub(super) fn exhausted_until(&self, hash: u64) -> u64 {
         match self.0.get(CONTROL).map(Slot::pair) {
-            Some(pair) if pair.key == hash && pair.state & DRY != 0 => pair.state,
+            Some(pair) if pair.key == hash && pair.state & EXHAUSTED != 0 => pair.state,
             _ => 0,
         }
     }
@@ -104,7 +104,7 @@ impl Line {
     /// Whether the store's last answer about the key was "nothing left".
     #[inline]
     pub(super) fn was_dry(&self, hash: u64) -> bool {
-        self.dry_until(hash) != 0
+        self.exhausted_until(hash) != 0
     }
 
     /// Claims the question about the key. `Some(true)`: the caller asks the store, and no other caller does so before
@@ -120,8 +120,8 @@ impl Line {
             return Some(false);
         }
         // The answer "nothing left" stands until the next answer comes.
-        let dry = if old.key == hash { old.state & DRY } else { 0 };
-        Some(slot.swap(old, Pair { key: hash, state: until & !DRY | dry }).is_ok())
+        let exhausted = if old.key == hash { old.state & EXHAUSTED } else { 0 };
+        Some(slot.swap(old, Pair { key: hash, state: until & !EXHAUSTED | exhausted }).is_ok())
     }
 
     /// Records the store's answer about the key: with `Some(at)` there is nothing left before `at`. `None` is any
@@ -131,7 +131,7 @@ impl Line {
         let old = slot.pair();
         if old.key == hash {
             // If the swap fails, callers ask once too often or once too seldom. No permit depends on it.
-            let _ = slot.swap(old, Pair { key: hash, state: at.map_or(0, |at| at | DRY) });
+            let _ = slot.swap(old, Pair { key: hash, state: at.map_or(0, |at| at | EXHAUSTED) });
         }
     }
 
@@ -150,11 +150,11 @@ impl Line {
                 break;
             }
         }
-        self.heat(hash, word::permits(lease, now), hot);
+        self.mark_hot(hash, word::permits(lease, now), hot);
     }
 
     /// Records that the key is hot until `hot` and that its last grant had `permits`.
-    pub(super) fn heat(&self, hash: u64, permits: u64, hot: u64) {
+    pub(super) fn mark_hot(&self, hash: u64, permits: u64, hot: u64) {
         if let Some(size) = self.0.last() {
             let old = size.pair();
             let _ = size.swap(old, Pair { key: hash, state: word::lease(permits, hot) });
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((line.ask(OTHER, 19, 29), line.is_of(KEY)), (None, true));
         // An answer about another key changes nothing here.
         line.answered(OTHER, Some(99));
-        assert_eq!((line.dry_until(KEY), line.left(KEY, 19), line.left(OTHER, 19)), (0, 2, 0));
+        assert_eq!((line.exhausted_until(KEY), line.left(KEY, 19), line.left(OTHER, 19)), (0, 2, 0));
         assert!(line.take(KEY, 19, 2).is_some());
         assert_eq!(line.ask(OTHER, 19, 29), Some(true));
         assert!(line.is_of(OTHER) && !line.is_of(KEY));
@@ -227,7 +227,7 @@ mod tests {
         let line = line();
         assert_eq!(line.ask(KEY, 10, 20), Some(true));
         line.answered(KEY, Some(100));
-        assert_eq!((line.dry_until(KEY), line.dry_until(OTHER)), (100 | DRY, 0));
+        assert_eq!((line.exhausted_until(KEY), line.exhausted_until(OTHER)), (100 | EXHAUSTED, 0));
         assert!(line.was_dry(KEY) && !line.was_dry(OTHER));
         assert_eq!((line.ask(KEY, 99, 199), line.ask(OTHER, 99, 199)), (Some(false), None));
         assert_eq!(line.ask(KEY, 102, 200), Some(true));
@@ -237,7 +237,7 @@ mod tests {
         // The key that claims the line next does not inherit it.
         line.answered(KEY, Some(300));
         assert_eq!(line.ask(OTHER, 302, 400), Some(true));
-        assert!(!line.was_dry(OTHER) && line.dry_until(OTHER) == 0);
+        assert!(!line.was_dry(OTHER) && line.exhausted_until(OTHER) == 0);
     }
 }
 

@@ -94,7 +94,7 @@ impl Node {
             true => Decision::admitted(left.max(own.remaining)),
             false => {
                 let (reason, wait) = match self.circuit(now) {
-                    Circuit::Closed if self.dry_until(hash) > now => (Reason::StoreDenied, own.retry_after),
+                    Circuit::Closed if self.exhausted_until(hash) > now => (Reason::StoreDenied, own.retry_after),
                     Circuit::Closed => (Reason::Pending, own.retry_after.min(self.answer_takes())),
                     _ => (Reason::StoreDown, own.retry_after),
                 };
@@ -178,13 +178,13 @@ impl Node {
     }
 
     /// Records an answer's epoch and time.
-    pub(super) fn heard(&self, grant: &Grant, sent: u64, received: u64) {
+    pub(super) fn on_answer(&self, grant: &Grant, sent: u64, received: u64) {
         let header = self.header();
         // Relaxed: the epoch publishes no other memory.
         if header.epoch.load(Ordering::Relaxed) != grant.epoch {
             header.horizon.forget();
         }
-        header.horizon.heard(grant.now, sent, received, self.terms.slack());
+        header.horizon.on_answer(grant.now, sent, received, self.terms.slack());
         header.epoch.store(grant.epoch, Ordering::Relaxed);
     }
 
@@ -199,9 +199,9 @@ impl Node {
     }
 
     /// Records that the store has no permits for the key before `at`. The key becomes hot.
-    pub(super) fn dry(&self, hash: u64, at: u64) {
+    pub(super) fn mark_exhausted(&self, hash: u64, at: u64) {
         if let Some(line) = self.line_of(hash) {
-            line.heat(hash, 1, self.hot(at));
+            line.mark_hot(hash, 1, self.hot(at));
             line.answered(hash, Some(at));
         }
     }
@@ -257,9 +257,9 @@ impl Node {
         let mut retry = if closed { self.answer_takes() } else { self.patience() };
         match self.fallback {
             _ if closed => {
-                if let Some(dry) = self.dry_until(hash).checked_sub(now).filter(|wait| *wait > 0) {
+                if let Some(exhausted) = self.exhausted_until(hash).checked_sub(now).filter(|wait| *wait > 0) {
                     self.count(Count::Denied, 1);
-                    return denied(Reason::StoreDenied, 0, dry);
+                    return denied(Reason::StoreDenied, 0, exhausted);
                 }
             }
             Fallback::Allow => {
@@ -365,14 +365,14 @@ impl Node {
     }
 
     fn retry(&self, hash: u64, now: u64, otherwise: u64) -> u64 {
-        match self.dry_until(hash).saturating_sub(now) {
+        match self.exhausted_until(hash).saturating_sub(now) {
             0 => otherwise,
             wait => wait,
         }
     }
 
-    fn dry_until(&self, hash: u64) -> u64 {
-        self.line_of(hash).map_or(0, |line| line.dry_until(hash))
+    fn exhausted_until(&self, hash: u64) -> u64 {
+        self.line_of(hash).map_or(0, |line| line.exhausted_until(hash))
     }
 
     fn line_of(&self, hash: u64) -> Option<&Line> {

@@ -57,7 +57,7 @@ pub struct Record {
 
 /// The part of a question that is about the asking node and not about a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Visitor {
+pub struct Requester {
     /// The name of the data in its last answer; 0: it has had none.
     pub seen: u64,
     /// The server process that its connection leads to; 0: unknown.
@@ -68,7 +68,7 @@ pub struct Visitor {
 
 /// The record after a question, before it is written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Met {
+pub struct Update {
     /// The record, brought up to the question's time.
     pub record: Record,
     /// Whether the record has to be written back.
@@ -88,18 +88,18 @@ const MARGIN_MOST: u64 = 86_400_000_000;
 const STALE: u64 = 1000;
 
 impl Record {
-    /// Brings the stored record up to a question that `visitor` asks when the server's clock says `raw` microseconds,
+    /// Brings the stored record up to a question that `requester` asks when the server's clock says `raw` microseconds,
     /// or begins a record.
-    pub fn meet(stored: Option<Record>, terms: &Terms, ask: &Ask, visitor: &Visitor, raw: u64) -> Met {
+    pub fn apply(stored: Option<Record>, terms: &Terms, ask: &Ask, requester: &Requester, raw: u64) -> Update {
         let Some(mut record) = stored else {
-            return Met { record: Record::new(terms, ask, visitor, raw), write: true, mixed: false };
+            return Update { record: Record::new(terms, ask, requester, raw), write: true, mixed: false };
         };
         let mut write = ask.want == 0 && ask.debt == 0;
-        write |= record.advance(ask, visitor, raw);
-        write |= record.suspect(visitor);
+        write |= record.advance(ask, requester, raw);
+        write |= record.suspect(requester);
         write |= record.expire();
         let (changed, mixed) = record.agree(terms);
-        Met { record, write: write | changed, mixed }
+        Update { record, write: write | changed, mixed }
     }
 
     /// The least TAT that any key counts with: an empty bucket at `empty`, or 0 if no data were lost.
@@ -120,16 +120,16 @@ impl Record {
         fitting(micros, self.num, self.den)
     }
 
-    fn new(terms: &Terms, ask: &Ask, visitor: &Visitor, raw: u64) -> Record {
+    fn new(terms: &Terms, ask: &Ask, requester: &Requester, raw: u64) -> Record {
         // If the asking node knows the time of earlier data, the new data's time goes on from it, so that the node's
         // hints and estimates still hold.
         let now = if ask.at > 0 { ask.at } else { raw };
         Record {
-            id: visitor.fresh,
-            run: visitor.run,
+            id: requester.fresh,
+            run: requester.run,
             born: now,
             empty: now,
-            lost: visitor.seen != 0,
+            lost: requester.seen != 0,
             now,
             raw,
             low: difference(raw, now),
@@ -145,11 +145,11 @@ impl Record {
     }
 
     /// Advances the data's time. Returns whether the script must write the record.
-    fn advance(&mut self, ask: &Ask, visitor: &Visitor, raw: u64) -> bool {
+    fn advance(&mut self, ask: &Ask, requester: &Requester, raw: u64) -> bool {
         let (before, was) = (self.now, self.raw);
         self.now = before.saturating_add(raw.saturating_sub(was));
         // The asking node's time limits only the data that it knows: other data have another time.
-        if ask.at > 0 && visitor.seen == self.id {
+        if ask.at > 0 && requester.seen == self.id {
             self.now = self.now.min(ask.at.saturating_add(ask.slack).max(before));
         }
         self.raw = raw;
@@ -158,12 +158,12 @@ impl Record {
 
     /// Whether this question shows for the first time that data were lost: the server runs as another process, or the
     /// asking node knows other data.
-    fn suspect(&mut self, visitor: &Visitor) -> bool {
-        if visitor.run != 0 && visitor.run != self.run {
-            *self = Record { run: visitor.run, empty: self.now, lost: true, ..*self };
+    fn suspect(&mut self, requester: &Requester) -> bool {
+        if requester.run != 0 && requester.run != self.run {
+            *self = Record { run: requester.run, empty: self.now, lost: true, ..*self };
             return true;
         }
-        if visitor.seen != 0 && visitor.seen != self.id && !self.lost {
+        if requester.seen != 0 && requester.seen != self.id && !self.lost {
             // Within GRACE every bucket has counted as empty at `born`. It keeps doing so.
             self.empty = if self.now > self.born.saturating_add(GRACE) { self.now } else { self.born };
             self.lost = true;

@@ -45,7 +45,7 @@ const TURN_LEAST: u64 = 100_000_000;
 impl Watchdog {
     /// Judges an answer that came at `now` to a question sent at `sent`, both in nanoseconds. `least` is the question's
     /// [`Ask::least`](super::bucket::Ask::least).
-    pub(super) fn heard(&mut self, terms: &Terms, least: u64, grant: &Grant, sent: u64, now: u64) {
+    pub(super) fn on_answer(&mut self, terms: &Terms, least: u64, grant: &Grant, sent: u64, now: u64) {
         self.clock(grant, sent, now);
         if grant.permits != 0 {
             (self.nothings, self.starved_since) = (0, 0);
@@ -127,7 +127,7 @@ mod tests {
         for at in (0..6000).step_by(10) {
             let (permits, now) = (permits(at), time(at) * 1000);
             let grant = Grant { permits, retry: u64::from(permits == 0), epoch: 1, now, ..Grant::default() };
-            watchdog.heard(&terms(), 2, &grant, (5000 + at) * MILLI, (5001 + at) * MILLI);
+            watchdog.on_answer(&terms(), 2, &grant, (5000 + at) * MILLI, (5001 + at) * MILLI);
             found.extend(watchdog.trouble().map(|trouble| (at, trouble)));
         }
         found
@@ -147,11 +147,11 @@ mod tests {
     fn few_or_great() {
         let (mut watchdog, nothing) = (Watchdog::default(), Grant { retry: 1, ..Grant::default() });
         for at in 0..15 {
-            watchdog.heard(&terms(), 1, &nothing, 0, at << 40);
+            watchdog.on_answer(&terms(), 1, &nothing, 0, at << 40);
         }
         assert_eq!(watchdog.trouble(), None);
         for at in 0..100 {
-            watchdog.heard(&terms(), terms().most / 2, &nothing, 0, at << 40);
+            watchdog.on_answer(&terms(), terms().most / 2, &nothing, 0, at << 40);
         }
         assert_eq!(watchdog.trouble(), None);
     }

@@ -3,7 +3,7 @@
 
 use super::common::Rng;
 use tollbar_redis::lease::bucket::{self, Ask, Grant};
-use tollbar_redis::lease::record::{Record, Visitor};
+use tollbar_redis::lease::record::{Record, Requester};
 use tollbar_redis::lease::Terms;
 
 /// What the store has: one key's TAT, with the time of the server's clock at which it is forgotten, and the limit's
@@ -71,9 +71,9 @@ impl Store {
     /// The script.
     pub fn execute(&mut self, terms: &Terms, ask: &Ask, seen: u64, random: &mut Rng, now: u64) -> Grant {
         let raw = self.clock(now);
-        let visitor = Visitor { seen, run: self.run, fresh: random.next() | 1 };
+        let requester = Requester { seen, run: self.run, fresh: random.next() | 1 };
         let stored = self.data.tat.filter(|_| self.data.expires > raw);
-        let (met, grant) = bucket::execute(self.data.record, stored, terms, ask, &visitor, raw);
+        let (met, grant) = bucket::execute(self.data.record, stored, terms, ask, &requester, raw);
         if met.write {
             self.data.record = Some(met.record);
         }

@@ -30,9 +30,9 @@ pub fn admitted(rules: &Rules, n: usize, now: u64, request: &[(&str, &str)]) -> 
 }
 
 /// A generator of pseudo-random numbers, which are the same in every run.
-pub struct Dice(pub u64);
+pub struct Rng(pub u64);
 
-impl Dice {
+impl Rng {
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n

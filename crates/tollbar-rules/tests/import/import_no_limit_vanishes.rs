@@ -20,11 +20,11 @@ const VARIABLES: [(&str, &str); 7] = [
 /// request of each key passes at one instant, and no other.
 #[test]
 fn b1_joined_variables_limit_whom_nginx_limits() {
-    let mut dice = Dice(1);
+    let mut rng = Rng(1);
     let (mut asked, mut refused, mut exempt) = (0, 0, 0);
     for _ in 0..200 {
-        let parts: Vec<usize> = (0..1 + dice.below(3)).map(|_| dice.below(VARIABLES.len() as u64) as usize).collect();
-        let literal = ["", "", ":", "-"][dice.below(4) as usize];
+        let parts: Vec<usize> = (0..1 + rng.below(3)).map(|_| rng.below(VARIABLES.len() as u64) as usize).collect();
+        let literal = ["", "", ":", "-"][rng.below(4) as usize];
         let key: Vec<&str> = parts.iter().map(|&part| VARIABLES[part].0).collect();
         let key = key.join(literal);
         let text = format!(
@@ -34,12 +34,12 @@ fn b1_joined_variables_limit_whom_nginx_limits() {
         let rules = rules(&imported.toml);
         let mut seen = HashSet::new();
         for _ in 0..50 {
-            let (address, host) = (format!("192.0.2.{}", dice.below(3)), "a.test".to_owned());
+            let (address, host) = (format!("192.0.2.{}", rng.below(3)), "a.test".to_owned());
             let mut values =
                 [address.clone(), address, String::new(), String::new(), String::new(), String::new(), host];
             for value in &mut values[2..6] {
-                if dice.below(2) == 0 {
-                    *value = ["x", "y", "xy"][dice.below(3) as usize].to_owned();
+                if rng.below(2) == 0 {
+                    *value = ["x", "y", "xy"][rng.below(3) as usize].to_owned();
                 }
             }
             let in_key: Vec<&str> = parts.iter().map(|&part| values[part].as_str()).collect();

@@ -65,15 +65,15 @@ struct Plugin {
 }
 
 impl Plugin {
-    fn random(dice: &mut Dice) -> Option<Plugin> {
-        if dice.below(3) == 0 {
+    fn random(rng: &mut Rng) -> Option<Plugin> {
+        if rng.below(3) == 0 {
             return None;
         }
-        let by = dice.of(&["ip", "header", "consumer"]);
-        let first = dice.below(3) as usize;
-        let mut windows = vec![(LENGTHS[first].1, 1 + dice.below(4))];
-        if dice.below(2) == 0 {
-            windows.push((LENGTHS[first + 1].1, 3 + dice.below(9)));
+        let by = rng.of(&["ip", "header", "consumer"]);
+        let first = rng.below(3) as usize;
+        let mut windows = vec![(LENGTHS[first].1, 1 + rng.below(4))];
+        if rng.below(2) == 0 {
+            windows.push((LENGTHS[first + 1].1, 3 + rng.below(9)));
         }
         Some(Plugin { by, windows })
     }
@@ -93,12 +93,12 @@ impl Plugin {
 /// address where the request has no consumer or header. A request that one window refuses is counted by none.
 #[test]
 fn b1_kong_decides_as_the_rules() {
-    let mut dice = Dice(2);
+    let mut rng = Rng(2);
     let mut tally = Tally::default();
     for _ in 0..100 {
-        let global = Plugin::random(&mut dice);
+        let global = Plugin::random(&mut rng);
         let services: Vec<_> =
-            (0..2).map(|_| (Plugin::random(&mut dice), [(); 2].map(|()| Plugin::random(&mut dice)))).collect();
+            (0..2).map(|_| (Plugin::random(&mut rng), [(); 2].map(|()| Plugin::random(&mut rng)))).collect();
         let mut text = global.as_ref().map_or(String::new(), |plugin| plugin.text(""));
         text += "services:\n";
         for (n, (own, routes)) in services.iter().enumerate() {
@@ -121,11 +121,11 @@ fn b1_kong_decides_as_the_rules() {
         let mut counts = Windows::default();
         let mut now = 0;
         for _ in 0..100 {
-            now += [0, 0, 0, 0, 0, 0, 1, 20, 900][dice.below(9) as usize];
-            let (n, m) = (dice.below(2) as usize, dice.below(2) as usize);
-            let path = format!("/p{n}{m}{}", dice.of(&["", "/x"]));
+            now += [0, 0, 0, 0, 0, 0, 1, 20, 900][rng.below(9) as usize];
+            let (n, m) = (rng.below(2) as usize, rng.below(2) as usize);
+            let path = format!("/p{n}{m}{}", rng.of(&["", "/x"]));
             let (address, key, consumer) =
-                (dice.of(&["192.0.2.1", "192.0.2.2"]), dice.of(&["", "k", "l"]), dice.of(&["", "ann"]));
+                (rng.of(&["192.0.2.1", "192.0.2.2"]), rng.of(&["", "k", "l"]), rng.of(&["", "ann"]));
             let (own, routes) = &services[n];
             let found = [
                 (routes[m].as_ref(), format!("route{n}{m}")),
@@ -156,13 +156,11 @@ fn b1_kong_decides_as_the_rules() {
 /// requests back where the rules refuse, which a remark says.)
 #[test]
 fn b1_traefik_decides_as_the_rules() {
-    let mut dice = Dice(3);
+    let mut rng = Rng(3);
     let mut tally = Tally::default();
     for _ in 0..100 {
         let limits: Vec<_> = (0..2)
-            .map(|_| {
-                (1 + dice.below(4), 1 + dice.below(60), 1 + dice.below(4), dice.of(&["address", "header", "host"]))
-            })
+            .map(|_| (1 + rng.below(4), 1 + rng.below(60), 1 + rng.below(4), rng.of(&["address", "header", "host"])))
             .collect();
         let mut text = "http:\n  routers:\n".to_owned();
         for n in 0..3 {
@@ -187,11 +185,11 @@ fn b1_traefik_decides_as_the_rules() {
         let mut buckets: HashMap<String, (u64, u64)> = HashMap::new();
         let mut now = 0;
         for _ in 0..100 {
-            now += [0, 0, 0, 0, 0, 0, 1, 2, 9][dice.below(9) as usize];
-            let n = dice.below(3) as usize;
-            let path = format!("/p{n}{}", dice.of(&["", "/x"]));
+            now += [0, 0, 0, 0, 0, 0, 1, 2, 9][rng.below(9) as usize];
+            let n = rng.below(3) as usize;
+            let path = format!("/p{n}{}", rng.of(&["", "/x"]));
             let (address, key, host) =
-                (dice.of(&["192.0.2.1", "2001:db8::1"]), dice.of(&["", "k", "l"]), dice.of(&["a.test", "b.test"]));
+                (rng.of(&["192.0.2.1", "2001:db8::1"]), rng.of(&["", "k", "l"]), rng.of(&["a.test", "b.test"]));
             let wanted = limits.get(n).is_none_or(|&(average, period, burst, by)| {
                 let of = match by {
                     // Requests without the header share a bucket.
@@ -218,18 +216,18 @@ fn b1_traefik_decides_as_the_rules() {
 /// others, which a remark says, so a request here has one descriptor.)
 #[test]
 fn b1_envoy_decides_as_the_rules() {
-    let mut dice = Dice(4);
+    let mut rng = Rng(4);
     let mut tally = Tally::default();
     for _ in 0..100 {
-        let limit = |dice: &mut Dice| {
-            let (unit, length) = LENGTHS[dice.below(3) as usize];
-            let (limit, many) = (1 + dice.below(4), 1 + dice.below(3));
+        let limit = |rng: &mut Rng| {
+            let (unit, length) = LENGTHS[rng.below(3) as usize];
+            let (limit, many) = (1 + rng.below(4), 1 + rng.below(3));
             let text = format!("rate_limit: {{unit: {unit}, requests_per_unit: {limit}, unit_multiplier: {many}}}");
             (text, length * many, limit)
         };
-        let (general, gold, inner, other) = (limit(&mut dice), limit(&mut dice), limit(&mut dice), limit(&mut dice));
+        let (general, gold, inner, other) = (limit(&mut rng), limit(&mut rng), limit(&mut rng), limit(&mut rng));
         // Whether the key without a value has a limit.
-        let is_limited = dice.below(2) == 0;
+        let is_limited = rng.below(2) == 0;
         let text = format!(
             "domain: d\ndescriptors:\n  - key: plan\n{}  - key: plan\n    value: gold\n    {}\n  - key: tenant\n    value: t1\n    descriptors:\n      - key: user\n        {}\n  - key: remote_address\n    {}\n",
             if is_limited { format!("    {}\n", general.0) } else { String::new() },
@@ -242,11 +240,11 @@ fn b1_envoy_decides_as_the_rules() {
         let mut counts = Windows::default();
         let mut now = 0;
         for _ in 0..100 {
-            now += [0, 0, 0, 0, 0, 0, 1, 20, 900][dice.below(9) as usize];
+            now += [0, 0, 0, 0, 0, 0, 1, 20, 900][rng.below(9) as usize];
             let mut request = vec![(":method", "GET"), (":path", "/")];
-            let found = match dice.below(3) {
+            let found = match rng.below(3) {
                 0 => {
-                    let plan = dice.of(&["gold", "tin", "lead"]);
+                    let plan = rng.of(&["gold", "tin", "lead"]);
                     request.push((":plan", plan));
                     match plan {
                         "gold" => Some((format!("plan {plan}"), &gold)),
@@ -254,14 +252,14 @@ fn b1_envoy_decides_as_the_rules() {
                     }
                 }
                 1 => {
-                    let (tenant, user) = (dice.of(&["t1", "t2"]), dice.of(&["ann", "bob"]));
+                    let (tenant, user) = (rng.of(&["t1", "t2"]), rng.of(&["ann", "bob"]));
                     request.push((":user", user));
                     // The remark says for whom the server gives this field.
                     request.extend((tenant == "t1").then_some((":tenant.t1", "t1")));
                     (tenant == "t1").then(|| (format!("t1 {user}"), &inner))
                 }
                 _ => {
-                    let address = dice.of(&["192.0.2.1", "192.0.2.2"]);
+                    let address = rng.of(&["192.0.2.1", "192.0.2.2"]);
                     request.push((":address", address));
                     Some((address.to_owned(), &other))
                 }
@@ -277,15 +275,15 @@ fn b1_envoy_decides_as_the_rules() {
 /// request, which a remark says: here those of the model begin where the rules' do.)
 #[test]
 fn b1_limitador_decides_as_the_rules() {
-    let mut dice = Dice(5);
+    let mut rng = Rng(5);
     let mut tally = Tally::default();
     for _ in 0..100 {
         // (limit, seconds, method, path, whether only for gold, whether by user)
         let limits: Vec<_> = (0..3)
             .map(|_| {
-                let seconds = [1, 30, 60, 3_600][dice.below(4) as usize];
-                let (method, path) = (dice.of(&["", "", "POST"]), dice.of(&["", "", "/login"]));
-                (1 + dice.below(5), seconds, method, path, dice.below(3) == 0, dice.below(2) == 0)
+                let seconds = [1, 30, 60, 3_600][rng.below(4) as usize];
+                let (method, path) = (rng.of(&["", "", "POST"]), rng.of(&["", "", "/login"]));
+                (1 + rng.below(5), seconds, method, path, rng.below(3) == 0, rng.below(2) == 0)
             })
             .collect();
         let mut text = String::new();
@@ -306,9 +304,9 @@ fn b1_limitador_decides_as_the_rules() {
         let mut counts = Windows::default();
         let mut now = 0;
         for _ in 0..100 {
-            now += [0, 0, 0, 0, 0, 0, 1, 20, 900][dice.below(9) as usize];
-            let (method, path) = (dice.of(&["GET", "POST"]), dice.of(&["/", "/login"]));
-            let (plan, user) = (dice.of(&["gold", "tin"]), dice.of(&["", "ann", "bob"]));
+            now += [0, 0, 0, 0, 0, 0, 1, 20, 900][rng.below(9) as usize];
+            let (method, path) = (rng.of(&["GET", "POST"]), rng.of(&["/", "/login"]));
+            let (plan, user) = (rng.of(&["gold", "tin"]), rng.of(&["", "ann", "bob"]));
             let mut windows = Vec::new();
             for (n, (most, seconds, of_method, of_path, gold, by_user)) in limits.iter().enumerate() {
                 let holds = (of_method.is_empty() || *of_method == method)

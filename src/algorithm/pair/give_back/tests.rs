@@ -25,9 +25,9 @@ fn pair(list: &str) -> Pair {
     Pair::new(&policy).expect(list)
 }
 
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most.max(1)
@@ -42,18 +42,18 @@ struct Charged {
 }
 
 /// The permits that went back in a trace, and the first window that has more than a bucket's bound.
-fn run(pair: &Pair, dice: &mut Dice, books: bool, keeps_slot: bool) -> (u64, Option<String>) {
+fn run(pair: &Pair, rng: &mut Rng, books: bool, keeps_slot: bool) -> (u64, Option<String>) {
     let (mut state, mut highest, mut given) = (0, 0, 0);
-    let mut now = match dice.below(4) {
-        0 => dice.below(1_000),
-        1 => LAST / 2 + dice.below(1 << 30),
-        _ => 1 << dice.below(61),
+    let mut now = match rng.below(4) {
+        0 => rng.below(1_000),
+        1 => LAST / 2 + rng.below(1 << 30),
+        _ => 1 << rng.below(61),
     };
     let mut charges: Vec<Charged> = Vec::new();
     let both = |cost: u64| [pair.fast.charge(cost), pair.slow.charge(cost)];
     for _ in 0..60 {
-        let cost = 1 + dice.below(pair.burst);
-        match dice.below(8) {
+        let cost = 1 + rng.below(pair.burst);
+        match rng.below(8) {
             0..=2 => {
                 if let Some(next) = pair.step(state, now, cost).next {
                     charges.push(Charged { at: now, cost, net: both(cost) });
@@ -67,10 +67,10 @@ fn run(pair: &Pair, dice: &mut Dice, books: bool, keeps_slot: bool) -> (u64, Opt
                 }
             }
             3..=5 => {
-                let place = charges.len().saturating_sub(1 + dice.below(6) as usize);
+                let place = charges.len().saturating_sub(1 + rng.below(6) as usize);
                 let Some(charge) = charges.get_mut(place).filter(|charge| charge.cost != 0) else { continue };
                 let (at, cost) = (charge.at, core::mem::take(&mut charge.cost));
-                let permits = if dice.below(2) == 0 { cost } else { dice.below(cost) };
+                let permits = if rng.below(2) == 0 { cost } else { rng.below(cost) };
                 let (charge_of, floor) = (Charge { at, cost }, pair.expires_at(state));
                 let back = GiveBack { charge: charge_of, permits, booked: books, highest, keeps_slot };
                 let Some(returned) = pair.give_back(state, now, &back) else { continue };
@@ -85,10 +85,10 @@ fn run(pair: &Pair, dice: &mut Dice, books: bool, keeps_slot: bool) -> (u64, Opt
                 }
                 state = returned.next;
             }
-            6 => now = now.saturating_add(dice.below(3 * pair.steps.nanos(pair.fast.permit.get()))).min(LAST),
+            6 => now = now.saturating_add(rng.below(3 * pair.steps.nanos(pair.fast.permit.get()))).min(LAST),
             _ => {
-                let permits = dice.below(pair.burst + 2) * pair.slow.permit.get();
-                now = now.saturating_add(dice.below(pair.steps.nanos(permits).max(2))).min(LAST);
+                let permits = rng.below(pair.burst + 2) * pair.slow.permit.get();
+                now = now.saturating_add(rng.below(pair.steps.nanos(permits).max(2))).min(LAST);
             }
         }
     }
@@ -120,9 +120,9 @@ fn no_window_of_either_bucket_gets_more_than_its_bound() {
     for list in LISTS {
         let pair = pair(list);
         for (books, keeps_slot) in [(false, false), (true, false), (false, true), (true, true)] {
-            let (mut dice, mut given) = (Dice(list.len() as u64), 0);
+            let (mut rng, mut given) = (Rng(list.len() as u64), 0);
             for trace in 0..4_000 {
-                let (back, over) = run(&pair, &mut dice, books, keeps_slot);
+                let (back, over) = run(&pair, &mut rng, books, keeps_slot);
                 assert_eq!(over, None, "{list}, trace {trace}, bookings {books}, in a slot {keeps_slot}");
                 given += back;
             }

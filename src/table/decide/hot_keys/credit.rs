@@ -3,16 +3,16 @@
 //! ```text
 //!  block of a thread
 //! ┌──────┬───────────────────┬──────────────────────────────────────────────┬──────────────────┐
-//! │ head │ lines: 1 a policy │ sets, a cache line each                      │ grades           │
+//! │ head │ lines: 1 a policy │ sets, a cache line each                      │ frequencies           │
 //! │      │                   │ ids: 4 of 64 bits │ 4 × until 50, permits 14 │ 4 bytes for each │
 //! └──────┴───────────────────┴──────────────────────────────────────────────┴──────────────────┘
 //! ```
 //!
-//! A key has one set, and may be in any of its places. Its *grade* says how often the thread checks it: a key of
-//! grade g gets up to 2^g permits at a time. A new key takes the place with the lowest grade. New keys slowly lower
-//! the grades of the others, so a key loses its place when the thread no longer checks it. A set with an empty place
-//! takes every new key. A full set takes one miss in sixteen, so most keys that the thread checks once displace no
-//! other.
+//! A key has one set, and may be in any of its places. Its *frequency* says how often the thread checks it: a key of
+//! frequency g gets up to 2^g permits at a time. A new key takes the place with the lowest frequency. New keys slowly
+//! lower the frequencies of the others, so a key loses its place when the thread no longer checks it. A set with an
+//! empty place takes every new key. A full set takes one miss in sixteen, so most keys that the thread checks once
+//! displace no other.
 
 use crate::sync::AtomicU64;
 use crate::table::memory::counters::lines::Line;
@@ -26,11 +26,11 @@ const CREDIT_BITS: u32 = 14;
 const PERMITS: u64 = (1 << CREDIT_BITS) - 1;
 /// Times are in units of 2^this nanoseconds, so that 50 bits last for 146 years.
 const TICK_BITS: u32 = 12;
-/// The grade of a key's first credit.
+/// The frequency of a key's first credit.
 const FIRST: u8 = 2;
-/// The grade rises by this if the thread spends the credit in time.
+/// The frequency rises by this if the thread spends the credit in time.
 const GROWTH: u8 = 2;
-/// The highest grade.
+/// The highest frequency.
 const HIGHEST: u8 = 10;
 /// A full set takes one miss in 2^this.
 const MISSES: u32 = 4;
@@ -53,7 +53,7 @@ pub(crate) struct Head {
     pub(crate) owner: AtomicU64,
     /// A random number that changes with every miss. With a counter, the same one of several keys that a thread
     /// checks in turn would always be taken.
-    dice: u64,
+    rng: u64,
     /// The latest time at which the thread has taken credit. Credit is not valid before it was charged.
     newest: u64,
 }
@@ -203,9 +203,9 @@ impl ThreadCredit<'_> {
     /// Records a miss: a check of `id`, which has no place.
     #[inline(always)]
     pub(crate) fn miss(&mut self, id: u64) {
-        let dice = self.dice();
-        *dice = (*dice ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let is_lucky = dice.leading_zeros() >= MISSES;
+        let rng = self.rng();
+        *rng = (*rng ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let is_lucky = rng.leading_zeros() >= MISSES;
         // Keys take the places from the first to the last, and no place becomes empty again.
         let has_room = self.set(id).ids.last() == Some(&0);
         if has_room || is_lucky {
@@ -218,14 +218,17 @@ impl ThreadCredit<'_> {
         if let Some(place) = self.set(id).ids.iter().position(|other| *other == 0) {
             return self.put(id, place);
         }
-        let thrown = *self.dice() >> 32;
-        let grades = self.grades(id);
-        // One insertion in four lowers the grade of one of the four keys.
-        if let (Some(aged), 0) = (grades.get_mut(thrown as usize % WAYS), thrown >> 8 & 3) {
+        let thrown = *self.rng() >> 32;
+        let frequencies = self.frequencies(id);
+        // One insertion in four lowers the frequency of one of the four keys.
+        if let (Some(aged), 0) = (frequencies.get_mut(thrown as usize % WAYS), thrown >> 8 & 3) {
             *aged = aged.saturating_sub(1);
         }
-        let Some((place, grade)) = grades.iter_mut().enumerate().min_by_key(|(_, grade)| **grade) else { return };
-        *grade = 0;
+        let Some((place, frequency)) = frequencies.iter_mut().enumerate().min_by_key(|(_, frequency)| **frequency)
+        else {
+            return;
+        };
+        *frequency = 0;
         self.put(id, place);
     }
 
@@ -237,20 +240,20 @@ impl ThreadCredit<'_> {
     }
 
     /// The credit that the key should get next, after its last one was too small or has expired. It updates the key's
-    /// grade.
-    pub(crate) fn grade(&mut self, id: u64, now: u64) -> u64 {
+    /// frequency.
+    pub(crate) fn frequency(&mut self, id: u64, now: u64) -> u64 {
         let Some(place) = self.place(id) else { return 0 };
         let Some(credit) = self.set(id).credit.get(place) else { return 0 };
         let (never, left, good) = (credit.0 == 0, credit.0 & PERMITS, credit.is_valid(now));
-        let Some(grade) = self.grades(id).get_mut(place) else { return 0 };
-        *grade = match (never, good) {
+        let Some(frequency) = self.frequencies(id).get_mut(place) else { return 0 };
+        *frequency = match (never, good) {
             (true, _) => FIRST,
-            (_, true) => (*grade + GROWTH).min(HIGHEST),
+            (_, true) => (*frequency + GROWTH).min(HIGHEST),
             // The thread has spent the credit, but asks for more only after the credit's time.
-            _ if left == 0 => *grade,
-            _ => grade.saturating_sub(1).max(1),
+            _ if left == 0 => *frequency,
+            _ => frequency.saturating_sub(1).max(1),
         };
-        1 << *grade
+        1 << *frequency
     }
 
     /// Replaces the key's credit by `credit` permits, which the caller has charged at `now`, and which are valid
@@ -275,16 +278,16 @@ impl ThreadCredit<'_> {
         unsafe { &mut *self.base.as_ptr().add(SETS_AT).cast::<Set>().add(set) }
     }
 
-    fn grades(&mut self, id: u64) -> &mut [u8; WAYS] {
+    fn frequencies(&mut self, id: u64) -> &mut [u8; WAYS] {
         let set = self.number(id);
-        // SAFETY: as `set`; the grades come after the sets.
+        // SAFETY: as `set`; the frequencies come after the sets.
         unsafe { &mut *self.base.as_ptr().add(SETS_AT).cast::<Set>().add(self.mask + 1).cast::<[u8; WAYS]>().add(set) }
     }
 
     #[inline(always)]
-    fn dice(&mut self) -> &mut u64 {
-        // SAFETY: the block begins with its head. Only this thread uses the dice, through `self`.
-        unsafe { &mut (*self.base.as_ptr().cast::<Head>()).dice }
+    fn rng(&mut self) -> &mut u64 {
+        // SAFETY: the block begins with its head. Only this thread uses the rng, through `self`.
+        unsafe { &mut (*self.base.as_ptr().cast::<Head>()).rng }
     }
 
     /// The thread's line under `policy`.

@@ -260,7 +260,7 @@ impl Table {
             return false;
         }
         mine.set_line(version.number, line);
-        let most = mine.grade(id, now);
+        let most = mine.frequency(id, now);
         match self.take_credit(&self.lookup(version, hash), now, cost, most) {
             Some((credit, until)) => {
                 mine.fill(id, credit, now, until);

@@ -29,7 +29,7 @@ fn passed(node: &Node, key: &[u8], now: u64) -> usize {
 }
 
 /// Makes the key hot: it gets a lease of one permit and spends it.
-fn heat(node: &Node, key: &[u8], now: u64) {
+fn mark_hot(node: &Node, key: &[u8], now: u64) {
     let hash = node.hash(key);
     assert!(node.may_ask(hash, now));
     node.install(hash, 1, now + node.terms.life, now, true);
@@ -47,7 +47,7 @@ fn a_cold_key_has_half_of_the_reserve() {
 #[test]
 fn a_hot_key_has_the_reserve_when_it_is_full() {
     let (node, now) = node();
-    heat(&node, b"hot", now);
+    mark_hot(&node, b"hot", now);
     assert_eq!(passed(&node, b"hot", now), 1);
     // A permit of the reserve takes 2 ms.
     assert_eq!(passed(&node, b"hot", now + 1_000_000), 0);
@@ -61,15 +61,15 @@ fn a_hot_key_has_the_reserve_when_it_is_full() {
 #[test]
 fn a_dry_key_has_no_reserve() {
     let (node, now) = node();
-    heat(&node, b"hot", now);
-    let (hash, dry) = (node.hash(b"hot"), now + 3_000_000);
-    node.dry(hash, dry);
+    mark_hot(&node, b"hot", now);
+    let (hash, exhausted) = (node.hash(b"hot"), now + 3_000_000);
+    node.mark_exhausted(hash, exhausted);
     let decision = node.check_at(b"hot", now, 1);
     assert_eq!((decision.reason, decision.retry_after / 2), (Reason::StoreDenied, 1_500_000));
-    assert_eq!(passed(&node, b"hot", dry + 2), 0);
-    assert_eq!(passed(&node, b"other", dry + 2), OVERDRAFT as usize / 2);
+    assert_eq!(passed(&node, b"hot", exhausted + 2), 0);
+    assert_eq!(passed(&node, b"other", exhausted + 2), OVERDRAFT as usize / 2);
     node.unanswered(hash);
-    assert_eq!(passed(&node, b"hot", dry + 2), 1);
+    assert_eq!(passed(&node, b"hot", exhausted + 2), 1);
 }
 
 /// A request that the reserve admits and that finds no room for its message is denied, until the client has made
@@ -89,12 +89,12 @@ fn a_full_ring_is_not_tried_again_at_once() {
 #[test]
 fn a_dry_key_asks_once() {
     let (node, now) = node();
-    heat(&node, b"hot", now);
+    mark_hot(&node, b"hot", now);
     while node.pop() != Found::Empty {}
-    let dry = now + 3_000_000;
-    node.dry(node.hash(b"hot"), dry);
-    assert_eq!((passed(&node, b"hot", dry - 1), node.pop()), (0, Found::Empty));
-    assert_eq!(passed(&node, b"hot", dry + 2), 0);
+    let exhausted = now + 3_000_000;
+    node.mark_exhausted(node.hash(b"hot"), exhausted);
+    assert_eq!((passed(&node, b"hot", exhausted - 1), node.pop()), (0, Found::Empty));
+    assert_eq!(passed(&node, b"hot", exhausted + 2), 0);
     assert!(matches!(node.pop(), Found::Message(Message { want: 1, debt: 0, .. })));
     assert_eq!(node.pop(), Found::Empty);
 }

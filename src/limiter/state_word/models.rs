@@ -1,9 +1,9 @@
 //! A slot that changes hands, under every interleaving that loom finds within a bound of preemptions.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib head::models`
+//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib state_word::models`
 
 use super::fake::{Pair, Place};
-use super::{Head, Owner, Slot};
+use super::{Owner, Slot, StateWord};
 use crate::decision::Verdict;
 use crate::sync::Ordering;
 use loom::sync::Arc;
@@ -28,13 +28,13 @@ const LATER: u64 = 65;
 /// An owner that reads the key before the word and not again after it: the weakest order that a table may use.
 struct Torn<'a>(Owner<'a, Pair>);
 
-impl Head for Torn<'_> {
+impl StateWord for Torn<'_> {
     fn load(&self) -> Option<u64> {
         let mine = self.0.slot.key(Ordering::Acquire) == self.0.key;
         mine.then(|| self.0.slot.state(Ordering::Acquire))
     }
 
-    fn glance(&self) -> Option<u64> {
+    fn load_relaxed(&self) -> Option<u64> {
         let mine = self.0.slot.key(Ordering::Relaxed) == self.0.key;
         mine.then(|| self.0.slot.state(Ordering::Relaxed))
     }

@@ -1,7 +1,7 @@
 //! A slot that changes hands: the answers to each key are compared with a state that only that key uses.
 
 use super::fake::{Pair, Place, Rule};
-use super::{Head, Owner};
+use super::{Owner, StateWord};
 use crate::decision::Verdict;
 use crate::limiter::{Shared, State};
 use crate::policy::Policy;
@@ -36,9 +36,9 @@ fn period(policy: &str) -> u64 {
 }
 
 /// Reproducible numbers.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((u128::from(self.0) * u128::from(n)) >> 64) as u64
@@ -46,8 +46,8 @@ impl Dice {
 }
 
 /// One request, to the slot through `head` and to the key's own state: the answers are the same.
-fn both(place: &Place, head: &impl Head, own: &State, dice: &mut Dice, now: u64, cost: u64) {
-    match dice.below(4) {
+fn both(place: &Place, head: &impl StateWord, own: &State, rng: &mut Rng, now: u64, cost: u64) {
+    match rng.below(4) {
         0 => assert_eq!(place.admit(head, now, cost), Some(own.admit_at(now, cost))),
         1 => assert_eq!(place.check(head, now, cost), Some(own.check_at(now, cost))),
         2 => assert_eq!(place.peek(head, now, cost), Some(own.peek_at(now, cost))),
@@ -81,23 +81,23 @@ fn expiry(place: &Place, policy: &str) {
 fn answers_are_those_of_a_state_of_its_own() {
     for policy in POLICIES {
         for seed in 0..60 {
-            let mut dice = Dice(seed);
+            let mut rng = Rng(seed);
             let place = Place::new(policy, 0);
             let (mut own, mut now, mut before) = (fresh(policy), 0u64, 0);
             let (mut moves, period) = (0, period(policy));
             for _ in 0..600 {
-                now = match dice.below(8) {
-                    0 => now.saturating_sub(dice.below(period)),
-                    1 => now + dice.below(4 * period),
-                    2..=5 => now + dice.below(period / 4 + 1),
+                now = match rng.below(8) {
+                    0 => now.saturating_sub(rng.below(period)),
+                    1 => now + rng.below(4 * period),
+                    2..=5 => now + rng.below(period / 4 + 1),
                     _ => now,
                 };
-                let (key, cost) = (dice.below(3), dice.below(7));
+                let (key, cost) = (rng.below(3), rng.below(7));
                 if place.pair.both().0 == key {
-                    both(&place, &place.owner(key), &own, &mut dice, now, cost);
+                    both(&place, &place.owner(key), &own, &mut rng, now, cost);
                 } else if let Some(new_key) = place.new_owner(key, now) {
                     let state = fresh(policy);
-                    both(&place, &new_key, &state, &mut dice, now, cost);
+                    both(&place, &new_key, &state, &mut rng, now, cost);
                     if place.pair.both().0 == key {
                         (own, moves) = (state, moves + 1);
                     }
@@ -142,12 +142,12 @@ impl<'a> Stopped<'a> {
     }
 }
 
-impl Head for Stopped<'_> {
+impl StateWord for Stopped<'_> {
     fn load(&self) -> Option<u64> {
         self.beside(|owner| owner.load())
     }
-    fn glance(&self) -> Option<u64> {
-        self.beside(|owner| owner.glance())
+    fn load_relaxed(&self) -> Option<u64> {
+        self.beside(|owner| owner.load_relaxed())
     }
     fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>> {
         self.beside(|owner| owner.swap(from, to))

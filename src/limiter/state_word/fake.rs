@@ -1,6 +1,6 @@
 //! A table of one slot, for the tests beside this file.
 
-use super::{Head, Owner, Slot};
+use super::{Owner, Slot, StateWord};
 use crate::algorithm::sliding_log::KeyedLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Verdict};
@@ -139,7 +139,7 @@ impl Place {
         (self.rule.expires_at(found.1) <= now).then_some(Owner::of_new_key(&self.pair, found, key))
     }
 
-    pub(super) fn admit(&self, head: &impl Head, now: u64, cost: u64) -> Option<Verdict> {
+    pub(super) fn admit(&self, head: &impl StateWord, now: u64, cost: u64) -> Option<Verdict> {
         match &self.rule {
             Rule::Window(window) => RingView::new(head, &self.side, window).admit(now, cost),
             Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().admit(now, cost),
@@ -147,21 +147,21 @@ impl Place {
     }
 
     #[cfg(not(loom))]
-    pub(super) fn check(&self, head: &impl Head, now: u64, cost: u64) -> Option<Decision> {
+    pub(super) fn check(&self, head: &impl StateWord, now: u64, cost: u64) -> Option<Decision> {
         match &self.rule {
             Rule::Window(window) => RingView::new(head, &self.side, window).check(now, cost),
             Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().check(now, cost),
         }
     }
 
-    pub(super) fn peek(&self, head: &impl Head, now: u64, cost: u64) -> Option<Decision> {
+    pub(super) fn peek(&self, head: &impl StateWord, now: u64, cost: u64) -> Option<Decision> {
         match &self.rule {
             Rule::Window(window) => RingView::new(head, &self.side, window).peek(now, cost),
             Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().peek(now, cost),
         }
     }
 
-    pub(super) fn take_up_to(&self, head: &impl Head, now: u64, most: u64) -> Option<u64> {
+    pub(super) fn take_up_to(&self, head: &impl StateWord, now: u64, most: u64) -> Option<u64> {
         match &self.rule {
             Rule::Window(window) => RingView::new(head, &self.side, window).take_up_to(now, most),
             Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().take_up_to(now, most),

@@ -35,7 +35,7 @@ pub(crate) const TRIES: u32 = 16;
 /// Repeats `ask` until it answers. For states in memory that no other process writes: there `None` only means
 /// that other threads were faster [`TRIES`] times.
 #[inline(always)]
-pub(crate) fn insist<T>(ask: impl Fn() -> Option<T>) -> T {
+pub(crate) fn retry_until<T>(ask: impl Fn() -> Option<T>) -> T {
     loop {
         if let Some(answer) = ask() {
             return answer;
@@ -44,13 +44,13 @@ pub(crate) fn insist<T>(ask: impl Fn() -> Option<T>) -> T {
 }
 
 /// The word that decides, as one caller sees it.
-pub(crate) trait Head {
+pub(crate) trait StateWord {
     /// Reads the word with Acquire. `None`: it is no longer this caller's.
     fn load(&self) -> Option<u64>;
 
     /// Reads the word again, with Relaxed. The read is ordered after all reads that the caller made with Acquire
     /// before.
-    fn glance(&self) -> Option<u64>;
+    fn load_relaxed(&self) -> Option<u64>;
 
     /// Swaps the word if it is still `from` and still this caller's. Release: a thread that reads `to` sees
     /// what was written before the swap. Acquire: the caller sees what was written before `from`. `Err` has the
@@ -66,14 +66,14 @@ pub(crate) trait Head {
 }
 
 /// A limiter's word has no key, so it is always the caller's.
-impl Head for AtomicU64 {
+impl StateWord for AtomicU64 {
     #[inline(always)]
     fn load(&self) -> Option<u64> {
         Some(AtomicU64::load(self, Ordering::Acquire))
     }
 
     #[inline(always)]
-    fn glance(&self) -> Option<u64> {
+    fn load_relaxed(&self) -> Option<u64> {
         Some(AtomicU64::load(self, Ordering::Relaxed))
     }
 
@@ -142,7 +142,7 @@ impl<'a, S: Slot> Owner<'a, S> {
     }
 }
 
-impl<S: Slot> Head for Owner<'_, S> {
+impl<S: Slot> StateWord for Owner<'_, S> {
     /// Reads the key after the word. If the key is the caller's, the word is the caller's, too. The exception
     /// is a slot that has gone to another key and come back in between. Then the word has moved on, and the
     /// swap fails.
@@ -156,7 +156,7 @@ impl<S: Slot> Head for Owner<'_, S> {
     /// The two halves may be read at different moments. That is enough: a slot changes hands by an admission
     /// only, and an admission moves the word.
     #[inline(always)]
-    fn glance(&self) -> Option<u64> {
+    fn load_relaxed(&self) -> Option<u64> {
         let state = self.slot.state(Ordering::Relaxed);
         self.mine((self.slot.key(Ordering::Relaxed), state))
     }
