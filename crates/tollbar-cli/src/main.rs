@@ -3,6 +3,7 @@
 
 mod bench;
 mod civil;
+mod import;
 mod policy;
 mod problem;
 mod replay;

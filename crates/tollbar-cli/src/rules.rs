@@ -98,7 +98,7 @@ fn check(file: &str) -> Result<()> {
 }
 
 fn import(from: From, file: &str) -> Result<()> {
-    use tollbar_rules::import;
+    use crate::import;
     let text = std::fs::read_to_string(file).map_err(|error| Problem::system(file, &error))?;
     let imported = match from {
         From::Nginx => import::nginx(&text),

@@ -17,7 +17,6 @@ mod charge;
 mod engine;
 mod explain;
 mod file;
-pub mod import;
 mod key;
 mod lint;
 mod load;
@@ -31,6 +30,14 @@ mod set;
 mod store;
 mod tally;
 mod worst;
+
+/// What the command's importers share with the reader. It has no stable interface.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::file::{parse, quoted, Entry, Node, Text, Value};
+    pub use crate::read::fields::BODY_MOST;
+    pub use crate::read::limits::policy_for_table;
+}
 
 pub use engine::{Answer, Options, RuleCounts, Rules};
 pub use explain::explain;

@@ -68,34 +68,47 @@ impl Format {
 
 /// A value with its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub struct Node {
+    /// Where it begins.
     pub place: Place,
+    /// The value.
     pub value: Value,
 }
 
+/// A value.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A string.
     Text(Text),
+    /// A whole number.
     Number(i64),
+    /// True or false.
     Bool(bool),
     /// A value that no field takes, by its type's name.
     Other(&'static str),
+    /// A list.
     List(Vec<Node>),
     /// In the order of the file.
     Table(Vec<Entry>),
 }
 
-/// A string. `begins` is the place of its first character, if its characters stand in the file one by one.
+/// A string.
 #[derive(Clone, Debug)]
-pub(crate) struct Text {
+pub struct Text {
+    /// The string.
     pub text: String,
+    /// The place of its first character, if its characters stand in the file one by one.
     pub begins: Option<Place>,
 }
 
+/// An entry of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
+    /// Its name.
     pub name: String,
+    /// Where the name begins.
     pub place: Place,
+    /// Its value.
     pub node: Node,
 }
 
@@ -119,7 +132,7 @@ const DEPTH_MOST: usize = 32;
 const BYTES_MOST: usize = 16 << 20;
 
 /// The file's tree. If the text breaks the syntax, all faults that the parser can tell apart.
-pub(crate) fn parse(text: &str, format: Format) -> Result<Node, Vec<Problem>> {
+pub fn parse(text: &str, format: Format) -> Result<Node, Vec<Problem>> {
     if text.len() > BYTES_MOST {
         return Err(vec![syntax(
             Place { line: 1, column: 1 },
@@ -138,7 +151,7 @@ fn syntax(place: Place, found: impl Into<String>, expected: impl Into<String>) -
 }
 
 /// The text in quotes, as a line of printable characters that is not too long.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for (n, c) in text.chars().enumerate() {
         if n == 60 {

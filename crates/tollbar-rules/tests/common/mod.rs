@@ -1,7 +1,6 @@
 //! Requests for the tests.
 #![allow(dead_code)] // no test uses all of it
 
-use tollbar_rules::import::Imported;
 use tollbar_rules::{Answer, Field, Format, Options, Rules};
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -67,11 +66,4 @@ impl Child {
         unsafe { libc::waitpid(self.0, &mut status, 0) };
         status == 0
     }
-}
-
-/// Panics unless an import has a remark at `LINE:COLUMN` that contains the text.
-pub fn has(imported: &Imported, place: &str, text: &str) {
-    let all: Vec<String> = imported.remarks.iter().map(|r| format!("{}: {}", r.place, r.text)).collect();
-    let begin = format!("{place}: ");
-    assert!(all.iter().any(|one| one.starts_with(&begin) && one.contains(text)), "{place} {text}: {all:#?}");
 }

@@ -1,8 +1,9 @@
 //! nginx's configuration as directives.
 
-use crate::file::{quoted, Place, Problem};
 use std::iter::Peekable;
 use std::str::Chars;
+use tollbar_rules::internal::quoted;
+use tollbar_rules::{Place, Problem};
 
 /// A directive with its words and its block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,11 +7,12 @@
 //! value. The service counts in fixed windows that begin at multiples of their length, and so do the rules.
 
 use super::plan::{Group, Plan, UNLIMITED};
-use super::tree::by_text;
+use super::tree::{by_text, Tree};
 use super::{envoy_local, Imported};
-use crate::file::{parse, quoted, Format, Node, Place, Problem};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
+use tollbar_rules::internal::{parse, quoted, Node};
+use tollbar_rules::{Format, Place, Problem};
 
 /// Translates a configuration of Envoy's rate limit service (`domain`, `descriptors`), or Envoy's own configuration
 /// with local rate limits, both in YAML, into a rules file.

@@ -4,11 +4,12 @@
 //! field that the server gives to the requests for which the condition is true.
 
 use super::plan::{everywhere, Group, Plan};
-use super::tree::is_method;
+use super::tree::{is_method, Tree};
 use super::Imported;
-use crate::file::{parse, quoted, Format, Node, Problem};
-use crate::path::Pattern;
 use std::collections::HashSet;
+use tollbar_rules::internal::{parse, quoted, Node};
+use tollbar_rules::Pattern;
+use tollbar_rules::{Format, Problem};
 
 /// Translates Limitador's limits, a list in YAML (or the field `limits` of a resource of Kubernetes), into a rules
 /// file.

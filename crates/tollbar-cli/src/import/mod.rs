@@ -9,6 +9,8 @@ mod kong;
 mod limitador;
 mod nginx;
 mod plan;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod traefik;
 mod tree;
@@ -19,7 +21,7 @@ pub use limitador::limitador;
 pub use nginx::nginx;
 pub use traefik::traefik;
 
-use crate::file::Place;
+use tollbar_rules::Place;
 
 /// A configuration as rules.
 #[derive(Clone, Debug, PartialEq, Eq)]

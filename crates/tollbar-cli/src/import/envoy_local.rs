@@ -2,9 +2,10 @@
 
 use super::envoy::Import;
 use super::plan::{everywhere, Group, Location};
-use super::tree::{nanoseconds, prefix};
-use crate::file::{quoted, Node, Place};
-use crate::path::Pattern;
+use super::tree::{nanoseconds, prefix, Tree};
+use tollbar_rules::internal::{quoted, Node};
+use tollbar_rules::Pattern;
+use tollbar_rules::Place;
 
 /// Adds the local rate limits anywhere in the configuration. A limit of a route is for the route's path, and takes
 /// the place of limits with wider paths there.

@@ -4,9 +4,9 @@
 //! Each model counts as the program documents it, and knows nothing of rules. Where the two differ by design, a
 //! remark of the import says so, and the requests here stay away from it.
 
-use crate::common::*;
+use super::common::*;
+use crate::import::{self, Imported};
 use std::collections::HashMap;
-use tollbar_rules::import::{self, Imported};
 use tollbar_rules::{Format, Rules};
 
 /// Counts of windows that begin at multiples of their length.

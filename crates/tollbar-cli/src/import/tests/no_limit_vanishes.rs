@@ -1,8 +1,10 @@
 //! B1, B2: a limit of the configuration is in the rules file, or a remark names its line.
 
-use crate::common::*;
+use super::common::*;
+use super::has;
+use crate::import;
 use std::collections::HashSet;
-use tollbar_rules::{import, Format};
+use tollbar_rules::Format;
 
 /// A variable of nginx, and a request's field that gives its value. A request may lack all but the first two.
 const VARIABLES: [(&str, &str); 7] = [

@@ -1,12 +1,13 @@
 //! The groups and locations that an importer has found, and their text as a rules file.
 
 use super::{Imported, Remark};
-use crate::file::{quoted, Format, Place};
-use crate::path::Pattern;
-use crate::read::limits::policy_for_table;
-use crate::read::{read, LIMITS_OF_FILE_MOST, RULES_MOST};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use tollbar_rules::internal::policy_for_table;
+use tollbar_rules::internal::quoted;
+use tollbar_rules::Pattern;
+use tollbar_rules::{read, LIMITS_OF_FILE_MOST, RULES_MOST};
+use tollbar_rules::{Format, Place};
 
 /// A limit that refuses no request: the limit of a group of which only single keys are limited, or which has only a
 /// shadow.

@@ -5,12 +5,13 @@
 //! file, each middleware is a group for all requests.
 
 use super::plan::{everywhere, Group, Location, Plan};
-use super::tree::{is_method, nanoseconds, prefix};
+use super::tree::{is_method, nanoseconds, prefix, Tree};
 use super::Imported;
-use crate::file::{parse, quoted, Entry, Format, Node, Place, Problem};
-use crate::path::Pattern;
 use std::collections::HashSet;
 use tollbar::address::Network;
+use tollbar_rules::internal::{parse, quoted, Entry, Node};
+use tollbar_rules::Pattern;
+use tollbar_rules::{Format, Place, Problem};
 
 /// Translates the middleware `rateLimit` of Traefik's dynamic configuration (YAML or TOML), or of one resource of
 /// Kubernetes, into a rules file.

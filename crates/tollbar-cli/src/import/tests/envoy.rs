@@ -1,8 +1,9 @@
 //! Rules that are imported from Envoy and Limitador: their decisions, and the remarks about parts that rules cannot
 //! express.
 
-use crate::common::*;
-use tollbar_rules::import;
+use super::common::*;
+use super::has;
+use crate::import;
 
 /// A request for which the server gives these fields.
 fn with<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {

@@ -1,39 +1,53 @@
 //! The values of a configuration in YAML or TOML.
 
-use crate::file::{Entry, Node, Place, Value};
-use crate::path::Pattern;
 use std::collections::HashMap;
+use tollbar_rules::internal::{Entry, Node, Value};
+use tollbar_rules::{Pattern, Place};
 
-impl Node {
+/// How importers read a value.
+pub trait Tree {
     /// The value of that name. Names may differ in case.
-    pub fn get(&self, name: &str) -> Option<&Node> {
+    fn get(&self, name: &str) -> Option<&Node>;
+    fn entries(&self) -> &[Entry];
+    fn list(&self) -> &[Node];
+    /// The values of a list, or one value.
+    fn one_or_list(&self) -> &[Node];
+    /// The text of a string, number or boolean.
+    fn text(&self) -> Option<String>;
+    /// The text of the value of that name.
+    fn text_of(&self, name: &str) -> Option<String>;
+    /// A whole number from 0 on, also as a string.
+    fn whole(&self) -> Option<u64>;
+    fn is_true(&self) -> bool;
+}
+
+impl Tree for Node {
+    fn get(&self, name: &str) -> Option<&Node> {
         self.entries().iter().find(|entry| entry.name.eq_ignore_ascii_case(name)).map(|entry| &entry.node)
     }
 
-    pub fn entries(&self) -> &[Entry] {
+    fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Table(entries) => entries,
             _ => &[],
         }
     }
 
-    pub fn list(&self) -> &[Node] {
+    fn list(&self) -> &[Node] {
         match &self.value {
             Value::List(list) => list,
             _ => &[],
         }
     }
 
-    /// The values of a list, or one value.
-    pub fn one_or_list(&self) -> &[Node] {
+    fn one_or_list(&self) -> &[Node] {
         match &self.value {
             Value::List(list) => list,
             _ => std::slice::from_ref(self),
         }
     }
 
-    /// The text of a string, number or boolean.
-    pub fn text(&self) -> Option<String> {
+    fn text(&self) -> Option<String> {
         match &self.value {
             Value::Text(text) => Some(text.text.clone()),
             Value::Number(number) => Some(number.to_string()),
@@ -42,17 +56,15 @@ impl Node {
         }
     }
 
-    /// The text of the value of that name.
-    pub fn text_of(&self, name: &str) -> Option<String> {
+    fn text_of(&self, name: &str) -> Option<String> {
         self.get(name).and_then(Node::text)
     }
 
-    /// A whole number from 0 on, also as a string.
-    pub fn whole(&self) -> Option<u64> {
+    fn whole(&self) -> Option<u64> {
         self.text()?.parse().ok()
     }
 
-    pub fn is_true(&self) -> bool {
+    fn is_true(&self) -> bool {
         self.text().is_some_and(|text| text.eq_ignore_ascii_case("true"))
     }
 }

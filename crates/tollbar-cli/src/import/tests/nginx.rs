@@ -1,8 +1,9 @@
 //! Rules that are imported from nginx configurations: their decisions, and the remarks about directives that rules
 //! cannot express.
 
-use crate::common::*;
-use tollbar_rules::{import, read, Format};
+use super::common::*;
+use crate::import;
+use tollbar_rules::{read, Format};
 
 const SITE: &str = r#"
 user nobody;

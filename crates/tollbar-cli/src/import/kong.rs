@@ -5,12 +5,13 @@
 //! groups of other plugins.
 
 use super::plan::{everywhere, Group, Location, Plan};
-use super::tree::{is_method, prefix};
+use super::tree::{is_method, prefix, Tree};
 use super::Imported;
-use crate::file::{parse, quoted, Format, Node, Place, Problem};
-use crate::path::Pattern;
-use crate::read::fields::BODY_MOST;
 use std::collections::HashSet;
+use tollbar_rules::internal::BODY_MOST;
+use tollbar_rules::internal::{parse, quoted, Node};
+use tollbar_rules::Pattern;
+use tollbar_rules::{Format, Place, Problem};
 
 /// Translates the plugin `rate-limiting` in Kong's declarative configuration, in YAML or JSON, into a rules file.
 ///

@@ -1,8 +1,9 @@
 //! Rules that are imported from Kong and Traefik: their decisions, and the remarks about parts that rules cannot
 //! express.
 
-use crate::common::*;
-use tollbar_rules::import::{self, Imported};
+use super::common::*;
+use super::has;
+use crate::import::{self, Imported};
 use tollbar_rules::Format;
 
 const KONG: &str = r#"_format_version: "3.0"

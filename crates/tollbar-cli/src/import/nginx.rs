@@ -9,10 +9,11 @@ use super::plan::{everywhere, Group, Location, Plan};
 use super::tokens::{directives, Directive};
 use super::tree::prefix;
 use super::Imported;
-use crate::file::{quoted, Place, Problem};
-use crate::path::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 use tollbar::address::Network;
+use tollbar_rules::internal::quoted;
+use tollbar_rules::Pattern;
+use tollbar_rules::{Place, Problem};
 
 /// Translates the `limit_req` directives of an nginx configuration, given as text, into a rules file.
 ///

@@ -1,7 +1,7 @@
 //! Importers and files that nobody would write: each gives rules that can be read, or says that they cannot, or
 //! faults with places. None panics, and none takes long.
 
-use tollbar_rules::import::{self, Imported};
+use crate::import::{self, Imported};
 use tollbar_rules::{read, Format, Problem};
 
 type Importer = fn(&str) -> Result<Imported, Vec<Problem>>;
