@@ -33,11 +33,11 @@ fn a1_a_change_by_another_process_refuses_no_key_that_has_permits_left() {
                 for n in 0..(LEFT + 2) * KEYS / 2 {
                     let key = if forwards { n % KEYS } else { KEYS - 1 - n % KEYS };
                     let got = &board[key as usize];
-                    let before = got.load(Ordering::SeqCst);
                     match table.admit_at(FIRST, &key.to_le_bytes(), NOW, 1) {
                         Verdict::Allowed => drop(got.fetch_add(1, Ordering::SeqCst)),
-                        // The other process may have got the last permit, and not have counted it yet.
-                        _ if before + 1 < LEFT => drop(early.fetch_add(1, Ordering::SeqCst)),
+                        // Read after the refusal, or a process that was stopped between the two would compare with an
+                        // old count. The other process may have got the last permit, and not have counted it yet.
+                        _ if got.load(Ordering::SeqCst) + 1 < LEFT => drop(early.fetch_add(1, Ordering::SeqCst)),
                         _ => {}
                     }
                     asked.fetch_add(1, Ordering::SeqCst);
