@@ -38,32 +38,32 @@
  *     change a limit while it is in use                   tollbar_limiter_set_policy, tollbar_table_set_policy
  *     header fields and metrics                           tollbar_http_fields, tollbar_metrics
  *
- * Read sections 1 to 3 first: policies, clocks, and decisions in full, which every layer uses. Then read limiters or tables. Each
- * section after those is for one task. A banner says "Advanced" or "Experimental" where a section is that. The last two sections are the
- * version, and all results and errors.
+ * Read sections 1 to 3 first: policies, clocks, and decisions in full, which every layer uses. Then read limiters or
+ * tables. Each section after those is for one task. A banner says "Advanced" or "Experimental" where a section is
+ * that. The last two sections are the version, and all results and errors.
  *
  * Conventions
  *
- * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error, so
- *      `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call that answers
- *      a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call returns 0 or an error.
- * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. An output may be NULL where the call says
- *      so. Four outputs are also written on failure:
+ * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error,
+ *      so `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call
+ *      that answers a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call
+ *      returns 0 or an error.
+ * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. An output may be NULL
+ *      where the call says so. Four outputs are also written on failure:
  *        - the tollbar_policy_error of a text,
  *        - the column of tollbar_lease_client_new,
  *        - the length of a text, on TOLLBAR_E_BUFFER_TOO_SMALL,
  *        - the health from tollbar_table_validate and tollbar_table_repair, on TOLLBAR_E_SLOTS_INVALID.
- * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's time, and the
- *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before. Durations are
- *      nanoseconds too, except those whose names end in _ms.
- *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
- *      (tollbar_policy_spec_last_time). At later times, UINT64_MAX among them, every call refuses every cost above 0.
- *      All bounds hold in the times that the calls use. Windows and logs count a call whose time is before their newest admission at the
- *      time of that admission: after a step back a strict sliding window or a sliding log holds its bound in these times.
- *      If the times lag behind true time by up to s
- *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
- * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
- *      expects is undefined behaviour.
+ * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's
+ *      time, and the others read a clock. If the time goes back between calls or threads, the limit admits no more
+ *      than before. Durations are nanoseconds too, except those whose names end in _ms. Each policy has a last time,
+ *      2^61 - 2 ns (73 years) for all but the fastest policies (tollbar_policy_spec_last_time). At later times,
+ *      UINT64_MAX among them, every call refuses every cost above 0. All bounds hold in the times that the calls use.
+ *      Windows and logs count a call whose time is before their newest admission at the time of that admission: after
+ *      a step back a strict sliding window or a sliding log holds its bound in these times. If the times lag behind
+ *      true time by up to s (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
+ * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what
+ *      the call expects is undefined behaviour.
  * [C5] Threads, processes and the kernel.
  *      Any number of threads may call at once with one object, on both sides of a fork. The exceptions:
  *        - No other call may use the object of _free, _close, _init_in, tollbar_table_repair, tollbar_table_set_hot_keys or
@@ -82,20 +82,20 @@
  *      tollbar_queue_ calls as their section says, the tollbar_lease_client_ and tollbar_schedule_ calls, and those that read a
  *      text with the name of a time zone.
  *      No call takes more than 16 KiB of stack, so threads with small stacks may make any of them.
- * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
- *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
- *      would have to ignore.
+ * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another
+ *      version reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field
+ *      that it would have to ignore.
  * [C7] No call unwinds, aborts or prints. The numbers of results never change their meaning.
- * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the plain call with
- *      `now_ns` before its output.
+ * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the
+ *      plain call with `now_ns` before its output.
  *
- * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
- * its text for at least one minor version, and only a major version removes it. Experimental sections are not part of that promise: a
- * program sees their names only if it defines TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or
- * remove them.
+ * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked
+ * deprecated in its text for at least one minor version, and only a major version removes it. Experimental sections
+ * are not part of that promise: a program sees their names only if it defines TOLLBAR_EXPERIMENTAL before it includes
+ * this header, and a minor version may change or remove them.
  *
- * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
- * slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
+ * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the
+ * table's slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
  *
  *     tollbar_cell_check_at                              57
  *     tollbar_limiter_check_at, allowed                  66
@@ -160,10 +160,10 @@ extern "C" {
  *     100/min curve 0:0 50%:80% 100%:100%
  *     100/s burst 200 refill 0:50% 50%:100%                   an emptier bucket refills more slowly
  *
- * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minute` and `minutes` mean the
- * same, and `per` means `/`, so "10 per 2 minutes" is 10/2min and "1/week" is 1/7day. `forever` makes a quota. `month`, `year`, `zone` and
- * `from` make a calendar. The only number that `month` and `year` take is 1. If none of these words is given, and no `algo`, the algorithm
- * is gcra.
+ * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minute` and
+ * `minutes` mean the same, and `per` means `/`, so "10 per 2 minutes" is 10/2min and "1/week" is 1/7day. `forever`
+ * makes a quota. `month`, `year`, `zone` and `from` make a calendar. The only number that `month` and `year` take is 1.
+ * If none of these words is given, and no `algo`, the algorithm is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
  * sliding-window, sliding-log, pacer, warm-up, quota, curve, level-refill, calendar.
  *
@@ -189,42 +189,44 @@ extern "C" {
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
  *     reserve CLASS N ...          gcra, interval, fixed-window, weighted-window, quota; permits that a class of requests leaves to others, up to four classes; not with borrow
  *
- * Lists. Two policies joined by `;` are a list. "10/s; 1000/day" admits a request if both policies do. An admission charges both, and a
- * refusal charges neither. The answer has the longest wait and the fewest permits left, and `bound` is the index of the policy that decided
- * it. A list is one policy in every call, with one state word, so one compare-and-swap charges both.
+ * Lists. Two policies joined by `;` are a list. "10/s; 1000/day" admits a request if both policies do. An admission
+ * charges both, and a refusal charges neither. The answer has the longest wait and the fewest permits left, and
+ * `bound` is the index of the policy that decided it. A list is one policy in every call, with one state word, so one
+ * compare-and-swap charges both.
  *
  *   - Both must be gcra without `init`, `borrow` and `ban`, and of one unit.
- *   - The word counts time in steps that divide each policy's time per permit: 10 ms for "10/s; 1000/day". The list never admits a request
- *     that one of its policies would refuse. A bucket that has been full counts from the end of the running step, so a permit may come
- *     back up to a step later than under the policy alone.
- *   - A word with too few bits for steps of half a permit's time, as for "100/s; 1000000/day", makes the list an error, TOLLBAR_E_LIST.
- *     Then make a limiter or a table's policy of each of the two, and use tollbar_take_many.
+ *   - The word counts time in steps that divide each policy's time per permit: 10 ms for "10/s; 1000/day". The list
+ *     never admits a request that one of its policies would refuse. A bucket that has been full counts from the end
+ *     of the running step, so a permit may come back up to a step later than under the policy alone.
+ *   - A word with too few bits for steps of half a permit's time, as for "100/s; 1000000/day", makes the list an
+ *     error, TOLLBAR_E_LIST. Then make a limiter or a table's policy of each of the two, and use tollbar_take_many.
  *
- * Curves. A curve says how early in each slice of one period its permits come, and exactly `limit` come in a slice. Slices are aligned to
- * time 0. `ln` and `log2` follow ln(1 + (e - 1)t) and log2(1 + t). `front` gives half at the beginning and the rest evenly. `step` gives a
- * quarter at the beginning of each quarter. Up to 16 knots make another curve: TIME:SHARE in whole percents of the slice and of the limit.
+ * Curves. A curve says how early in each slice of one period its permits come, and exactly `limit` come in a slice.
+ * Slices are aligned to time 0. `ln` and `log2` follow ln(1 + (e - 1)t) and log2(1 + t). `front` gives half at the
+ * beginning and the rest evenly. `step` gives a quarter at the beginning of each quarter. Up to 16 knots make another
+ * curve: TIME:SHARE in whole percents of the slice and of the limit.
  *
- * Bands. Permits of level-refill come back at a rate that depends on the level: up to 4 bands LEVEL:RATE, in whole percents of the burst
- * and of the policy's rate.
+ * Bands. Permits of level-refill come back at a rate that depends on the level: up to 4 bands LEVEL:RATE, in whole
+ * percents of the burst and of the policy's rate.
  *
- * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The clocks of limiters and
- * tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
+ * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The
+ * clocks of limiters and tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
  *
- * Calendars. The windows are the days, weeks, months or years of a zone. So a calendar needs TOLLBAR_CLOCK_WALL, and no cell can have one.
- * A zone is one of
+ * Calendars. The windows are the days, weeks, months or years of a zone. So a calendar needs TOLLBAR_CLOCK_WALL, and
+ * no cell can have one. A zone is one of
  *
  *   - UTC;
  *   - a rule as in the variable TZ (`CET-1CEST,M3.5.0,M10.5.0/3`);
- *   - a name. The call that reads the text takes the rule from the system's zone data (/usr/share/zoneinfo), and refuses a name whose
- *     future is not one rule;
+ *   - a name. The call that reads the text takes the rule from the system's zone data (/usr/share/zoneinfo), and
+ *     refuses a name whose future is not one rule;
  *   - `RULE until UNIX_SECONDS RULE`, a zone whose rule changes once.
  *
- * The policy holds the rule and not the name, so processes that share a table agree. A later change of the system's zone data changes no
- * limit: read the text again and call tollbar_table_set_policy.
+ * The policy holds the rule and not the name, so processes that share a table agree. A later change of the system's
+ * zone data changes no limit: read the text again and call tollbar_table_set_policy.
  *
- * In any interval t a token bucket admits at most burst + rate * t. If limit / gcd(limit, period in nanoseconds) is above 7, the clock is
- * rounded, and a request may pass less than a nanosecond early. An interval may then see a part of a permit more than that, and always
- * less than one permit: up to 0.97, at rates above 1.5 million a second.
+ * In any interval t a token bucket admits at most burst + rate * t. If limit / gcd(limit, period in nanoseconds) is
+ * above 7, the clock is rounded, and a request may pass less than a nanosecond early. An interval may then see a part
+ * of a permit more than that, and always less than one permit: up to 0.97, at rates above 1.5 million a second.
  *
  * The most that a policy admits in any window of one period:
  *
@@ -507,10 +509,10 @@ int32_t tollbar_policy_init_in(void *memory,
 
 /* Calls without _at read a clock.
  *
- * Limiters and tables count nanoseconds of UTC since 2025-03-13 00:00:00 (TOLLBAR_TIME_ZERO), so windows begin at full minutes, hours and
- * days of UTC. tollbar_limiter_now and tollbar_table_now return that time. A process asks the system for the date once. From then on the
- * time never steps. If the system's date is before 2025-03-13, or more than 40 years after it, windows are aligned to the machine's start
- * instead.
+ * Limiters and tables count nanoseconds of UTC since 2025-03-13 00:00:00 (TOLLBAR_TIME_ZERO), so windows begin at
+ * full minutes, hours and days of UTC. tollbar_limiter_now and tollbar_table_now return that time. A process asks the
+ * system for the date once. From then on the time never steps. If the system's date is before 2025-03-13, or more
+ * than 40 years after it, windows are aligned to the machine's start instead.
  *
  * Cells count from the machine's start, in every process of the machine (tollbar_clock_now). */
 
@@ -645,20 +647,22 @@ const char *tollbar_strreason(uint32_t reason);
  *     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
  *     options.credit = TOLLBAR_CREDIT_ON;
  *
- * A thread that is admitted is then charged for more permits than its request costs. It keeps the rest as credit on a cache line of its own,
- * and spends it on its next requests without reading the clock, if they ask for no full decision. Threads have nothing to set up or to end.
+ * A thread that is admitted is then charged for more permits than its request costs. It keeps the rest as credit on a
+ * cache line of its own, and spends it on its next requests without reading the clock, if they ask for no full
+ * decision. Threads have nothing to set up or to end.
  *
  *   - The bound stays burst + rate * t in every interval t, whatever the threads do.
- *   - Credit costs part of the burst. The credit of all threads together is at most C, an eighth of the burst and at most 65,536 permits,
- *     or 0 if the burst is below 32. Up to C permits of a burst may be refused that a limiter without credit admits, and a cost above
- *     burst - C is TOLLBAR_NEVER.
- *   - A thread keeps at most a sixteenth of the remaining permits. Near the limit a thread keeps none, and each request is decided as by a
- *     limiter of burst - C.
- *   - The credit of a thread that ends or stops asking is lost when another thread takes credit in a later slice of time. A slice is at
- *     least 16 refills of the bucket and at least one second long. Less than one permit in a hundred is lost this way.
- *   - `remaining` counts the shared permits and the calling thread's own credit. tollbar_limiter_take_up_to spends the credit first.
- *     tollbar_limiter_reserve_at and tollbar_limiter_wait book on the shared permits what the credit does not pay at once.
- *     tollbar_limiter_reset leaves credit as it is.
+ *   - Credit costs part of the burst. The credit of all threads together is at most C, an eighth of the burst and at
+ *     most 65,536 permits, or 0 if the burst is below 32. Up to C permits of a burst may be refused that a limiter
+ *     without credit admits, and a cost above burst - C is TOLLBAR_NEVER.
+ *   - A thread keeps at most a sixteenth of the remaining permits. Near the limit a thread keeps none, and each
+ *     request is decided as by a limiter of burst - C.
+ *   - The credit of a thread that ends or stops asking is lost when another thread takes credit in a later slice of
+ *     time. A slice is at least 16 refills of the bucket and at least one second long. Less than one permit in a
+ *     hundred is lost this way.
+ *   - `remaining` counts the shared permits and the calling thread's own credit. tollbar_limiter_take_up_to spends
+ *     the credit first. tollbar_limiter_reserve_at and tollbar_limiter_wait book on the shared permits what the
+ *     credit does not pay at once. tollbar_limiter_reset leaves credit as it is.
  *   - A signal handler must not use such a limiter if it may have interrupted a call with it on its thread. */
 
 /* No thread takes permits in advance: every decision is exact to the permit. */
@@ -762,8 +766,8 @@ typedef struct tollbar_limiter_state {
 /* Takes `cost` permits now, or takes none. A cost of 0 asks without charging.
  *
  * Returns TOLLBAR_ALLOWED if the limiter had the permits and has charged them, TOLLBAR_DENIED if it does not have
- * them now, TOLLBAR_NEVER if it can never have so many at once, or an error. `out`, unless NULL, gets the full
- * decision, such as the time until the same request would pass. With NULL the call is cheaper. */
+ * them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full
+ * decision to `out`, such as the time until the same request would pass. With NULL for `out` it is cheaper. */
 int32_t tollbar_limiter_check(const tollbar_limiter *limiter,
                               uint64_t cost,
                               tollbar_decision *out);
@@ -845,8 +849,9 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * -------------------------------------------------------------------------------------------- */
 
 /* A table has a state for each of millions of keys, in one block of memory that never grows. A key is bytes: an address, a
- * user, a token. The first charge of a key takes a slot. The key keeps the slot until its debt is paid. Then another key may
- * take it. Threads and processes use a table at once, without locks. A process that is killed blocks no other.
+ * user, a token. The first charge of a key takes a slot. The key keeps the slot until its debt is paid. Then another
+ * key may take it. Threads and processes use a table at once, without locks. A process that is killed blocks no
+ * other.
  *
  *     const char *text = "5/min burst 3";
  *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
@@ -867,18 +872,22 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *
  *     options.hot_keys = 1000;
  *
- * Each check of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each thread takes some permits
- * of the keys that it checks most often in advance, as its credit. The thread's next checks of these keys read the clock and are decided on
- * a cache line of its own. A single thread gains too if there is room for most of its keys. Keys that are checked seldom gain nothing.
+ * Each check of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each
+ * thread takes some permits of the keys that it checks most often in advance, as its credit. The thread's next checks
+ * of these keys read the clock and are decided on a cache line of its own. A single thread gains too if there is room
+ * for most of its keys. Keys that are checked seldom gain nothing.
  *
  *   - The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do.
- *   - A key's credit is at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a burst below 32, there is
- *     no credit, and every request is decided as without the option. So is every request of an algorithm other than gcra.
- *   - Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits: the refill of an eighth
- *     of a second, and at most an eighth of the burst. The permits that a thread has not spent by then are lost: they are charged, and no
- *     request passes for them. A thread that ends leaves its credit to expire.
+ *   - A key's credit is at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a
+ *     burst below 32, there is no credit, and every request is decided as without the option. So is every request of
+ *     an algorithm other than gcra.
+ *   - Credit expires when the key's bucket would be full without it. A full bucket therefore gives up some permits:
+ *     the refill of an eighth of a second, and at most an eighth of the burst. The permits that a thread has not
+ *     spent by then are lost: they are charged, and no request passes for them. A thread that ends leaves its credit
+ *     to expire.
  *   - A thread whose time goes back spends no credit until its time is that of its latest credit again.
- *   - 128 threads of a process can have credit in a table, each 34 bytes a key; others decide without. A forked child starts without credit.
+ *   - 128 threads of a process can have credit in a table, each 34 bytes a key; others decide without. A forked child
+ *     starts without credit.
  *
  * What other calls do with the calling thread's credit of a key:
  *
@@ -1059,8 +1068,8 @@ void tollbar_table_close(tollbar_table *table);
  * `policy` is the index of one of the table's policies. A cost of 0 asks without charging.
  *
  * Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it does not have them
- * now, TOLLBAR_NEVER if it can never have so many at once, or an error. `out`, unless NULL, gets the full decision,
- * such as the time until the same request would pass. With NULL the call is cheaper. */
+ * now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full decision
+ * to `out`, such as the time until the same request would pass. With NULL for `out` it is cheaper. */
 int32_t tollbar_table_check(const tollbar_table *table,
                             uint32_t policy,
                             const void *key,
@@ -1209,26 +1218,29 @@ int32_t tollbar_table_now(const tollbar_table *table,
  *     receive(upload);
  *     tollbar_in_flight_release(uploads, ticket);
  *
- * A key never has more permits in flight than the limit, however processes and threads interleave. Each call gives its own limit, so the
- * limit may change at any time. If more permits than the new limit are in flight, calls are refused until enough of them are released. Near
- * the limit a call may be refused although a permit is free, if it meets calls of other threads for the same key at each of 24 attempts.
+ * A key never has more permits in flight than the limit, however processes and threads interleave. Each call gives
+ * its own limit, so the limit may change at any time. If more permits than the new limit are in flight, calls are
+ * refused until enough of them are released. Near the limit a call may be refused although a permit is free, if it
+ * meets calls of other threads for the same key at each of 24 attempts.
  *
- * Cost. If no other thread changes the key's slot, an acquisition is two atomic read-modify-write operations. It takes no lock and allocates
- * nothing. It makes system calls only if it is the first of its process, or if it meets the limit or a full table.
+ * Cost. If no other thread changes the key's slot, an acquisition is two atomic read-modify-write operations. It
+ * takes no lock and allocates nothing. It makes system calls only if it is the first of its process, or if it meets
+ * the limit or a full table.
  *
  * Processes. Each view of a table is an *owner* from its first permit on.
  *
- *   - A process that ends, or is killed, needs to release nothing. When the key refuses a request of another process, that process asks the
- *     system which owners of the key's permits have ended, at most once a millisecond for each owner. It frees the permits of those owners
- *     and tries again. Nothing sweeps the table, and no request waits.
- *   - A process that is stopped, or whose first thread has ended, still lives, and keeps its permits. So does a process that calls exec:
- *     close the table before.
- *   - A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets. A child in another PID
- *     namespace cannot tell whether the other owners live, nor they whether it does: TOLLBAR_E_PID_NAMESPACE.
+ *   - A process that ends, or is killed, needs to release nothing. When the key refuses a request of another process,
+ *     that process asks the system which owners of the key's permits have ended, at most once a millisecond for each
+ *     owner. It frees the permits of those owners and tries again. Nothing sweeps the table, and no request waits.
+ *   - A process that is stopped, or whose first thread has ended, still lives, and keeps its permits. So does a
+ *     process that calls exec: close the table before.
+ *   - A forked child is another owner. It can use its parent's view, and cannot release its parent's tickets. A child
+ *     in another PID namespace cannot tell whether the other owners live, nor they whether it does:
+ *     TOLLBAR_E_PID_NAMESPACE.
  *
- * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's memory, as the send window of TCP does. The receiver
- * acknowledges permits one by one (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). Use only one of the two
- * calls for a window.
+ * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's memory, as the send
+ * window of TCP does. The receiver acknowledges permits one by one (tollbar_send_window_release) or all up to a
+ * number (tollbar_send_window_acknowledge). Use only one of the two calls for a window.
  *
  *     static tollbar_send_window window;
  *     tollbar_send_window_resize(&window, 4);
@@ -1415,26 +1427,29 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  *     if (tollbar_take_many(limits, 3, NULL, &taken) != TOLLBAR_ALLOWED)
  *         return try_later(names[taken.bound], taken.retry_after_ns);
  *
- * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two points below are the
- * exceptions to "none".
+ * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two
+ * points below are the exceptions to "none".
  *
- *   - The call first peeks at all limits. If one refuses, the call charges none. Each limit that refuses records the refusal, as a check
- *     would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. Limits that admit the request record nothing.
- *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit that refills a permit
- *     fastest comes first. So calls that race meet at the first limit that they share, and one of them passes.
- *   - If another call takes the last permits of a limit between the peek and the charge, the call returns the permits that it has charged
- *     to the limits before that one. Until then these limits may refuse other requests. Permits that they have refilled meanwhile stay
- *     charged.
+ *   - The call first peeks at all limits. If one refuses, the call charges none. Each limit that refuses records the
+ *     refusal, as a check would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. Limits
+ *     that admit the request record nothing.
+ *   - If all limits admit the request, the call charges them in an order that is the same for all callers: the limit
+ *     that refills a permit fastest comes first. So calls that race meet at the first limit that they share, and one
+ *     of them passes.
+ *   - If another call takes the last permits of a limit between the peek and the charge, the call returns the permits
+ *     that it has charged to the limits before that one. Until then these limits may refuse other requests. Permits
+ *     that they have refilled meanwhile stay charged.
  *   - If a process is killed between two charges, the charges that it made stay until the limits have refilled them.
  *
  * Some limits cannot take permits back, and the call charges these after all others:
  *
- *   - gcra with `borrow` or `ban`, sliding windows, logs, pacer, warm-up, level-refill, and interval with `anchor epoch`;
+ *   - gcra with `borrow` or `ban`, sliding windows, logs, pacer, warm-up, level-refill, and interval with
+ *     `anchor epoch`;
  *   - limiters with credit, and keys of which a thread has had credit;
  *   - in tables lists, and gcra at a few rates such as 7/s (docs/table.md names them).
  *
- * The limit that is charged last is never charged for a request that another limit refuses. If a request has two such limits, the one that
- * is charged first stays charged when the call loses a race for the second.
+ * The limit that is charged last is never charged for a request that another limit refuses. If a request has two such
+ * limits, the one that is charged first stays charged when the call loses a race for the second.
  *
  * A limit may also be a permit in flight, such as "10 a second, and at most 4 open at one time":
  *
@@ -1448,13 +1463,15 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  *     receive(upload);
  *     tollbar_in_flight_release(uploads, ticket);
  *
- * The call acquires permits in flight before it charges a rate. If a rate refuses, the call releases the permit and leaves `ticket` as it
- * was. If the in-flight limit refuses (TOLLBAR_REASON_IN_FLIGHT), no rate is charged. `retry_after_ns` is then TOLLBAR_NO_TIME, because
- * nobody knows when a holder releases its permit. A permit in flight adds nothing to `reset_after_ns`. A key that is named twice takes two
- * permits, each with its own ticket.
+ * The call acquires permits in flight before it charges a rate. If a rate refuses, the call releases the permit and
+ * leaves `ticket` as it was. If the in-flight limit refuses (TOLLBAR_REASON_IN_FLIGHT), no rate is charged.
+ * `retry_after_ns` is then TOLLBAR_NO_TIME, because nobody knows when a holder releases its permit. A permit in
+ * flight adds nothing to `reset_after_ns`. A key that is named twice takes two permits, each with its own ticket.
  *
- * A limiter or a table's key that is named twice is charged once, for both costs together. Two views of one file are one table. If the
- * two requests are of different classes, they pass if they pass one after the other in some order. Every limit counts an admission in its statistics. Only the binding limit (`bound` of tollbar_taken) counts a refusal there.
+ * A limiter or a table's key that is named twice is charged once, for both costs together. Two views of one file are
+ * one table. If the two requests are of different classes, they pass if they pass one after the other in some order.
+ * Every limit counts an admission in its statistics. Only the binding limit (`bound` of tollbar_taken) counts a
+ * refusal there.
  */
 
 /* The most limits of one call. */
@@ -1547,8 +1564,9 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
  * -------------------------------------------------------------------------------------------- */
 
 /* tollbar_table_check refuses a request and says when to try again. A job that would rather wait than fail has two calls.
- * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have an event loop: it takes
- * the permits first, for the earliest instant at which they may be used. So reservations depart one after the other, however many there are.
+ * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have
+ * an event loop: it takes the permits first, for the earliest instant at which they may be used. So reservations
+ * depart one after the other, however many there are.
  *
  *     tollbar_reservation mail;
  *     if (tollbar_table_reserve(table, MAILS, tenant, strlen(tenant), 1, patience_ns, &mail) != TOLLBAR_ALLOWED)
@@ -1559,14 +1577,15 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
  *
  * tollbar_table_cancel gives back the permits that no later reservation waits behind.
  *
- * Callers of tollbar_table_wait wait in a queue for each key, in the order in which they came. A caller that comes while others wait joins the
- * queue, also if a permit is there. Only the first of a queue holds a reservation, so callers that give up, and a process that is killed, leave no more
- * than one behind. Each process (each tollbar_table object) has its own queues. Between them turns go by their first callers: a later caller of another
- * queue may depart before this one, at most one of each other queue for each caller before this one in its own.
+ * Callers of tollbar_table_wait wait in a queue for each key, in the order in which they came. A caller that comes
+ * while others wait joins the queue, also if a permit is there. Only the first of a queue holds a reservation, so
+ * callers that give up, and a process that is killed, leave no more than one behind. Each process (each tollbar_table
+ * object) has its own queues. Between them turns go by their first callers: a later caller of another queue may
+ * depart before this one, at most one of each other queue for each caller before this one in its own.
  *
- * Gcra, lists of two, pacer, warm-up, and interval aligned to time 0 book ahead. All other algorithms cannot: there a reserve is denied, and the first
- * of a queue sleeps until a permit could be free and tries again. A caller that checks in a loop may take every such permit; past a reservation it
- * gets none. The same calls exist for a limiter.
+ * Gcra, lists of two, pacer, warm-up, and interval aligned to time 0 book ahead. All other algorithms cannot: there a
+ * reserve is denied, and the first of a queue sleeps until a permit could be free and tries again. A caller that
+ * checks in a loop may take every such permit; past a reservation it gets none. The same calls exist for a limiter.
  */
 
 /* Booked permits. This is plain data: it may be copied, and sent to another process that has the same table. */
@@ -1696,8 +1715,8 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * -------------------------------------------------------------------------------------------- */
 
 /* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. A program that charges
- * the highest cost wastes most of the limit. A program that charges after the work learns too late that the limit is used up. With a
- * receipt the caller charges an estimate before the work, and corrects the charge after it:
+ * the highest cost wastes most of the limit. A program that charges after the work learns too late that the limit is
+ * used up. With a receipt the caller charges an estimate before the work, and corrects the charge after it:
  *
  *     tollbar_receipt receipt;
  *     if (tollbar_table_take(table, TOKENS, user, user_length, 2000, &receipt, NULL) != TOLLBAR_ALLOWED)
@@ -1705,15 +1724,17 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  *     tokens = answer(request);
  *     tollbar_table_settle(table, &receipt, tokens, NULL);
  *
- * If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained by refill since the
- * charge. So in any interval t the permits that requests really use are at most burst + rate * t. tollbar_table_settle_in_full also
- * returns the regained permits, and breaks that bound.
- * If the cost is above the estimate, the difference is charged as a debt, which is one burst at most, and later requests of the key wait
- * until it is paid. An interval may then exceed the bound by the sum of these differences over the receipts that were open at one time.
+ * If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained
+ * by refill since the charge. So in any interval t the permits that requests really use are at most burst + rate * t.
+ * tollbar_table_settle_in_full also returns the regained permits, and breaks that bound. If the cost is above the
+ * estimate, the difference is charged as a debt, which is one burst at most, and later requests of the key wait until
+ * it is paid. An interval may then exceed the bound by the sum of these differences over the receipts that were open
+ * at one time.
  *
- * Only the first call for a receipt settles it, even if there are copies. A second call returns nothing to the key, and charges a cost
- * above the estimate again. Without such a call the estimate stays charged. The table remembers its last 8,184 receipts. An older receipt
- * counts as settled, and so does one whose policy has changed since the charge.
+ * Only the first call for a receipt settles it, even if there are copies. A second call returns nothing to the key,
+ * and charges a cost above the estimate again. Without such a call the estimate stays charged. The table remembers
+ * its last 8,184 receipts. An older receipt counts as settled, and so does one whose policy has changed since the
+ * charge.
  *
  * Which policies return permits:
  *
@@ -1725,12 +1746,13 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  *     all others; gcra with `borrow` or `ban`;
  *     gcra at a few rates such as 7/s (docs/table.md)   never
  *
- * A key of which a thread has had credit (tollbar_table_options.hot_keys) gets none back either. A receipt of an exempt key charges and
- * returns nothing. If a key is reset or evicted between the charge and the call, the call may lower a debt that the key has made since. So
- * settle before you reset.
+ * A key of which a thread has had credit (tollbar_table_options.hot_keys) gets none back either. A receipt of an
+ * exempt key charges and returns nothing. If a key is reset or evicted between the charge and the call, the call may
+ * lower a debt that the key has made since. So settle before you reset.
  *
- * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits. Two tables of one
- * seed (tollbar_table_copy needs that) accept each other's receipts. Such a receipt counts as too old.
+ * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits.
+ * Two tables of one seed (tollbar_table_copy needs that) accept each other's receipts. Such a receipt counts as too
+ * old.
  */
 
 /* The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the
@@ -1816,31 +1838,36 @@ int32_t tollbar_table_settle_in_full(const tollbar_table *table,
  *     if (!password_is_right(request))
  *         tollbar_table_charge(table, LOGINS, address, length, 1, NULL);
  *
- * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several requests may peek
- * before the first of them charges, so only the debt keeps the average within the limit. How much a charge can take:
+ * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several
+ * requests may peek before the first of them charges, so only the debt keeps the average within the limit. How much a
+ * charge can take:
  *
- *   - Token buckets (gcra, interval) hold a debt of one burst below empty: at most 2 * burst + rate * t is admitted and charged
- *     in any interval t.
+ *   - Token buckets (gcra, interval) hold a debt of one burst below empty: at most 2 * burst + rate * t is admitted
+ *     and charged in any interval t.
  *   - A pacer: one largest cost more than checks could take. Gcra with `borrow`: as much as the word can hold.
  *   - A warm-up: the largest cost in one call, unless the state already owes more than that costs.
- *   - Windows and logs hold no debt. Windows count up to their limit; a sliding window and a log give the permits that they have.
+ *   - Windows and logs hold no debt. Windows count up to their limit; a sliding window and a log give the permits
+ *     that they have.
  *
  * The call returns the rest and does not charge it. The counts of decisions leave out charges.
  *
- * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is banned for an hour: its requests are
- * denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1. The bucket is empty at
- * that time and refills.
+ * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is banned for an hour:
+ * its requests are denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1.
+ * The bucket is empty at that time and refills.
  *
- *   - A denied check counts as a refusal, and so does a wait that cannot get its permits in time. A peek, TOLLBAR_NEVER, and a take_up_to
- *     or reserve that takes nothing do not count. To count a refused peek, call the check at the time of that peek: tollbar_table_peek_at
- *     and tollbar_table_check_at with one `now_ns` decide alike. Of several limits in one call the first that refuses counts the refusal.
- *   - A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the fifth failed login of the example above bans.
- *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not prolong it.
+ *   - A denied check counts as a refusal, and so does a wait that cannot get its permits in time. A peek,
+ *     TOLLBAR_NEVER, and a take_up_to or reserve that takes nothing do not count. To count a refused peek, call the
+ *     check at the time of that peek: tollbar_table_peek_at and tollbar_table_check_at with one `now_ns` decide
+ *     alike. Of several limits in one call the first that refuses counts the refusal.
+ *   - A charge that leaves no permit counts as a refusal: with "5/min ban 1h" the fifth failed login of the example
+ *     above bans.
+ *   - Refusals are forgotten when the bucket is full again, and at the end of a ban. Refusals during a ban do not
+ *     prolong it.
  *   - tollbar_table_reset and tollbar_limiter_reset end a ban.
- *   - Bans are part of the key's state: they are in the table's file, and a changed policy with `ban` takes them over. After such a change
- *     a ban may last longer, by at most the refill of the new burst.
- *   - A full table that evicts (TOLLBAR_ON_FULL_EVICT_NEAREST) lets a new key take a banned key's slot. The new key is admitted and then
- *     owes until the ban would have ended, as with any slot that it takes. */
+ *   - Bans are part of the key's state: they are in the table's file, and a changed policy with `ban` takes them
+ *     over. After such a change a ban may last longer, by at most the refill of the new burst.
+ *   - A full table that evicts (TOLLBAR_ON_FULL_EVICT_NEAREST) lets a new key take a banned key's slot. The new key
+ *     is admitted and then owes until the ban would have ended, as with any slot that it takes. */
 
 /* Charges `cost` permits of the key under policy number `policy` without asking, now. Returns TOLLBAR_ALLOWED if all
  * of them have been charged, TOLLBAR_DENIED if the key's state has no room for some, or an error. `*rest`, unless
@@ -1884,18 +1911,20 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
  *     tollbar_limiter_from_text("100/s reserve standard 20 urgent 0", &limiter, NULL);
  *     result = tollbar_limiter_check_class(limiter, 1, urgent ? "urgent" : "standard", NULL);
  *
- * The library refuses standard requests when 20 or fewer permits are left. Such a refusal has TOLLBAR_REASON_RESERVE, and its `retry_after_ns` is
- * the time until the cost and the reserve are there. A call that names no class has no reserve. The number of a class can stand for its name: "1"
- * for the policy's first one. If the policy has no such class, the call returns TOLLBAR_E_NO_SUCH_CLASS and charges nothing. A limit of
- * tollbar_take_many has its class in `class_name`, and a request of a batch in `class_number`.
+ * The library refuses standard requests when 20 or fewer permits are left. Such a refusal has TOLLBAR_REASON_RESERVE,
+ * and its `retry_after_ns` is the time until the cost and the reserve are there. A call that names no class has no
+ * reserve. The number of a class can stand for its name: "1" for the policy's first one. If the policy has no such
+ * class, the call returns TOLLBAR_E_NO_SUCH_CLASS and charges nothing. A limit of tollbar_take_many has its class in
+ * `class_name`, and a request of a batch in `class_number`.
  *
- * The reserve is a part of the burst and not of the rate: while higher classes take every permit that is refilled, lower classes get none. A
- * list leaves the reserve in both of its buckets. A refusal because of the reserve counts toward a ban.
+ * The reserve is a part of the burst and not of the rate: while higher classes take every permit that is refilled,
+ * lower classes get none. A list leaves the reserve in both of its buckets. A refusal because of the reserve counts
+ * toward a ban.
  *
  * A program that computes the reserve itself needs no classes: tollbar_limiter_check_leaving(limiter, 1, 20, NULL).
  *
- * Policies that lend (`borrow`, pacer, warm-up), sliding windows, logs and limiters with credit have no reserve. Credit that threads hold for a hot
- * key counts as taken, so the check of such a key may leave more than the reserve. */
+ * Policies that lend (`borrow`, pacer, warm-up), sliding windows, logs and limiters with credit have no reserve.
+ * Credit that threads hold for a hot key counts as taken, so the check of such a key may leave more than the reserve. */
 /* tollbar_limiter_check for a request that passes only if at least `reserve` permits are left after it.
  * TOLLBAR_NEVER if the cost and the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter
  * without reserves (see above). */
@@ -1992,16 +2021,18 @@ int32_t tollbar_table_check_class_at(const tollbar_table *table,
  *     if (tollbar_hierarchy_take(shop, table, users, "ann", 3, 1, NULL) != TOLLBAR_ALLOWED)
  *         return too_many();                                                               // nothing has been charged
  *
- * A node never exceeds its ceiling, nor that of a node above it. It gets its guaranteed rate whatever others ask for: tollbar_hierarchy_add refuses
- * guarantees that are together above the parent's. What is idle goes to the nearest classes that ask for it, and all borrowers of a class get the same
- * rate, or what they ask for if that is less. In a simulation 1,000 tenants get such max-min fair shares within 0.5 %. docs/hierarchy.md has the
- * exact guarantees and the limits.
+ * A node never exceeds its ceiling, nor that of a node above it. It gets its guaranteed rate whatever others ask for:
+ * tollbar_hierarchy_add refuses guarantees that are together above the parent's. What is idle goes to the nearest
+ * classes that ask for it, and all borrowers of a class get the same rate, or what they ask for if that is less. In a
+ * simulation 1,000 tenants get such max-min fair shares within 0.5 %. docs/hierarchy.md has the exact guarantees and
+ * the limits.
  *
- * A call charges the leaf first and the root last, all or none. If it loses a race for a node, it gives the charges below that node back, without
- * what has refilled since. A process that is killed between two charges leaves those that it has made.
+ * A call charges the leaf first and the root last, all or none. If it loses a race for a node, it gives the charges
+ * below that node back, without what has refilled since. A process that is killed between two charges leaves those
+ * that it has made.
  *
- * Each node is a key of the table, so processes share it: make the same hierarchy in each of them. A hierarchy of other rates whose classes have
- * the same names finds the same nodes, with their debts. */
+ * Each node is a key of the table, so processes share it: make the same hierarchy in each of them. A hierarchy of
+ * other rates whose classes have the same names finds the same nodes, with their debts. */
 /* The root of a hierarchy. */
 #define TOLLBAR_HIERARCHY_ROOT 0
 
@@ -2108,9 +2139,10 @@ int32_t tollbar_hierarchy_take_at(const tollbar_hierarchy *hierarchy,
  *     default:                   return drop(packet);
  *     }
  *
- * With one rate (RFC 2697, srTCM) tokens go to the committed bucket and, while that is full, to the excess bucket. A packet is green if the
- * committed bucket has its bytes, yellow if the excess bucket has them. With two rates (RFC 2698, trTCM) each bucket has its own rate: a packet is
- * red if the peak bucket lacks its bytes, yellow if only the committed one does. The colours are those of the RFCs' texts, token by token.
+ * With one rate (RFC 2697, srTCM) tokens go to the committed bucket and, while that is full, to the excess bucket. A
+ * packet is green if the committed bucket has its bytes, yellow if the excess bucket has them. With two rates (RFC
+ * 2698, trTCM) each bucket has its own rate: a packet is red if the peak bucket lacks its bytes, yellow if only the
+ * committed one does. The colours are those of the RFCs' texts, token by token.
  *
  * One meter may serve any number of states. The calls take no lock: a state changes by one 16-byte compare-and-swap. */
 /* Within the committed rate and burst. Also the colour of a packet that no meter has coloured. */
@@ -2156,8 +2188,8 @@ int32_t tollbar_meter_validate(const tollbar_meter *meter);
 
 /* Returns the colour of a packet of `bytes`, one of TOLLBAR_COLOR_*, and charges the bytes to the buckets of that
  * colour; a red packet charges nothing. `before` is the colour that an earlier meter gave, or TOLLBAR_COLOR_GREEN;
- * the result is never better. The call reads TOLLBAR_CLOCK_TSC. Or it returns an error of tollbar_meter_validate, or
- * TOLLBAR_E_OUT_OF_RANGE for a colour that does not exist. */
+ * the result is never better. The call reads TOLLBAR_CLOCK_TSC. It returns TOLLBAR_E_OUT_OF_RANGE if
+ * `before` is no TOLLBAR_COLOR_ value, and the errors of tollbar_meter_validate. */
 int32_t tollbar_meter_color(const tollbar_meter *meter,
                             tollbar_meter_state *state,
                             uint64_t bytes,
@@ -2188,17 +2220,19 @@ int32_t tollbar_meter_color_at(const tollbar_meter *meter,
  *     if (tollbar_queue_offer(outbox, message, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps, tollbar_queue_next_departure says when it will next
- * return an item, and tollbar_queue_take_within sleeps.
+ * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps, tollbar_queue_next_departure
+ * says when it will next return an item, and tollbar_queue_take_within sleeps.
  *
- * The policy charges an item when it leaves, not when it is offered. So a worker that was late gets no burst to catch up, unless the policy has
- * one: `slack` of a pacer, `burst` of a token bucket. Two offers that overlap in time may enter in either order.
+ * The policy charges an item when it leaves, not when it is offered. So a worker that was late gets no burst to catch
+ * up, unless the policy has one: `slack` of a pacer, `burst` of a token bucket. Two offers that overlap in time may
+ * enter in either order.
  *
- * No call takes a lock. Only _new and _from_text allocate, and _free frees. Only _run, _offer_within and _take_within sleep. An offer, a take, a
- * cancellation, a close or a stop makes a system call only to wake such a sleeper.
+ * No call takes a lock. Only _new and _from_text allocate, and _free frees. Only _run, _offer_within and _take_within
+ * sleep. An offer, a take, a cancellation, a close or a stop makes a system call only to wake such a sleeper.
  *
- * Some designs have a spare bucket, which holds the items that overflow a first one. Here this is a larger `capacity`: `ahead` of an item's ticket
- * is the number of items before it, so it says whether the item would have overflowed.
+ * Some designs have a spare bucket, which holds the items that overflow a first one. Here this is a larger
+ * `capacity`: `ahead` of an item's ticket is the number of items before it, so it says whether the item would have
+ * overflowed.
  */
 
 /* A queue. Threads of one process share it. */
@@ -2349,14 +2383,14 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  *
  * The first policy is in force whenever no entry is. There are up to 16 entries.
  *
- *   - An entry is in force while local clocks show one of its days and a time from its begin to just before its end. Without days it holds
- *     every day, without a time the whole day.
+ *   - An entry is in force while local clocks show one of its days and a time from its begin to just before its end.
+ *     Without days it holds every day, without a time the whole day.
  *   - An entry whose end is before its begin goes on over midnight, and belongs to the day on which it begins.
  *   - Two entries that overlap are an error, and so is an entry that ends at its begin.
- *   - If local clocks jump over the begin of an entry, it begins at the jump. If they show an hour twice, each entry of that hour is in
- *     force twice.
- *   - The zone is that of a calendar (section 1), UTC if not given. It is the zone of the days and times: a policy that is a calendar names
- *     its own.
+ *   - If local clocks jump over the begin of an entry, it begins at the jump. If they show an hour twice, each entry
+ *     of that hour is in force twice.
+ *   - The zone is that of a calendar (section 1), UTC if not given. It is the zone of the days and times: a policy
+ *     that is a calendar names its own.
  *
  * A limiter or a table follows a schedule if one thread of each process sets the policy in force once a second:
  *
@@ -2366,18 +2400,21 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  *         && tollbar_schedule_at(text, strlen(text), now, &policy, NULL, NULL) == 0)
  *         tollbar_table_set_policy(table, 0, &policy, TOLLBAR_KEEP_COUNT);
  *
- * tollbar_table_set_policy changes nothing if the policy is in force already, so all processes of a table may do this. They agree, because the
- * policy depends on the text and the instant alone. If a process sets the policy of a moment ago too late, or the system's clock was set, the
- * next call of any process corrects it within a second.
+ * tollbar_table_set_policy changes nothing if the policy is in force already, so all processes of a table may do
+ * this. They agree, because the policy depends on the text and the instant alone. If a process sets the policy of a
+ * moment ago too late, or the system's clock was set, the next call of any process corrects it within a second.
  *
- * At a switch the permits left stay left, up to the new burst, and a full bucket stays full. In any interval a key is admitted at most the
- * sum of the bounds of the policies that were in force in it, each as often as it came into force.
+ * At a switch the permits left stay left, up to the new burst, and a full bucket stays full. In any interval a key is
+ * admitted at most the sum of the bounds of the policies that were in force in it, each as often as it came into
+ * force.
  *
- * Policies that count in windows of one length, such as 1000/month and 10/month, or 500/forever and 10/forever, keep the permits used instead. A
- * count above the smaller limit becomes that limit. So with "1000/month, sun 10/month" a key may take 990 permits after each Sunday. If a
- * limit must hold over the switches, make it a policy of its own, and charge both with tollbar_take_many.
+ * Policies that count in windows of one length, such as 1000/month and 10/month, or 500/forever and 10/forever, keep
+ * the permits used instead. A count above the smaller limit becomes that limit. So with "1000/month, sun 10/month" a
+ * key may take 990 permits after each Sunday. If a limit must hold over the switches, make it a policy of its own,
+ * and charge both with tollbar_take_many.
  *
- * Each call reads the text, and a zone's name in it from the system's zone data. tollbar_schedule_print replaces the name by its rule. */
+ * Each call reads the text, and a zone's name in it from the system's zone data. tollbar_schedule_print replaces the
+ * name by its rule. */
 /* A buffer of this size takes any schedule's text. */
 #define TOLLBAR_SCHEDULE_TEXT_MAX 7776
 
@@ -2430,15 +2467,16 @@ int32_t tollbar_schedule_print(const char *text,
  *     answer = ask(server_address);
  *     tollbar_adaptive_release(&server, ticket, answer ? TOLLBAR_OUTCOME_ANSWERED : TOLLBAR_OUTCOME_DROPPED, now() - begin);
  *
- * TOLLBAR_ADAPTIVE_OPTIONS_INIT has windows of 100 ms. All releases of a window are one sample. Gradient2's long-term latency is a mean over about
- * 600 samples. So if each release is a sample (`window_ns` 0) and there are thousands a second, this mean follows an overload within a second, and
- * Gradient2 raises the limit instead of lowering it.
+ * TOLLBAR_ADAPTIVE_OPTIONS_INIT has windows of 100 ms. All releases of a window are one sample. Gradient2's long-term
+ * latency is a mean over about 600 samples. So if each release is a sample (`window_ns` 0) and there are thousands a
+ * second, this mean follows an overload within a second, and Gradient2 raises the limit instead of lowering it.
  *
- * The calls take no lock and never wait. The limit stays between `least` and `most`. The library never lowers it only to measure the latency of an
- * idle server.
+ * The calls take no lock and never wait. The limit stays between `least` and `most`. The library never lowers it only
+ * to measure the latency of an idle server.
  *
- * tollbar_adaptive_acquire counts permits in the limit's own 128 bytes, so the permits of a killed process stay in flight there. If processes share
- * a limit, put it into shared memory and let an in-flight table count: tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.
+ * tollbar_adaptive_acquire counts permits in the limit's own 128 bytes, so the permits of a killed process stay in
+ * flight there. If processes share a limit, put it into shared memory and let an in-flight table count:
+ * tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.
  */
 
 /* Netflix's Gradient2. A sample raises the limit by 0.8. If its latency is above 1.5 times the long-term latency, it
@@ -2585,14 +2623,15 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
  *     tollbar_clock_now(TOLLBAR_CLOCK_MONOTONIC, &now);
  *     tollbar_pacing_respond_at(pace, &ticket, answer.status, answer.header, answer.header_length, unix_ns, now);
  *
- * 429, 503 with Retry-After, and 403 with no permit left count as throttled: the rate falls. Other answers raise it. After Retry-After, or an answer
- * that says that no permit is left, no caller sends to the host until that time, or for `pause_most_ns` if that is less. The library delays requests.
- * It repeats none.
+ * 429, 503 with Retry-After, and 403 with no permit left count as throttled: the rate falls. Other answers raise it.
+ * After Retry-After, or an answer that says that no permit is left, no caller sends to the host until that time, or
+ * for `pause_most_ns` if that is less. The library delays requests. It repeats none.
  *
- * A host's rate begins at the ceiling. It stays between `least` and `most`, whatever the host says. Rates are in millionths of a request per second.
+ * A host's rate begins at the ceiling. It stays between `least` and `most`, whatever the host says. Rates are in
+ * millionths of a request per second.
  *
- * Threads: one call at a time. Callers in several threads hold a mutex of their own around each call, and release it before they sleep. Processes
- * cannot share a pace. Only tollbar_pacing_new allocates.
+ * Threads: one call at a time. Callers in several threads hold a mutex of their own around each call, and release it
+ * before they sleep. Processes cannot share a pace. Only tollbar_pacing_new allocates.
  */
 
 /* The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and faster, as in the AWS
@@ -2726,17 +2765,20 @@ int32_t tollbar_pacing_read_at(tollbar_pacing *pacing,
  *
  *     tollbar_table_clear_override(table, CALLS, "acme", 4);       // the contract has ended
  *
- * Requests for "acme" still name the policy CALLS, and count under it. The override decides them: checks, peeks, batches, several
- * limits, reservations, receipts, charges and hot keys. Overrides are part of the table: all processes that share it have them, its
- * file and tollbar_table_copy keep them, and tollbar_table_set_policy leaves them alone.
+ * Requests for "acme" still name the policy CALLS, and count under it. The override decides them: checks, peeks,
+ * batches, several limits, reservations, receipts, charges and hot keys. Overrides are part of the table: all
+ * processes that share it have them, its file and tollbar_table_copy keep them, and tollbar_table_set_policy leaves
+ * them alone.
  *
- *   - Up to `overrides` keys of a table may have one (tollbar_table_options; 32 bytes each). Equal overrides share one of the table's
- *     255 versions of policies. So many keys may have one of a few contracts, and some 250 contracts may differ.
+ *   - Up to `overrides` keys of a table may have one (tollbar_table_options; 32 bytes each). Equal overrides share
+ *     one of the table's 255 versions of policies. So many keys may have one of a few contracts, and some 250
+ *     contracts may differ.
  *   - In any interval a key gets at most the sum of the bounds of all policies that it was under in that interval.
- *   - A receipt (tollbar_table_take) gives permits back only while its key is under the policy of the charge. So a receipt from before an
- *     override gives nothing back under it, and does so again when the override has been cleared. Credit of hot keys is void after any
- *     change.
- *   - While a table has no override, overrides cost nothing. While it has some, every request looks its key up in them. */
+ *   - A receipt (tollbar_table_take) gives permits back only while its key is under the policy of the charge. So a
+ *     receipt from before an override gives nothing back under it, and does so again when the override has been
+ *     cleared. Credit of hot keys is void after any change.
+ *   - While a table has no override, overrides cost nothing. While it has some, every request looks its key up in
+ *     them. */
 
 /* A key with a policy of its own. */
 typedef struct tollbar_table_override {
@@ -2865,7 +2907,8 @@ int32_t tollbar_prefix_of_client(const char *peer,
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
- * the same node for a key, without asking anybody. If a node leaves, only its own keys move, and they spread over the others by their weights.
+ * the same node for a key, without asking anybody. If a node leaves, only its own keys move, and they spread over the
+ * others by their weights.
  *
  *     static const tollbar_node nodes[] = {{"10.0.0.1", 8, 1, 0}, {"10.0.0.2", 8, 2, 0}};       // the second gets two thirds of the keys
  *     size_t node = 0;
@@ -2922,10 +2965,10 @@ int32_t tollbar_route(const tollbar_node *nodes,
  *     RateLimit-Policy: "per-minute";q=100;w=60       100 permits in 60 seconds
  *     RateLimit: "per-minute";r=19;t=1                19 permits are left now, and more in a second
  *
- * Times are whole seconds, rounded up, so a client that waits so long does not come too early. `t` is at most Retry-After. A period that is not a
- * whole number of seconds is rounded up to one, and the permits are scaled to the same rate, rounded down. Drafts 00 to 07 and the X-RateLimit-
- * fields have room for one limit, the one that binds: if limits refuse, the one of them with the longest wait, and otherwise the one with the
- * fewest permits left.
+ * Times are whole seconds, rounded up, so a client that waits so long does not come too early. `t` is at most
+ * Retry-After. A period that is not a whole number of seconds is rounded up to one, and the permits are scaled to the
+ * same rate, rounded down. Drafts 00 to 07 and the X-RateLimit- fields have room for one limit, the one that binds:
+ * if limits refuse, the one of them with the longest wait, and otherwise the one with the fewest permits left.
  */
 
 /* Retry-After, of a refused request: seconds, rounded up. */
@@ -3097,8 +3140,8 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
  *     tollbar_table_inserts_total, _evictions_total, _refused_keys_total, _inherited_keys_total, _untracked_keys_total, _resets_total,
  *     _retries_total
  *
- * No key is ever a label. The call takes no permits. It reads counters that each decision writes with or without metrics, so metrics add
- * nothing to the cost of a decision. examples/metrics has alerts and a dashboard.
+ * No key is ever a label. The call takes no permits. It reads counters that each decision writes with or without
+ * metrics, so metrics add nothing to the cost of a decision. examples/metrics has alerts and a dashboard.
  */
 
 /* Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`. */
@@ -3162,8 +3205,8 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
  *         for (size_t n = 0; n < count; n++)
  *             printf("%8llu %.*s\n", (unsigned long long)top[n].count, (int)top[n].length, (const char *)top[n].key);
  *
- * The bytes of a key are the client's. Escape them before they go to a terminal, a page or a log. `tollbar top FILE` shows them, redrawn each
- * second, for a table in a file.
+ * The bytes of a key are the client's. Escape them before they go to a terminal, a page or a log. `tollbar top FILE`
+ * shows them, redrawn each second, for a table in a file.
  */
 
 /* The bytes of a refused key that a table keeps. */
@@ -3238,8 +3281,8 @@ typedef struct tollbar_cell {
 /* Takes `cost` permits now, or takes none. It reads TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
  *
  * Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it does not have them
- * now, TOLLBAR_NEVER if it can never have so many at once, or an error. `out`, unless NULL, gets the full decision.
- * With NULL the call is cheaper. Any number of threads and processes may call at once. */
+ * now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full decision
+ * to `out`. With NULL for `out` it is cheaper. Any number of threads and processes may call at once. */
 int32_t tollbar_cell_check(tollbar_cell *cell,
                            const tollbar_policy *policy,
                            uint64_t cost,
@@ -3289,20 +3332,23 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
- * _take_up_to call counts as allowed if it took any permits, otherwise as denied. A table counts under the policy that the caller named. A
- * table also counts these decisions:
+ * _take_up_to call counts as allowed if it took any permits, otherwise as denied. A table counts under the policy
+ * that the caller named. A table also counts these decisions:
  *
- * - a request without a key: under the returned verdict, unless the table reports it as an error (TOLLBAR_MISSING_REPORT);
+ * - a request without a key: under the returned verdict, unless the table reports it as an error
+ *   (TOLLBAR_MISSING_REPORT);
  * - a request of an exempt key: allowed;
  * - a new key that a full table refuses: denied. The statistics' `refused` counts it as well.
  *
- * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by tollbar_table_count_verdict. Limiters
- * (tollbar_limiter_state) count by the same rules. A cell is one word and has no room for counts.
+ * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by
+ * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) count by the same rules. A cell is one word and has
+ * no room for counts.
  *
- * Each thread counts on cache lines that no other thread writes, so a count costs one plain instruction. The sum over all
- * lines is exact whenever no call is in progress. A table has 512 lines, one for each pair of a thread and a policy, and
- * reuses the lines of dead processes. A thread that finds no line counts by a locked addition. A thread looks for a line in
- * its first decision under a policy, and again after a fork. It then asks the system which processes live. */
+ * Each thread counts on cache lines that no other thread writes, so a count costs one plain instruction. The sum over
+ * all lines is exact whenever no call is in progress. A table has 512 lines, one for each pair of a thread and a
+ * policy, and reuses the lines of dead processes. A thread that finds no line counts by a locked addition. A thread
+ * looks for a line in its first decision under a policy, and again after a fork. It then asks the system which
+ * processes live. */
 
 /* Decisions by verdict. */
 typedef struct tollbar_counts {
@@ -3474,7 +3520,7 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
  * quotas, and intervals of one limit and period, it keeps its usage, up to the new limit.
  *
  * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that
- * interval. What a key keeps in a full table, by the former and the new algorithm, with TOLLBAR_KEEP_COUNT:
+ * interval. With TOLLBAR_KEEP_COUNT a key of a full table keeps, by the former and the new algorithm:
  *
  * any but a quota -> gcra; any -> quota                   its permits
  * another rate or burst of a list, interval, curve,       its permits or its usage

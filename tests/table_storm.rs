@@ -90,8 +90,8 @@ impl Board {
     }
 }
 
-/// The work of each process until it is killed. It counts a permit after it has taken it, so a killed process may
-/// have taken a permit that it did not count, and never the other way round.
+/// The work of each process until it is killed. A process first takes a permit, and then counts it. So the count of a
+/// killed process may lack one permit, and never has one too many.
 fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
     let mut rng = Rng(seed);
     loop {

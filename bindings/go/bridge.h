@@ -1,7 +1,7 @@
 /* C functions between Go and tollbar.h.
  *
- * Go passes handles as numbers and bytes as uint8_t *. From these types cgo knows at compile time that it passes no Go pointer to a Go
- * pointer, and leaves out its check at run time, which costs more than the decision. */
+ * Go passes handles as numbers and bytes as uint8_t *. From these types cgo knows at compile time that it passes no
+ * Go pointer to a Go pointer, and leaves out its check at run time, which costs more than the decision. */
 #ifndef TOLLBAR_GO_BRIDGE_H
 #define TOLLBAR_GO_BRIDGE_H
 

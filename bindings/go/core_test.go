@@ -181,7 +181,8 @@ func TestCoreDecidesAsC(t *testing.T) {
 	}
 }
 
-// Bookings that are cancelled in all orders, of policies that book ahead and of few that do not: departures, gaps and what comes back are C's.
+// Bookings that are cancelled in all orders, of policies that book ahead and of few that do not: departures, gaps and
+// what comes back are C's.
 func TestCoreTakesBookingsBackAsC(t *testing.T) {
 	random := rand.New(rand.NewPCG(61, 62))
 	filled, whole, cancelled := 0, 0, 0
@@ -274,8 +275,8 @@ func texts(random *rand.Rand, number int, each func(text string)) {
 	}
 }
 
-// The Go reader reads each text as the C library does: it returns the same policy, or the same error at the same column. For a policy that Go cannot
-// step it returns ErrNeedsLibrary.
+// The Go reader reads each text as the C library does: it returns the same policy, or the same error at the same
+// column. For a policy that Go cannot step it returns ErrNeedsLibrary.
 func TestCoreReadsPoliciesAsC(t *testing.T) {
 	read, refused, left := 0, 0, 0
 	texts(rand.New(rand.NewPCG(5, 6)), 60_000, func(text string) {

@@ -12,14 +12,16 @@ var ErrClosed = errors.New("tollbar: closed")
 // ErrNeedsLibrary is the error of a call that only the C library can make, in a program that was built without cgo.
 var ErrNeedsLibrary = errors.New("tollbar: only the C library can do this; build with cgo")
 
-// Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in the errors of its calls.
+// Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in
+// the errors of its calls.
 type Code int32
 
 // Results of waiting and reserving.
 const (
 	// ErrDenied: the request is refused now, or its permits would come too late. Nothing has been charged.
 	ErrDenied Code = 1
-	// ErrNever: the request can never pass, because its cost is more than the policy can have at once. Nothing has been charged.
+	// ErrNever: the request can never pass, because its cost is more than the policy can have at once. Nothing has been
+	// charged.
 	ErrNever Code = 2
 )
 
@@ -263,8 +265,9 @@ type PolicyError struct {
 	Text string
 	// Code is one of the errors of policies; errors.Is finds it.
 	Code Code
-	// Column is the column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too
-	// early, it is the column after its last byte. 0 if the text can be read, but a limiter or a table refuses the policy.
+	// Column is the column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its
+	// value. If the text ends too early, it is the column after its last byte. 0 if the text can be read, but a limiter
+	// or a table refuses the policy.
 	Column int
 	// Expected is the text that was expected there, or the reason of the refusal.
 	Expected string
@@ -300,7 +303,8 @@ type TableError struct {
 	Path string
 	// Code is one of the errors of tables; errors.Is finds it.
 	Code Code
-	// Errno is the system's error, or 0. errors.Is finds it, and the error of package fs that it stands for (fs.ErrPermission).
+	// Errno is the system's error, or 0. errors.Is finds it, and the error of package fs that it stands for
+	// (fs.ErrPermission).
 	Errno syscall.Errno
 }
 
@@ -330,8 +334,8 @@ type LeaseError struct {
 	Name string
 	// Code is one of the errors of leases, or [ErrCapacity]; errors.Is finds it.
 	Code Code
-	// Column is the column, from 1, at which the wrong part of the store's URL begins. 0 for other errors. The error does not have the URL itself,
-	// which may contain a password.
+	// Column is the column, from 1, at which the wrong part of the store's URL begins. 0 for other errors. The error
+	// does not have the URL itself, which may contain a password.
 	Column int
 }
 

@@ -16,8 +16,9 @@ const HierarchyPolicy = "1000000000/s burst 1099511627776"
 // HierarchyRoot is the class that [NewHierarchy] makes.
 const HierarchyRoot = 0
 
-// Hierarchy is a tree of classes, for example tenants and their users. Each class has a guaranteed rate and a ceiling, and borrows what is idle. The classes'
-// nodes are keys of a table, so processes share them. tollbar.h ("Hierarchies") has the rules.
+// Hierarchy is a tree of classes, for example tenants and their users. Each class has a guaranteed rate and a
+// ceiling, and borrows what is idle. The classes' nodes are keys of a table, so processes share them. tollbar.h
+// ("Hierarchies") has the rules.
 //
 //	nodes, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 10000}, tollbar.HierarchyPolicy)
 //	shop, err := tollbar.NewHierarchy("1000/s", 100*time.Millisecond, 8, 0)
@@ -54,12 +55,14 @@ type Share struct {
 	RetryAfter time.Duration
 	// Interval is the time that one permit costs the leaf at present.
 	Interval time.Duration
-	// Bound is the class that decided: the one with the longest wait if the request was refused, else the one with the fewest permits left.
+	// Bound is the class that decided: the one with the longest wait if the request was refused, else the one with the
+	// fewest permits left.
 	Bound uint32
 }
 
-// NewHierarchy makes a hierarchy of up to classes classes, whose root admits rate. Its nodes are keys under the policy of that number, which is
-// [HierarchyPolicy]. burst is 1 ms to 10 s and at least twenty permits of rate. The error is a [Code].
+// NewHierarchy makes a hierarchy of up to classes classes, whose root admits rate. Its nodes are keys under the
+// policy of that number, which is [HierarchyPolicy]. burst is 1 ms to 10 s and at least twenty permits of rate. The
+// error is a [Code].
 func NewHierarchy(rate string, burst time.Duration, classes, policy uint32) (*Hierarchy, error) {
 	if strings.IndexByte(rate, 0) >= 0 {
 		return nil, ErrClassRate
@@ -73,7 +76,8 @@ func NewHierarchy(rate string, burst time.Duration, classes, policy uint32) (*Hi
 	return h, nil
 }
 
-// Close waits for the calls under way and frees the hierarchy. Later calls get [ErrClosed]. The table keeps its nodes. Close always returns nil.
+// Close waits for the calls under way and frees the hierarchy. Later calls get [ErrClosed]. The table keeps its
+// nodes. Close always returns nil.
 func (h *Hierarchy) Close() error {
 	if h.guard.Close() {
 		h.cleanup.Stop()
@@ -103,7 +107,8 @@ func (h *Hierarchy) Add(parent uint32, class Child) (uint32, error) {
 	return number, nil
 }
 
-// Take takes n permits for a leaf class, or for a key of it, from the leaf and from all classes above it, or from none. An empty key is a node of its own.
+// Take takes n permits for a leaf class, or for a key of it, from the leaf and from all classes above it, or from
+// none. An empty key is a node of its own.
 func (h *Hierarchy) Take(nodes *Table, leaf uint32, key string, n uint64) (Share, error) {
 	return h.take(nodes, leaf, key, n, false, 0)
 }

@@ -16,6 +16,6 @@ type HTTPSeen struct {
 	RetryAfter time.Duration
 }
 
-// ReadHTTPFields reads a server's limits from header lines, in every dialect that [AppendHTTPFields] writes. It skips other fields and ignores
-// malformed ones. now is the time of the answer; dates and epochs are counted from it.
+// ReadHTTPFields reads a server's limits from header lines, in every dialect that [AppendHTTPFields] writes. It skips
+// other fields and ignores malformed ones. now is the time of the answer; dates and epochs are counted from it.
 func ReadHTTPFields(lines []byte, now time.Time) HTTPSeen { return readHTTP(lines, since1970(now)) }

@@ -12,7 +12,8 @@ import (
 
 // InFlightOptions say how an in-flight table is made. All but Capacity may be left at zero.
 type InFlightOptions struct {
-	// Capacity is the number of keys that can have permits in flight at one time. A key with permits of several processes counts once for each.
+	// Capacity is the number of keys that can have permits in flight at one time. A key with permits of several
+	// processes counts once for each.
 	Capacity uint64
 	// Processes is the number of processes that have permits of one key at one time. 0 is 8.
 	Processes uint32
@@ -22,10 +23,12 @@ type InFlightOptions struct {
 	TrustAnyone bool
 }
 
-// InFlight limits how many requests, connections or uploads a key has open at one time, in memory that processes may share.
+// InFlight limits how many requests, connections or uploads a key has open at one time, in memory that processes may
+// share.
 //
-// If a process is killed, its permits of a key stay in flight until the key refuses a request of another process. That request asks the system which
-// processes with permits of the key have ended, at most once a millisecond for each, frees their permits and tries again. No call waits.
+// If a process is killed, its permits of a key stay in flight until the key refuses a request of another process.
+// That request asks the system which processes with permits of the key have ended, at most once a millisecond for
+// each, frees their permits and tries again. No call waits.
 type InFlight struct {
 	handle  uintptr
 	path    string
@@ -42,8 +45,8 @@ type Ticket struct {
 // NewInFlight makes a table in this process's memory. The error is a [*TableError].
 func NewInFlight(options InFlightOptions) (*InFlight, error) { return newInFlight("", options) }
 
-// OpenInFlight opens the table in a file, or makes it if there is none. Any number of processes of one PID namespace, of any language, may
-// use it at once. With a Capacity of 0 the table must be there. Whom it trusts: [OpenTable].
+// OpenInFlight opens the table in a file, or makes it if there is none. Any number of processes of one PID namespace,
+// of any language, may use it at once. With a Capacity of 0 the table must be there. Whom it trusts: [OpenTable].
 func OpenInFlight(path string, options InFlightOptions) (*InFlight, error) {
 	if path == "" {
 		return nil, &TableError{Path: path, Code: ErrOpen, Errno: syscall.ENOENT}
@@ -61,8 +64,8 @@ func newInFlight(path string, options InFlightOptions) (*InFlight, error) {
 	return t, nil
 }
 
-// Close waits for the calls under way, ends this process's view of the table, and releases all permits that this process still has. Later calls
-// get [ErrClosed]. Close always returns nil.
+// Close waits for the calls under way, ends this process's view of the table, and releases all permits that this
+// process still has. Later calls get [ErrClosed]. Close always returns nil.
 func (t *InFlight) Close() error {
 	if t.guard.Close() {
 		t.cleanup.Stop()
@@ -97,8 +100,8 @@ func (t *InFlight) Acquire(key string, limit uint32) (ticket Ticket, ok bool, er
 	return Ticket{}, false, err
 }
 
-// Release releases the permit. False: the ticket was released before, or the table is closed. If the process has another permit of the same key, a
-// second Release of a copy may release that one.
+// Release releases the permit. False: the ticket was released before, or the table is closed. If the process has
+// another permit of the same key, a second Release of a copy may release that one.
 func (ticket Ticket) Release() bool {
 	if ticket.table == nil {
 		return false
@@ -113,7 +116,8 @@ func (ticket Ticket) Release() bool {
 	return code == 0
 }
 
-// Count is the number of the key's permits in flight. It includes permits of a killed process until the key refuses a request of another process.
+// Count is the number of the key's permits in flight. It includes permits of a killed process until the key refuses a
+// request of another process.
 func (t *InFlight) Count(key string) (uint64, error) {
 	c := t.guard.Enter()
 	if c == nil {
@@ -125,8 +129,9 @@ func (t *InFlight) Count(key string) (uint64, error) {
 	return count, nil
 }
 
-// Limit is a permit of the key as one of several limits. At most `most` permits of the key are in flight. If the request is admitted, *ticket is the
-// permit's ticket, which the caller releases. "10 a second, and at most 4 at one time":
+// Limit is a permit of the key as one of several limits. At most `most` permits of the key are in flight. If the
+// request is admitted, *ticket is the permit's ticket, which the caller releases. "10 a second, and at most 4 at one
+// time":
 //
 //	var ticket tollbar.Ticket
 //	taken, err := tollbar.TakeMany(users.Limit(name, 1), uploads.Limit(name, 4, &ticket))

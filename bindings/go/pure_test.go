@@ -13,7 +13,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// These tests hold with cgo and without. Without cgo, a policy that only the library can read or step has the error ErrNeedsLibrary.
+// These tests hold with cgo and without. Without cgo, a policy that only the library can read or step has the error
+// ErrNeedsLibrary.
 
 // vectors reads a file of golden vectors into to.
 func vectors(t *testing.T, name string, to any) {
@@ -65,7 +66,8 @@ func TestLimitersGiveTheOraclesDecisions(t *testing.T) {
 	}
 }
 
-// The golden vectors of texts: policies, and the errors of texts that are none (tests/policy/policy_vectors.rs describes the file).
+// The golden vectors of texts: policies, and the errors of texts that are none (tests/policy/policy_vectors.rs
+// describes the file).
 func TestTextsAreReadAsTheCoreReadsThem(t *testing.T) {
 	var all []struct {
 		Text string

@@ -44,8 +44,9 @@ func boardOf(t *testing.T, path string) *[killedKeys][3]atomic.Uint64 {
 	return (*[killedKeys][3]atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(data)))
 }
 
-// Processes decide in Go, and are killed at any instruction, while C changes the policy so that keys move to other slots. With a clock that stands still no key
-// gets more than both bursts, each permit is counted but for one call of each killed process, every key still has answers, and no key has two slots.
+// Processes decide in Go, and are killed at any instruction, while C changes the policy so that keys move to other
+// slots. With a clock that stands still no key gets more than both bursts, each permit is counted but for one call of
+// each killed process, every key still has answers, and no key has two slots.
 func TestKilledAmidMoves(t *testing.T) {
 	const now = uint64(1e17)
 	if path := os.Getenv(killedTable); path != "" {

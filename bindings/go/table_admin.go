@@ -12,8 +12,8 @@ import (
 // sweepStep is the number of slots that a sweep examines before Close may run.
 const sweepStep = 1 << 16
 
-// Exempt exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys. When it is full, the error is
-// [ErrExemptionsFull].
+// Exempt exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys. When it
+// is full, the error is [ErrExemptionsFull].
 func (k Keys) Exempt(key string) error {
 	return k.call(func(table uintptr) Code { return tableExempt(table, k.policy, key) })
 }
@@ -23,9 +23,9 @@ func (k Keys) Unexempt(key string) (bool, error) {
 	return k.ask(func(table uintptr) Code { return tableUnexempt(table, k.policy, key) })
 }
 
-// SetOverride gives a key a policy of its own, in all processes at once, until [Keys.ClearOverride]. Requests still name the table's policy,
-// and count under it. keep says what the key keeps of its debt when the override begins and when it ends. The error is [ErrOverridesFull] if
-// as many keys have one as [TableOptions.Overrides] says.
+// SetOverride gives a key a policy of its own, in all processes at once, until [Keys.ClearOverride]. Requests still
+// name the table's policy, and count under it. keep says what the key keeps of its debt when the override begins and
+// when it ends. The error is [ErrOverridesFull] if as many keys have one as [TableOptions.Overrides] says.
 func (k Keys) SetOverride(key, policy string, keep Keep) error {
 	return k.table.with(func(table uintptr) error { return tableSetOverride(table, k.policy, key, policy, keep) })
 }
@@ -75,8 +75,8 @@ type Swept struct {
 	Vacated uint64
 }
 
-// TableStats has the counters and sizes of a table. The counters count since the table was made, for all processes. If a process is killed,
-// its last count may be missing.
+// TableStats has the counters and sizes of a table. The counters count since the table was made, for all processes.
+// If a process is killed, its last count may be missing.
 type TableStats struct {
 	// Policies is the number of policies.
 	Policies int
@@ -92,7 +92,8 @@ type TableStats struct {
 	Vacated uint64
 	// Resets counts resets of keys.
 	Resets uint64
-	// Refused counts new keys that were refused because no slot was free, or because of the debt that they would have inherited.
+	// Refused counts new keys that were refused because no slot was free, or because of the debt that they would have
+	// inherited.
 	Refused uint64
 	// Inherited counts new keys that inherited a slot with its debt.
 	Inherited uint64
@@ -104,10 +105,11 @@ type TableStats struct {
 	Retries uint64
 	// BackwardSteps counts requests whose time was a microsecond or more older than that of an earlier request.
 	BackwardSteps uint64
-	// Allowed, Denied and Never count decisions by verdict, over all policies, threads and processes. Peeks and errors do not count.
+	// Allowed, Denied and Never count decisions by verdict, over all policies, threads and processes. Peeks and errors
+	// do not count.
 	Allowed, Denied, Never uint64
-	// Overrides is the number of keys with a policy of their own. A process that was killed in a change may leave it one too high, until
-	// [Table.Repair].
+	// Overrides is the number of keys with a policy of their own. A process that was killed in a change may leave it one
+	// too high, until [Table.Repair].
 	Overrides uint64
 }
 
@@ -151,8 +153,8 @@ type TableHealth struct {
 	Duplicate uint64
 }
 
-// Entries returns the table's keys with their present states. It ends if the table is closed. A key that is inserted, moved or removed
-// meanwhile may appear once, twice or not at all. The loop's body may use the table and close it.
+// Entries returns the table's keys with their present states. It ends if the table is closed. A key that is inserted,
+// moved or removed meanwhile may appear once, twice or not at all. The loop's body may use the table and close it.
 func (t *Table) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		now, err := t.Now()
@@ -171,7 +173,8 @@ func (t *Table) Entries() iter.Seq[Entry] {
 	}
 }
 
-// Sweep makes vacant the slots whose keys have expired. No table needs sweeps. They serve to count the keys with a debt.
+// Sweep makes vacant the slots whose keys have expired. No table needs sweeps. They serve to count the keys with a
+// debt.
 func (t *Table) Sweep() (Swept, error) {
 	var all Swept
 	now, err := t.Now()
@@ -189,8 +192,8 @@ func (t *Table) Sweep() (Swept, error) {
 	return all, err
 }
 
-// AddPolicy adds a policy, for all processes, while the table is in use. Requests name the policy by the returned number. The error is a
-// [*PolicyError].
+// AddPolicy adds a policy, for all processes, while the table is in use. Requests name the policy by the returned
+// number. The error is a [*PolicyError].
 func (t *Table) AddPolicy(policy string) (number uint32, err error) {
 	err = t.with(func(table uintptr) (err error) {
 		number, err = tableAddPolicy(table, policy)
@@ -199,8 +202,9 @@ func (t *Table) AddPolicy(policy string) (number uint32, err error) {
 	return number, err
 }
 
-// FindOrAddPolicy returns the number of the first policy that equals this one in every field, and adds it if there is none. All goroutines
-// and processes that ask for one policy at once get the same number. The error is a [*PolicyError].
+// FindOrAddPolicy returns the number of the first policy that equals this one in every field, and adds it if there is
+// none. All goroutines and processes that ask for one policy at once get the same number. The error is a
+// [*PolicyError].
 func (t *Table) FindOrAddPolicy(policy string) (number uint32, err error) {
 	err = t.with(func(table uintptr) (err error) {
 		number, err = tableFindOrAddPolicy(table, policy)
@@ -220,8 +224,8 @@ func (t *Table) SetPolicyKeeping(number uint32, policy string, keep Keep) error 
 	return t.with(func(table uintptr) error { return tableSetPolicy(table, number, policy, keep) })
 }
 
-// Counts returns the counts of decisions under the policy, of all threads and processes since the table was made. [Table.Stats] has the
-// sums of all policies.
+// Counts returns the counts of decisions under the policy, of all threads and processes since the table was made.
+// [Table.Stats] has the sums of all policies.
 func (k Keys) Counts() (counts Counts, err error) {
 	err = k.call(func(table uintptr) (code Code) {
 		counts, code = tableCounts(table, k.policy)
@@ -239,8 +243,9 @@ func (t *Table) Stats() (stats TableStats, err error) {
 	return stats, err
 }
 
-// Sync writes the table of a file to the disk, with the current time. After the machine's next start the table goes on from that time. As
-// long as the machine runs, nothing is lost without it. It takes as long as the disk does, and Close waits for it.
+// Sync writes the table of a file to the disk, with the current time. After the machine's next start the table goes
+// on from that time. As long as the machine runs, nothing is lost without it. It takes as long as the disk does, and
+// Close waits for it.
 func (t *Table) Sync() error {
 	err := t.with(tableSync)
 	var failed *TableError
@@ -250,12 +255,13 @@ func (t *Table) Sync() error {
 	return err
 }
 
-// Validate examines every slot. The error is [ErrSlotsInvalid] if it finds an Unknown or Duplicate slot. It returns the health in both
-// cases.
+// Validate examines every slot. The error is [ErrSlotsInvalid] if it finds an Unknown or Duplicate slot. It returns
+// the health in both cases.
 func (t *Table) Validate() (TableHealth, error) { return t.health(false) }
 
-// Repair empties invalid slots and frees policy records that a killed process left unfinished. Call it only while no other thread or
-// process uses the table, because an emptied slot may have held a debt. It returns what Validate would have returned before the repair.
+// Repair empties invalid slots and frees policy records that a killed process left unfinished. Call it only while no
+// other thread or process uses the table, because an emptied slot may have held a debt. It returns what Validate
+// would have returned before the repair.
 func (t *Table) Repair() (TableHealth, error) { return t.health(true) }
 
 func (t *Table) health(repair bool) (health TableHealth, err error) {
@@ -270,10 +276,10 @@ func (t *Table) health(repair bool) (health TableHealth, err error) {
 	return health, err
 }
 
-// CopyFrom copies the present debts and the exemptions of another table's keys into this one, for example to go on in a table of another
-// size. The error is [ErrOtherOptions] if the tables have different seeds ([TableOptions].Seed) or clocks, and [ErrOtherPolicies] if this
-// table lacks the number of a policy of the other. copied counts the keys that are in this table now, and lost those for which no slot was
-// free.
+// CopyFrom copies the present debts and the exemptions of another table's keys into this one, for example to go on in
+// a table of another size. The error is [ErrOtherOptions] if the tables have different seeds ([TableOptions].Seed) or
+// clocks, and [ErrOtherPolicies] if this table lacks the number of a policy of the other. copied counts the keys that
+// are in this table now, and lost those for which no slot was free.
 func (t *Table) CopyFrom(other *Table) (copied, lost uint64, err error) {
 	now, err := t.Now()
 	if err != nil {

@@ -2,8 +2,8 @@
 
 package tollbar
 
-// Waits in virtual time: permits of the library, or of the core in Go, at the time of a bubble of testing/synctest. Each test counts both faults:
-// permits above the limit, and permits that nobody got though somebody waited for them.
+// Waits in virtual time: permits of the library, or of the core in Go, at the time of a bubble of testing/synctest.
+// Each test counts both faults: permits above the limit, and permits that nobody got though somebody waited for them.
 
 import (
 	"context"
@@ -102,8 +102,8 @@ func bubbles(t *testing.T, policies []string, test func(t *testing.T, policy str
 	}
 }
 
-// After twenty that give up, one caller waits as long as if a single booking had been made and cancelled: not at all longer where the last booking comes
-// back whole.
+// After twenty that give up, one caller waits as long as if a single booking had been made and cancelled: not at all
+// longer where the last booking comes back whole.
 func TestA2OneCallerAfterTwenty(t *testing.T) {
 	bubbles(t, append(asking, booking...), func(t *testing.T, policy string) {
 		v, twin := empty(t, policy), empty(t, policy)
@@ -130,7 +130,8 @@ func TestA2OneCallerAfterTwenty(t *testing.T) {
 	})
 }
 
-// 60 callers at a time, each of which has 0.9 s, by a deadline or because its context is cancelled: 9 get a permit of 10/s in each wave.
+// 60 callers at a time, each of which has 0.9 s, by a deadline or because its context is cancelled: 9 get a permit of
+// 10/s in each wave.
 func TestA2Waves(t *testing.T) {
 	for name, patience := range map[string]func() (context.Context, context.CancelFunc){
 		"deadline": func() (context.Context, context.CancelFunc) {
@@ -219,7 +220,8 @@ type caller struct {
 	cost            uint64
 }
 
-// exact returns the numbers of those whom a queue without bookings admits, whose head asks at every instant at which its permits could come.
+// exact returns the numbers of those whom a queue without bookings admits, whose head asks at every instant at which
+// its permits could come.
 func exact(v *virtual, callers []caller) (admitted []int) {
 	free := time.Duration(0)
 	for i, c := range callers {

@@ -27,7 +27,8 @@ func waiters(t *testing.T, policy string, most uint32) map[string]func(ctx conte
 	}
 }
 
-// 40 goroutines whose contexts end after 20 ms leave nothing behind: one alone then waits for its own permit, not for 40.
+// 40 goroutines whose contexts end after 20 ms leave nothing behind: one alone then waits for its own permit, not for
+// 40.
 func TestA2WaitersThatGiveUp(t *testing.T) {
 	for name, wait := range waiters(t, "10/s burst 1", 0) {
 		if err := wait(context.Background()); err != nil {
@@ -48,7 +49,8 @@ func TestA2WaitersThatGiveUp(t *testing.T) {
 		}
 		all.Wait()
 		err := wait(context.Background())
-		// The permit comes after 100 ms. The machine may be busy for a while, and on one that is, a waiter may have taken the first permit.
+		// The permit comes after 100 ms. The machine may be busy for a while, and on one that is, a waiter may have taken
+		// the first permit.
 		if took := time.Since(start); err != nil || took > 2*time.Second || took < 95*time.Millisecond {
 			t.Errorf("%s: %v after %v", name, err, took)
 		}

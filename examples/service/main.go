@@ -79,7 +79,8 @@ func open(file, store, bans string) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An instance gives up to 20 reports before Redis has answered, so a few reports after a quiet time need not wait for a lease.
+	// An instance gives up to 20 reports before Redis has answered, so a few reports after a quiet time need not wait
+	// for a lease.
 	overdraft := uint64(20)
 	reports, err := redis.NewLease("reports", "50/s burst 100", redis.LeaseOptions{Nodes: 2, URL: store, Overdraft: &overdraft})
 	if err != nil {
@@ -139,7 +140,8 @@ func (s *shop) limited(next http.Handler) http.Handler {
 	})
 }
 
-// report takes a permit of the limit that all instances share. The instance has a lease on some of them, so the call waits for nobody.
+// report takes a permit of the limit that all instances share. The instance has a lease on some of them, so the call
+// waits for nobody.
 func (s *shop) report(w http.ResponseWriter, _ *http.Request) {
 	if all, err := s.reports.Check("", 1); err != nil || all.Verdict != tollbar.Allowed {
 		s.byLease.Add(1)
@@ -226,8 +228,8 @@ func (s *shop) metrics(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// clientOf is the client's name. In the example a client may choose one, so that one machine can play many clients. Otherwise it is the
-// client's address, which nobody can choose.
+// clientOf is the client's name. In the example a client may choose one, so that one machine can play many clients.
+// Otherwise it is the client's address, which nobody can choose.
 func clientOf(r *http.Request) string {
 	if name := r.Header.Get("X-Client"); name != "" {
 		return name

@@ -1,6 +1,7 @@
 /* [C5] Which calls allocate or sleep, and [C7] that no call aborts when an allocation fails.
  *
- * For the archive only: it is linked with --wrap for the functions below, so the library calls the wrappers here instead. */
+ * For the archive only: it is linked with --wrap for the functions below, so the library calls the wrappers here
+ * instead. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* A8, E1, E2, E3: two processes share an object, and one of them cannot read what names its PID namespace, its boot or its
- * clock, or reads a namespace's own. The matrix tries each object (tables, in-flight tables, nodes, and a queue's copy) in
- * each such situation. A holder takes one of 3 permits. A process in the situation opens or inherits the object and takes
- * what it gets, and then the holder takes the rest.
+ * clock, or reads a namespace's own. The matrix tries each object (tables, in-flight tables, nodes, and a queue's
+ * copy) in each such situation. A holder takes one of 3 permits. A process in the situation opens or inherits the
+ * object and takes what it gets, and then the holder takes the rest.
  *
- * Each pair of a situation and an object is a check that prints TAP. The expected answer is either that the object is shared, and then both get
- * exactly 3, or one named error, and then the holder gets all 3. No permit that is held is ever free. The program must be root to make
- * namespaces. Otherwise it runs the first situation alone, and says so. */
+ * Each pair of a situation and an object is a check that prints TAP. The expected answer is either that the object is
+ * shared, and then both get exactly 3, or one named error, and then the holder gets all 3. No permit that is held is
+ * ever free. The program must be root to make namespaces. Otherwise it runs the first situation alone, and says so. */
 #define _GNU_SOURCE
 #include "tollbar_redis.h"
 

@@ -105,8 +105,8 @@ static void *mix(void *argument) {
 enum { KEYS = 25, OF_EACH = 100 };
 
 /* More requests than a table's keys have permits, single ones and batches. The sanitizer does not see the swaps of slots, which are
- * assembler, so it finds no races in slots and knows no order that they make. It sees the rest of the table. For the slots the test
- * checks that the sums are exact. */
+ * assembler, so it finds no races in slots and knows no order that they make. It sees the rest of the table. For the
+ * slots the test checks that the sums are exact. */
 static void *ask_keys(void *argument) {
     struct worker *worker = argument;
     const tollbar_table *table = worker->shared->table;

@@ -1,8 +1,8 @@
 /* Parsing and messages of all modules' directives.
  *
- * A message about the configuration has the file, the line, what was found and what is expected. ngx_conf_log_error appends the line that nginx
- * reads at that moment. For faults that show only after the whole configuration has been read, a module stores the
- * directive's line (ngx_tollbar_where_t). */
+ * A message about the configuration has the file, the line, what was found and what is expected. ngx_conf_log_error
+ * appends the line that nginx reads at that moment. For faults that show only after the whole configuration has been
+ * read, a module stores the directive's line (ngx_tollbar_where_t). */
 
 #ifndef NGX_TOLLBAR_CONF_H
 #define NGX_TOLLBAR_CONF_H

@@ -43,7 +43,8 @@ void ngx_tollbar_conn_zones_part(ngx_array_t *zones);
 ngx_tollbar_conn_record_t *ngx_tollbar_conn_record_add(ngx_pool_t *pool, ngx_uint_t limits);
 
 /* Counts the record by one more limit. NGX_OK: the limit counts it, or its zone is full and admits it uncounted. NGX_DECLINED: the limit refuses it.
- * Then the limits before this one no longer count it, and the refusal has been logged, at `level` if the limit was reached. */
+ * Then the limits before this one no longer count it, and the refusal has been logged, at `level` if the limit was
+ * reached. */
 ngx_int_t ngx_tollbar_conn_record_enter(ngx_tollbar_conn_record_t *record, ngx_tollbar_conn_limit_t *limit, ngx_str_t *key,
                                         ngx_flag_t dry_run, ngx_uint_t level, ngx_log_t *log);
 

@@ -227,8 +227,9 @@ static size_t least(const zone_t *zone)
 }
 
 /* nginx calls this when it frees the configuration, and may have unmapped the zone's memory before. Closing the view of an owner writes to that
- * memory, and closing any other view does not. A master is no owner, so its view is closed. A process without a master is an owner. Its view is
- * closed only if a later configuration still uses the memory (`kept`), and otherwise stays until the process ends. */
+ * memory, and closing any other view does not. A master is no owner, so its view is closed. A process without a
+ * master is an owner. Its view is closed only if a later configuration still uses the memory (`kept`), and otherwise
+ * stays until the process ends. */
 static void close_table(void *data)
 {
     zone_t *zone = data;

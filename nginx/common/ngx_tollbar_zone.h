@@ -54,7 +54,8 @@ typedef struct {
 } ngx_tollbar_zone_t;
 
 /* Adds a zone, or finds the zone of the same name and tag. If `size` is too small for a table of the zone's policies, the zone gets the smallest
- * size that is not, so that configurations of nginx's own module stay valid. NULL after an error, which nginx has logged. */
+ * size that is not, so that configurations of nginx's own module stay valid. NULL after an error, which nginx has
+ * logged. */
 ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone);
 
 /* The size of a zone with the smallest table for the zone's policies. 0 if no table can hold them. */
@@ -78,10 +79,11 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone);
 
 /* _keep makes nginx keep the memory of the running configuration if the size is the same. _renew makes nginx give the zone new memory.
  *
- * nginx keeps memory if name, size and tag are the same. A zone of a module has one of two tags: the address of its ngx_module_t, or
- * that address plus 1. _keep sets the tag of the running zone, and _renew the other one. (nginx's own mark `noreuse` does not serve, because nginx reads
- * the new zone's mark before it maps memory, but the old zone's mark before it frees memory.) Call these after all directives have been read, because
- * ngx_shared_memory_add finds a zone by its tag. */
+ * nginx keeps memory if name, size and tag are the same. A zone of a module has one of two tags: the address of its
+ * ngx_module_t, or that address plus 1. _keep sets the tag of the running zone, and _renew the other one. (nginx's
+ * own mark `noreuse` does not serve, because nginx reads the new zone's mark before it maps memory, but the old
+ * zone's mark before it frees memory.) Call these after all directives have been read, because ngx_shared_memory_add
+ * finds a zone by its tag. */
 void ngx_tollbar_zone_keep(ngx_shm_zone_t *shm_zone);
 void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone);
 

@@ -1,13 +1,15 @@
 /* tollbar for http: the data of its directives and of a request, and the functions between its files.
  *
- * A zone has a `rate` or a `policy`. The module turns a rate into a policy: gcra with the largest burst that any limit has for
- * the zone, plus one permit, because a burst of N is N requests beyond the one that the rate always allows. Limits with a smaller
- * burst use the same states, and leave the difference of the bursts untouched (`spare`).
+ * A zone has a `rate` or a `policy`. The module turns a rate into a policy: gcra with the largest burst that any
+ * limit has for the zone, plus one permit, because a burst of N is N requests beyond the one that the rate always
+ * allows. Limits with a smaller burst use the same states, and leave the difference of the bursts untouched
+ * (`spare`).
  *
- * If the rate holds variables, the module adds its policy to the table with the first request that has this rate. A key has a separate
- * state under each rate.
+ * If the rate holds variables, the module adds its policy to the table with the first request that has this rate. A
+ * key has a separate state under each rate.
  *
- * If machines share the limit, the zone has a node instead of a table (ngx_http_tollbar_sync.h), and no request is delayed.
+ * If machines share the limit, the zone has a node instead of a table (ngx_http_tollbar_sync.h), and no request is
+ * delayed.
  */
 
 #ifndef NGX_HTTP_TOLLBAR_H

@@ -10,7 +10,8 @@ typedef ngx_http_tollbar_client_t client_t;
 #define FLUSH 10
 
 /* A new worker ticks every EAGER milliseconds for EAGER_FOR milliseconds. After a reload the old workers end one after the other, and with them
- * the client that asks the store. Another client ticks only every 100 ms, so leases would run out before it takes over. */
+ * the client that asks the store. Another client ticks only every 100 ms, so leases would run out before it takes
+ * over. */
 #define EAGER 10
 #define EAGER_FOR 3000
 
@@ -147,7 +148,8 @@ static void tick(client_t *client)
 }
 
 /* Watches the library's descriptor. The library closes a descriptor in one tick and opens the next one in a later tick. So if the number is the same
- * in two ticks, it is the same descriptor. If nginx has no free connection for it, the client has only its timer, and reacts a little later. */
+ * in two ticks, it is the same descriptor. If nginx has no free connection for it, the client has only its timer, and
+ * reacts a little later. */
 static void watch(client_t *client)
 {
     uint32_t events = 0;

@@ -87,7 +87,8 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
 }
 
 /* Charges all enforced limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged first, because a refused
- * charge takes nothing, as a peek does. If the enforced limits admit the request, the module then checks the limits in a dry run one by one. */
+ * charge takes nothing, as a peek does. If the enforced limits admit the request, the module then checks the limits
+ * in a dry run one by one. */
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
 {
     ngx_int_t rc;

@@ -18,7 +18,8 @@ typedef struct {
 } rate_t;
 
 /* A process's cache of parsed rates: it parses each text once and looks each policy up once. When the cache is full, a new text replaces the
- * oldest. The table has no more policies than the cache has places, so only several spellings of one rate can fill it. */
+ * oldest. The table has no more policies than the cache has places, so only several spellings of one rate can fill
+ * it. */
 struct ngx_http_tollbar_rates_s {
     ngx_uint_t n;
     ngx_uint_t next;

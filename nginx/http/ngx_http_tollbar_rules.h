@@ -1,9 +1,10 @@
 /* tollbar_rules: a rules file (docs/rules.md) decides requests.
  *
- * The first tollbar_rules directive loads libtollbar-rules, so nginx without such a directive needs no parser. The master opens the rules in shared
- * memory before it forks. A reload of nginx first reads the file without putting it in force, so that a fault refuses the whole configuration. Once
- * the configuration cannot fail any more, the master reloads the rules that are open, and these keep the states of all keys. Old workers
- * go on with the former rules, in the same memory.
+ * The first tollbar_rules directive loads libtollbar-rules, so nginx without such a directive needs no parser. The
+ * master opens the rules in shared memory before it forks. A reload of nginx first reads the file without putting it
+ * in force, so that a fault refuses the whole configuration. Once the configuration cannot fail any more, the master
+ * reloads the rules that are open, and these keep the states of all keys. Old workers go on with the former rules, in
+ * the same memory.
  *
  *     the directive   ngx_http_tollbar_read_rules: opens the file, or checks it if it is open
  *     init_module     ngx_http_tollbar_rules_start: reloads what was open

@@ -1,12 +1,12 @@
 /* Zones with `sync`: a limit that machines share through a store (Redis, Valkey).
  *
- * Such a zone holds a node instead of a table: this nginx's part of the limit, which are permits that the store has granted for a short while.
- * The master makes the node before it forks, as it makes tables. Requests are decided by the node alone. Every worker has a client
- * on its event loop. The library elects the one client that asks the store, and another one if that worker ends. So `nodes` counts
- * nginx servers, not workers.
+ * Such a zone holds a node instead of a table: this nginx's part of the limit, which are permits that the store has
+ * granted for a short while. The master makes the node before it forks, as it makes tables. Requests are decided by
+ * the node alone. Every worker has a client on its event loop. The library elects the one client that asks the store,
+ * and another one if that worker ends. So `nodes` counts nginx servers, not workers.
  *
- * A reload keeps a node if limit, key, name, store, nodes, overdraft, life of a lease and fallback stay the same. Otherwise the master makes
- * a new node. The store has already charged the permits of the old one.
+ * A reload keeps a node if limit, key, name, store, nodes, overdraft, life of a lease and fallback stay the same.
+ * Otherwise the master makes a new node. The store has already charged the permits of the old one.
  */
 
 #ifndef NGX_HTTP_TOLLBAR_SYNC_H

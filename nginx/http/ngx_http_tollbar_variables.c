@@ -1,8 +1,8 @@
 /* $tollbar_status and the module's other variables.
  *
- * The module stores their values in nginx's array of a request's variables, which subrequests share and redirects keep. It stores a number in the
- * pointer field of a value that is marked invalid. When nginx reads the variable, the module prints the number as text. So a variable that nothing
- * reads takes no memory. */
+ * The module stores their values in nginx's array of a request's variables, which subrequests share and redirects
+ * keep. It stores a number in the pointer field of a value that is marked invalid. When nginx reads the variable, the
+ * module prints the number as text. So a variable that nothing reads takes no memory. */
 
 #include "ngx_http_tollbar.h"
 

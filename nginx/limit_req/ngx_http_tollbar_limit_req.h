@@ -1,12 +1,12 @@
 /* The drop-in for limit_req: the data of its directives, and the functions between its files.
  *
- * A zone's table has one policy: gcra with the zone's rate and with the largest burst that any limit_req has for the zone,
- * plus one permit, because a burst of N is N requests beyond the one that the rate always allows. A key's state is
- * the time at which its debt ends, and does not depend on the burst. So limits with a smaller burst use the same state: they compare
- * the debt with their own burst before they charge.
+ * A zone's table has one policy: gcra with the zone's rate and with the largest burst that any limit_req has for the
+ * zone, plus one permit, because a burst of N is N requests beyond the one that the rate always allows. A key's state
+ * is the time at which its debt ends, and does not depend on the burst. So limits with a smaller burst use the same
+ * state: they compare the debt with their own burst before they charge.
  *
- * nginx's documentation calls the requests above the rate `excess`. A key whose debt ends in `d` nanoseconds, this request
- * included, has an excess of d * rate - 1.
+ * nginx's documentation calls the requests above the rate `excess`. A key whose debt ends in `d` nanoseconds, this
+ * request included, has an excess of d * rate - 1.
  */
 
 #ifndef NGX_HTTP_TOLLBAR_LIMIT_REQ_H

@@ -66,8 +66,8 @@ static ngx_inline ngx_int_t check_one(ngx_http_request_t *r, limit_t *limit, out
 }
 
 /* Charges all limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged first, because a refused charge takes
- * nothing, as a peek does. That holds only if no other limit of its zone has a larger burst. Every earlier limit needs its peek, because nginx logs
- * the first limit that refuses. */
+ * nothing, as a peek does. That holds only if no other limit of its zone has a larger burst. Every earlier limit
+ * needs its peek, because nginx logs the first limit that refuses. */
 static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, outcome_t *out)
 {
     ngx_log_t *log = r->connection->log;

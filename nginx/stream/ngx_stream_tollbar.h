@@ -1,8 +1,8 @@
 /* tollbar for stream: limits the rate of new connections.
  *
- * A zone's table has one policy: gcra with the zone's rate and with the largest burst that any limit has for the zone, plus
- * one permit, because a burst of N is N connections beyond the one that the rate always allows. Limits with a smaller burst
- * use the same states, and compare the key's debt with their own burst.
+ * A zone's table has one policy: gcra with the zone's rate and with the largest burst that any limit has for the
+ * zone, plus one permit, because a burst of N is N connections beyond the one that the rate always allows. Limits
+ * with a smaller burst use the same states, and compare the key's debt with their own burst.
  */
 
 #ifndef NGX_STREAM_TOLLBAR_H

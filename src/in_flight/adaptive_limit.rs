@@ -171,8 +171,8 @@ impl Adaptive {
         change(&self.in_flight, Ordering::Acquire, |n| (n < limit).then_some(n + 1)).map(|n| AdaptiveTicket(n + 1))
     }
 
-    /// Releases a permit, and gives the limit a sample. The caller measures the latency, always from the same point,
-    /// such as the acquisition. False, and nothing changes, if the ticket is 0 or no permit is in flight.
+    /// Releases a permit, and gives the limit a sample. The caller measures `latency_ns`, always from the same point,
+    /// such as the acquisition. Returns false if the ticket is 0 or no permit is in flight. Then nothing changes.
     #[cfg(not(loom))]
     pub fn release(&self, ticket: AdaptiveTicket, outcome: Outcome, latency_ns: u64) -> bool {
         self.release_at(ticket, outcome, latency_ns, self.now())

@@ -1,12 +1,12 @@
 //! The protocol by which processes that share memory count the permits of a key in flight. No key ever has more than
 //! its limit, no thread waits for another, and a process that is killed loses its permits.
 //!
-//! An **owner** is one [`InFlight`](super::InFlight) of one process; all threads of the process use it. The memory
-//! holds records of owners and slots ([`super::word`] has their words). A slot counts the permits that one owner has
-//! of one key, and how many of these are undecided: their threads do not know yet whether the limit admits them. A
-//! key has no entry of its own. Its permits in flight are the sum over its slots. When an owner releases its last
-//! permit of a key, its slot is free again, so nothing has to be swept. All slots of a key lie in the key's window, a
-//! run of slots whose start the hash gives.
+//! An **owner** is one [`InFlight`](super::InFlight) object of one process. All threads of that process share it. The
+//! memory holds a record for each owner, and slots ([`super::word`] has the layout of both). A slot counts the
+//! permits that one owner has of one key, and how many of these are undecided: their threads do not know yet whether
+//! the limit admits them. A key has no entry of its own. Its permits in flight are the sum over its slots. When an
+//! owner releases its last permit of a key, its slot is free again, so nothing has to be swept. All slots of a key
+//! lie in the key's window, a run of slots whose start the hash gives.
 //!
 //! Who writes a slot:
 //! - **S1** Any owner takes a free slot by one swap of 0 for the slot's whole word: key, owner, and one undecided

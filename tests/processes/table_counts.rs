@@ -1,5 +1,5 @@
-//! Decisions are counted: each call once, under its policy and its verdict, over all threads and processes, kills
-//! included.
+//! A table counts each decision once, under its policy and its verdict. The counts of all threads and processes add
+//! up, also after processes were killed.
 
 use crate::children::{board, forked, wait};
 use crate::common::{policy, Rng, SEC};

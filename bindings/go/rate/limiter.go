@@ -1,12 +1,14 @@
-// Package rate has the API of golang.org/x/time/rate and its documented behaviour: a program only changes the import. It is pure Go.
+// Package rate has the API of golang.org/x/time/rate and its documented behaviour: a program only changes the import.
+// It is pure Go.
 //
-// It differs where a shared limiter would admit more than its rate: a call with an older time than another call does not set the limiter's
-// time back. (In a limiter whose time goes back, many goroutines with slightly old times get a multiple of the rate.) And [Limiter.Allow]
-// costs less, since it reads the clock while it holds the lock and without the wall time.
+// It differs where a shared limiter would admit more than its rate: a call with an older time than another call does
+// not set the limiter's time back. (In a limiter whose time goes back, many goroutines with slightly old times get a
+// multiple of the rate.) And [Limiter.Allow] costs less, since it reads the clock while it holds the lock and without
+// the wall time.
 //
-// The state has five numbers (limit, burst, tokens, and the times of the last change and of the last event). SetLimit and Cancel change
-// several of them together, so they do not fit tollbar's state word, and a small mutex protects them. For exact rates or without a lock,
-// use package cell.
+// The state has five numbers (limit, burst, tokens, and the times of the last change and of the last event). SetLimit
+// and Cancel change several of them together, so they do not fit tollbar's state word, and a small mutex protects
+// them. For exact rates or without a lock, use package cell.
 package rate
 
 import (
@@ -177,7 +179,8 @@ func (l *Limiter) take(now instant, n int, patience time.Duration) (wait time.Du
 	return wait, true
 }
 
-// advance returns the number of tokens at now. Before last it is the number at last: a time that goes back gives nothing.
+// advance returns the number of tokens at now. Before last it is the number at last: a time that goes back gives
+// nothing.
 func (l *Limiter) advance(now instant) float64 {
 	tokens := l.tokens
 	if now > l.last {

@@ -8,7 +8,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/waiting"
 )
 
-// Reservation holds events that a [Limiter] lets happen after a delay. Cancel may let other events happen in their place.
+// Reservation holds events that a [Limiter] lets happen after a delay. Cancel may let other events happen in their
+// place.
 type Reservation struct {
 	limiter *Limiter
 	ok      bool
@@ -36,8 +37,8 @@ func (r *Reservation) DelayFrom(t time.Time) time.Duration {
 // Cancel is CancelAt now.
 func (r *Reservation) Cancel() { r.CancelAt(time.Now()) }
 
-// CancelAt cancels the reservation at time t. It gives back the tokens on which no later reservation's time depends, and nothing if the
-// time to act is before t.
+// CancelAt cancels the reservation at time t. It gives back the tokens on which no later reservation's time depends,
+// and nothing if the time to act is before t.
 func (r *Reservation) CancelAt(t time.Time) {
 	if !r.ok || r.tokens == 0 {
 		return
@@ -67,8 +68,8 @@ func (r *Reservation) CancelAt(t time.Time) {
 // Reserve is ReserveN of one event now.
 func (l *Limiter) Reserve() *Reservation { return l.ReserveN(time.Now(), 1) }
 
-// ReserveN takes tokens for n events ahead of time: the caller waits for the reservation's delay and then acts. It is not OK if n is above
-// the burst. Use it to slow down without dropping events. With a deadline use [Limiter.Wait].
+// ReserveN takes tokens for n events ahead of time: the caller waits for the reservation's delay and then acts. It is
+// not OK if n is above the burst. Use it to slow down without dropping events. With a deadline use [Limiter.Wait].
 //
 //	r := limiter.ReserveN(time.Now(), 1)
 //	if !r.OK() {
@@ -99,12 +100,13 @@ func (l *Limiter) reserveN(t time.Time, n int, patience time.Duration) Reservati
 // Wait is WaitN of one event.
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN returns when n events may happen. It returns an error at once if n is above the burst (unless the limit is [Inf]) or if the wait
-// would end after the context's deadline. If the context ends during the wait, it returns the context's error.
+// WaitN returns when n events may happen. It returns an error at once if n is above the burst (unless the limit is
+// [Inf]) or if the wait would end after the context's deadline. If the context ends during the wait, it returns the
+// context's error.
 //
-// Goroutines wait in a queue, first in, first out, and only the first one has a reservation. If its context ends, the next one takes the reservation over, and
-// the last one cancels it. So waits that are cancelled cost the others nothing; in x/time/rate each waiter has a reservation, and one of a cancelled wait that
-// others follow is lost.
+// Goroutines wait in a queue, first in, first out, and only the first one has a reservation. If its context ends, the
+// next one takes the reservation over, and the last one cancels it. So waits that are cancelled cost the others
+// nothing; in x/time/rate each waiter has a reservation, and one of a cancelled wait that others follow is lost.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	return l.wait(ctx, n, time.Now(), func(d time.Duration) (<-chan time.Time, func() bool, func()) {
 		timer := time.NewTimer(d)
@@ -112,8 +114,8 @@ func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	})
 }
 
-// wait is WaitN at now. newTimer makes a timer: its channel, a function that stops it, and one that is called before the wait, for tests whose time
-// does not go on by itself.
+// wait is WaitN at now. newTimer makes a timer: its channel, a function that stops it, and one that is called before
+// the wait, for tests whose time does not go on by itself.
 func (l *Limiter) wait(ctx context.Context, n int, now time.Time, newTimer func(time.Duration) (<-chan time.Time, func() bool, func())) error {
 	l.mu.Lock()
 	burst, limit := l.burst, l.limit
@@ -147,7 +149,8 @@ func (l *Limiter) wait(ctx context.Context, n int, now time.Time, newTimer func(
 // permits are a limiter's tokens, for a queue.
 type permits struct {
 	limiter *Limiter
-	// The time of the call and its patience, for a question that is asked at once. That of a goroutine behind others is asked when they have left.
+	// The time of the call and its patience, for a question that is asked at once. That of a goroutine behind others is
+	// asked when they have left.
 	now      time.Time
 	deadline time.Duration
 	later    bool

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Sometimes runs a function occasionally. Its fields say which calls of [Sometimes.Do] run it. They may be combined: a call runs the
-// function if any of them says so. The zero value runs it once.
+// Sometimes runs a function occasionally. Its fields say which calls of [Sometimes.Do] run it. They may be combined:
+// a call runs the function if any of them says so. The zero value runs it once.
 //
 //	var sometimes = rate.Sometimes{First: 3, Interval: 10 * time.Second}
 //

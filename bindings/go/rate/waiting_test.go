@@ -20,7 +20,8 @@ func emptied(limit Limit, burst int) *Limiter {
 	return l
 }
 
-// A2: 60 goroutines at a time, whose contexts end after 0.85 s: 8 get a token of 10/s in each wave, and then one alone its own.
+// A2: 60 goroutines at a time, whose contexts end after 0.85 s: 8 get a token of 10/s in each wave, and then one
+// alone its own.
 func TestA2Waves(t *testing.T) {
 	for _, limited := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -4,8 +4,9 @@
 //	api := engine.Group("/api", tollgin.ForGin(tollgin.Config{Policy: "100/min burst 20"}))
 //	engine.POST("/login", tollgin.ForGin(tollgin.Config{Policy: "5/min ban 1h", Key: byUser}), login)
 //
-// Every response has X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. A refused request gets status 429 with Retry-After, and a
-// request without a key status 403, both with a body such as {"code":429,"message":"Too Many Requests: try again in 3 s"}.
+// Every response has X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. A refused request gets status
+// 429 with Retry-After, and a request without a key status 403, both with a body such as {"code":429,"message":"Too
+// Many Requests: try again in 3 s"}.
 package tollgin
 
 import (
@@ -25,7 +26,8 @@ type Config struct {
 	Policy string
 	// Capacity is the number of keys of that table that can have a debt at one time. 0 means 100,000.
 	Capacity uint64
-	// Table, in place of Policy, is a table of the caller, and Number the policy's number there. The caller must keep it open.
+	// Table, in place of Policy, is a table of the caller, and Number the policy's number there. The caller must keep it
+	// open.
 	Table  *tollbar.Table
 	Number uint32
 	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and -Reset.
@@ -34,8 +36,8 @@ type Config struct {
 	Key func(*gin.Context) string
 	// Cost returns the permits that a request takes. Nil means 1.
 	Cost func(*gin.Context) uint64
-	// Charge returns a cost that is known only after the response, such as 1 for status 401. The middleware then only looks for Cost permits before the
-	// handler.
+	// Charge returns a cost that is known only after the response, such as 1 for status 401. The middleware then only
+	// looks for Cost permits before the handler.
 	Charge func(*gin.Context) uint64
 	// Exempt reports whether a request passes without a charge. Nil: no request does.
 	Exempt func(*gin.Context) bool
@@ -47,8 +49,9 @@ type Config struct {
 	Failed func(*gin.Context, error)
 }
 
-// ForGin makes middleware for an engine, a group or a route. Each call makes a limit of its own, unless the configurations name one table. It panics
-// if the configuration is wrong, as gin does for a wrong route; [New] returns the error.
+// ForGin makes middleware for an engine, a group or a route. Each call makes a limit of its own, unless the
+// configurations name one table. It panics if the configuration is wrong, as gin does for a wrong route; [New]
+// returns the error.
 func ForGin(config Config) gin.HandlerFunc {
 	handler, err := New(config)
 	if err != nil {
@@ -130,6 +133,6 @@ func (config *Config) serveAndCharge(c *gin.Context, limit *tollhttp.KeyLimit, k
 	c.Next()
 }
 
-// ClientIP returns the key of the client's address as gin finds it ([gin.Context.ClientIP], by the engine's trusted proxies). [tollhttp.AddressKey] says
-// which bits the key has.
+// ClientIP returns the key of the client's address as gin finds it ([gin.Context.ClientIP], by the engine's trusted
+// proxies). [tollhttp.AddressKey] says which bits the key has.
 func ClientIP(c *gin.Context) string { return tollhttp.AddressKey(c.ClientIP()) }

@@ -10,8 +10,8 @@ import (
 )
 
 // header collects the metadata of all limits of one call. Each interceptor adds its limit, and replaces fields of the
-// interceptors before it. gRPC cannot take metadata back, so no interceptor passes them on at once: the outermost one
-// does, when the handler sends its header or its first message, or returns.
+// interceptors before it. gRPC cannot take metadata back, so no interceptor sends them at once. The outermost
+// interceptor sends them when the handler sends its header or its first message, or when it returns.
 type header struct {
 	fields http.Header
 	isSet  bool

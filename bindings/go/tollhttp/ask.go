@@ -45,7 +45,8 @@ type asked struct {
 	limit *limit
 	key   string
 	cost  uint64
-	// The limit's decision, if decided. If another limit refused the request, it is the decision that this limit would make alone.
+	// The limit's decision, if decided. If another limit refused the request, it is the decision that this limit would
+	// make alone.
 	decision tollbar.Decision
 	decided  bool
 	// The table's time before its charge, by which the charge can be given back.
@@ -61,7 +62,8 @@ type answer struct {
 	charges []charge
 }
 
-// ask charges all limits of the request, or none, and writes the fields of all layers into the header. The layers are for the next handler.
+// ask charges all limits of the request, or none, and writes the fields of all layers into the header. The layers are
+// for the next handler.
 func (l *Limiter) ask(header http.Header, r *http.Request) (answer, *layers, error) {
 	outer := outside(r.Context())
 	found, all, err := l.askOf(r)
@@ -102,7 +104,8 @@ func (l *Limiter) askOf(r *http.Request) (answer, []asked, error) {
 	return answer{verdict: passes, charges: charges}, all, nil
 }
 
-// limitsOf appends the limits that count the request. The second result is missing if the request has no key that one of them needs.
+// limitsOf appends the limits that count the request. The second result is missing if the request has no key that one
+// of them needs.
 func (l *Limiter) limitsOf(all []asked, r *http.Request) ([]asked, verdict, error) {
 	for i := range l.limits {
 		limit := &l.limits[i]
@@ -132,9 +135,9 @@ func (l *Limiter) limitsOf(all []asked, r *http.Request) ([]asked, verdict, erro
 
 // decide charges all of the limits or none, and returns the one that refuses and the wait, if one does.
 //
-// It peeks first at the limits that are charged after the response. Then one call charges the tables. Leases come last, because only a charge shows
-// whether a lease admits the request. If one refuses, the tables get their charges back. A lease takes nothing back, so if a second lease refuses,
-// the first one stays charged.
+// It peeks first at the limits that are charged after the response. Then one call charges the tables. Leases come
+// last, because only a charge shows whether a lease admits the request. If one refuses, the tables get their charges
+// back. A lease takes nothing back, so if a second lease refuses, the first one stays charged.
 func decide(all []asked) (refusing *asked, retry time.Duration, err error) {
 	tables := 0
 	for i := range all {
@@ -168,7 +171,8 @@ func decide(all []asked) (refusing *asked, retry time.Duration, err error) {
 	return nil, 0, nil
 }
 
-// check decides a request with one limit. It charges the limit, or only peeks if the limit is charged after the response.
+// check decides a request with one limit. It charges the limit, or only peeks if the limit is charged after the
+// response.
 func (one *asked) check() (err error) {
 	one.decision, err = one.limit.check(one.key, one.cost)
 	one.decided = err == nil
@@ -221,14 +225,15 @@ func giveBack(all []asked) {
 	for i := range all {
 		one := &all[i]
 		if one.isCharged() && one.decision.Allowed() {
-			// Cancel fails only if the table was closed or is damaged. The next request of that table fails in the same way, and is reported.
+			// Cancel fails only if the table was closed or is damaged. The next request of that table fails in the same way,
+			// and is reported.
 			_, _ = one.limit.Table.Under(one.limit.Limit.Policy).Cancel(one.key, tollbar.Reservation{Departs: one.before, Cost: one.cost})
 		}
 	}
 }
 
-// write sets the fields of the limits that have decided. If a limit refused the request before other limits were asked, only that limit and those
-// before it have decided.
+// write sets the fields of the limits that have decided. If a limit refused the request before other limits were
+// asked, only that limit and those before it have decided.
 func (l *layers) write(header http.Header) error {
 	var usual [4]tollbar.HTTPLimit
 	limits := usual[:0]

@@ -36,8 +36,8 @@ func (l *Limiter) serveAndCharge(next http.Handler, w http.ResponseWriter, r *ht
 	returned = true
 }
 
-// seenWriter records the status and the size of a response. Through Unwrap, [http.ResponseController] finds the other methods of the
-// server's writer.
+// seenWriter records the status and the size of a response. Through Unwrap, [http.ResponseController] finds the other
+// methods of the server's writer.
 type seenWriter struct {
 	http.ResponseWriter
 	status  int

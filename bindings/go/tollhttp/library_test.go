@@ -35,7 +35,8 @@ func TestOtherDialects(t *testing.T) {
 }
 
 func TestALease(t *testing.T) {
-	// Without a store a machine has its overdraft: an eighth of its share of the burst, which is 16 of 64 for one of 4 machines.
+	// Without a store a machine has its overdraft: an eighth of its share of the burst, which is 16 of 64 for one of 4
+	// machines.
 	lease, err := redis.NewLease("x", "60/min burst 64", redis.LeaseOptions{Nodes: 4, URL: "redis://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,8 @@ func TestAtOnceNoneIsChargedThatIsRefused(t *testing.T) {
 	}
 }
 
-// A limit that is charged after the response refuses before the other limits are charged. If another limit refuses, it is not charged either.
+// A limit that is charged after the response refuses before the other limits are charged. If another limit refuses,
+// it is not charged either.
 func TestAChargeBesideOtherLimits(t *testing.T) {
 	logins, requests := table(t, "1/day"), table(t, "3/day")
 	always := func(*http.Request, tollhttp.Response) uint64 { return 1 }

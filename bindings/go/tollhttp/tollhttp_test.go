@@ -168,7 +168,8 @@ func TestWhoseRequestItIs(t *testing.T) {
 	}
 }
 
-// t is the time until one more permit is left, not until all are: a client that waits for t=13 beside `Retry-After: 1` waits 13 times too long.
+// t is the time until one more permit is left, not until all are: a client that waits for t=13 beside
+// `Retry-After: 1` waits 13 times too long.
 func TestTIsUntilThereIsMore(t *testing.T) {
 	limits := func(policy string, cost uint64) tollhttp.Options {
 		return tollhttp.Options{Limits: []tollhttp.Limit{{Name: "c", Table: table(t, policy), Cost: func(*http.Request) uint64 { return cost }}}}

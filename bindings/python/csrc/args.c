@@ -67,7 +67,8 @@ int core_uint64(PyObject *object, const char *what, uint64_t *out) {
 }
 
 /* An int from 0 is its eight bytes, as in an array of uint64. A negative int is refused, because it is usually the -1 of a failed
- * lookup, and all callers whose lookups fail would share one limit. A bool is refused, because it is usually the result of a comparison. */
+ * lookup, and all callers whose lookups fail would share one limit. A bool is refused, because it is usually the
+ * result of a comparison. */
 static int key_of_int(PyObject *object, core_key *key) {
     if (PyBool_Check(object)) {
         PyErr_SetString(PyExc_TypeError, "a key is bytes, str, int, a buffer or None, not bool");

@@ -1,10 +1,10 @@
 /* Shared declarations of tollbar._core, which uses the stable ABI of Python 3.11 over tollbar.h.
  *
  * Two rules keep every call from crashing:
- *   - A call converts its arguments to C values first, because that may run Python code. It reads a table's handle only afterwards, because
- *     that code may have closed the table.
- *   - Every decision holds the GIL, because releasing it costs more than a decision. So a handle that has been read stays valid. A call
- *     that releases the GIL counts itself in `users`, which keeps the handle. */
+ *   - A call converts its arguments to C values first, because that may run Python code. It reads a table's handle
+ *     only afterwards, because that code may have closed the table.
+ *   - Every decision holds the GIL, because releasing it costs more than a decision. So a handle that has been read
+ *     stays valid. A call that releases the GIL counts itself in `users`, which keeps the handle. */
 
 #ifndef TOLLBAR_CORE_H
 #define TOLLBAR_CORE_H

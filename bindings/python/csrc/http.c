@@ -72,8 +72,9 @@ static int limit_read(core_state *state, PyObject *object, tollbar_http_limit *l
 
 /* http_write(limits, what, number) -> str
  *
- * With `what` 0 it returns the problem in JSON, and `number` is its status. Otherwise `what` is a sum of TOLLBAR_HTTP_ numbers, the call returns the
- * lines of these fields, and `number` is the time in nanoseconds since 1970. */
+ * With `what` 0 it returns the problem in JSON, and `number` is its status. Otherwise `what` is a sum of
+ * TOLLBAR_HTTP_ numbers, the call returns the lines of these fields, and `number` is the time in nanoseconds since
+ * 1970. */
 PyObject *core_http_write(PyObject *module, PyObject *args) {
     core_state *state = PyModule_GetState(module);
     tollbar_http_limit limits[TOLLBAR_LIMITS_MOST];

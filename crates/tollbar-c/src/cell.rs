@@ -22,8 +22,8 @@ pub struct tollbar_cell {
 /// Takes `cost` permits now, or takes none. It reads TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
 ///
 /// Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it does not have them
-/// now, TOLLBAR_NEVER if it can never have so many at once, or an error. `out`, unless NULL, gets the full decision.
-/// With NULL the call is cheaper. Any number of threads and processes may call at once.
+/// now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full decision
+/// to `out`. With NULL for `out` it is cheaper. Any number of threads and processes may call at once.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -14,8 +14,8 @@ use tollbar::table::{Answer, PolicyId, Table, TableError};
 /// `policy` is the index of one of the table's policies. A cost of 0 asks without charging.
 ///
 /// Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it does not have them
-/// now, TOLLBAR_NEVER if it can never have so many at once, or an error. `out`, unless NULL, gets the full decision,
-/// such as the time until the same request would pass. With NULL the call is cheaper.
+/// now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full decision
+/// to `out`, such as the time until the same request would pass. With NULL for `out` it is cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

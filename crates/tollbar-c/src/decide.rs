@@ -47,8 +47,8 @@ const _: () = assert!(size_of::<tollbar_limiter_state>() == 72);
 /// Takes `cost` permits now, or takes none. A cost of 0 asks without charging.
 ///
 /// Returns TOLLBAR_ALLOWED if the limiter had the permits and has charged them, TOLLBAR_DENIED if it does not have
-/// them now, TOLLBAR_NEVER if it can never have so many at once, or an error. `out`, unless NULL, gets the full
-/// decision, such as the time until the same request would pass. With NULL the call is cheaper.
+/// them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full
+/// decision to `out`, such as the time until the same request would pass. With NULL for `out` it is cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

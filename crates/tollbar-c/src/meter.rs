@@ -67,8 +67,8 @@ pub unsafe extern "C" fn tollbar_meter_validate(meter: *const tollbar_meter) -> 
 
 /// Returns the colour of a packet of `bytes`, one of TOLLBAR_COLOR_*, and charges the bytes to the buckets of that
 /// colour; a red packet charges nothing. `before` is the colour that an earlier meter gave, or TOLLBAR_COLOR_GREEN;
-/// the result is never better. The call reads TOLLBAR_CLOCK_TSC. Or it returns an error of tollbar_meter_validate, or
-/// TOLLBAR_E_OUT_OF_RANGE for a colour that does not exist.
+/// the result is never better. The call reads TOLLBAR_CLOCK_TSC. It returns TOLLBAR_E_OUT_OF_RANGE if
+/// `before` is no TOLLBAR_COLOR_ value, and the errors of tollbar_meter_validate.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

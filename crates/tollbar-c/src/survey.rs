@@ -249,7 +249,7 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 /// quotas, and intervals of one limit and period, it keeps its usage, up to the new limit.
 ///
 /// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that
-/// interval. What a key keeps in a full table, by the former and the new algorithm, with TOLLBAR_KEEP_COUNT:
+/// interval. With TOLLBAR_KEEP_COUNT a key of a full table keeps, by the former and the new algorithm:
 ///
 ///     any but a quota -> gcra; any -> quota                   its permits
 ///     another rate or burst of a list, interval, curve,       its permits or its usage

@@ -298,9 +298,12 @@ pub fn header<B>(request: &Request<B>, name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// The key of a client behind trusted proxies. `peer` is the address of the connection, which axum's `ConnectInfo`
-/// has; `None` is a Unix socket. If the peer is a proxy of the networks `proxies`, the client is the right-most
-/// address in X-Forwarded-For that no such proxy has. `None` if the client has no address.
+/// The key of a client behind trusted proxies.
+///
+/// `peer` is the address at the other end of the connection: what axum's `ConnectInfo` holds, or `None` for a Unix
+/// socket. `proxies` are the networks of the trusted proxies. If the peer is in one of them, the function reads
+/// X-Forwarded-For from the right and takes the first address outside these networks. Otherwise the peer is the
+/// client. Returns `None` if neither gives an address.
 ///
 /// ```
 /// use tollbar::address::Network;

@@ -2,8 +2,8 @@
 //
 //	go run ./sender
 //
-// In Go the queue is a channel, and the worker waits for a limiter. Of 40 messages at once the channel keeps 26. The other 14 are refused
-// at once, and their caller may try later.
+// In Go the queue is a channel, and the worker waits for a limiter. Of 40 messages at once the channel keeps 26. The
+// other 14 are refused at once, and their caller may try later.
 package main
 
 import (

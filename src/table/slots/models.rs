@@ -7,8 +7,9 @@
 //! change into a journal. Each model checks the invariants of every run ([`Played::judge`]), and the results of its
 //! own scene.
 //!
-//! In some runs loom stops a thread between two steps until the others have ended. To them it looks like a killed
-//! thread. So no thread waits for another if every model ends.
+//! Loom tries each order of steps. In some of them a thread stands still between two steps until the others have
+//! ended, as a killed thread would. If a thread waited for another, such a run would never end. Every model ends, so
+//! no thread waits.
 
 mod rules;
 

@@ -29,10 +29,10 @@ fn page(run: &Run) -> String {
     let machine = &run.machine;
     let mut text = format!(
         "# Benchmarks on {} processors\n\n\
-         `make bench-cores` measures these figures with one to all processors of a machine. The program is static, so\n\
-         `build/bench-cores --cores --json FILE` runs on any x86-64 Linux host, and `build/bench-cores --page FILE docs/benchmarks`\n\
-         writes this page from what it measured ([the figures]({0}-processors.json)). [The benchmarks](../benchmarks.md) say\n\
-         how contenders are run.\n\n",
+         `make bench-cores` measures these figures with one to all processors of a machine. The program is\n\
+         static, so `build/bench-cores --cores --json FILE` runs on any x86-64 Linux host. It writes\n\
+         [the figures]({0}-processors.json) to the file, and `build/bench-cores --page FILE docs/benchmarks`\n\
+         writes this page from them. [The benchmarks](../benchmarks.md) say how contenders are run.\n\n",
         machine.processors
     );
     let mut table = Table::new(&["", ""]);
@@ -56,18 +56,20 @@ fn page(run: &Run) -> String {
     }
     text += &table.text();
     text += "\n## Targets\n\n\
-             The share of linear is the time of a request of one thread alone, divided by the time of a request with all\n\
-             threads. A share of 1 means that no thread slows another. Above 1 the thread alone was the slower one: its\n\
-             processor ran at a lower speed then, and the shares of all fast rows are as uncertain. For one key the targets\n\
-             are the share divided by that of reading the clock, which shares nothing.\n\n";
+             The share of linear is the time of a request with one thread, divided by the time of a request\n\
+             with all threads. A share of 1 means that no thread slows another. A share above 1 means that the\n\
+             processor ran at a lower speed in the row of one thread, and shows by how much the shares of fast\n\
+             rows may be wrong. So the targets for one key divide a share by that of reading the clock, in\n\
+             which threads share nothing.\n\n";
     let mut table = Table::new(&["target", "measured", "goal", ""]);
     for target in targets(run) {
         table.row(&[&target.what, &target.found(), &target.asked(), &target.verdict()]);
     }
     text += &table.text();
     text += "\n## Two threads at many addresses\n\n\
-             Two threads use one limit. tollbar finds a thread's counts and credit by the thread's address, so two threads\n\
-             could share a cache line by chance. Each of 20 placements starts one of the two at another address, on a new limit.\n\
+             Two threads use one limit. tollbar finds a thread's counts and credit by a hash of the thread's\n\
+             address, so two threads could share a cache line by chance. Each of 20 placements starts one of the\n\
+             two threads at another address, on a new limit.\n\
              \"Counted\" is a limiter that counts its decisions, as C's does. Nanoseconds a request of one thread:\n\n";
     let mut table = Table::new(&["", "contender", "ns"]);
     for row in &run.figures {

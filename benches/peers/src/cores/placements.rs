@@ -1,5 +1,6 @@
-//! Two threads at addresses that differ from run to run. What a thread counts in is found by its address, so two
-//! threads may share a line by chance; the worst of many placements shows what that costs.
+//! The cost of two threads whose counters or credit lie on one cache line. A limiter finds a thread's line by a hash of
+//! the thread's address, so two threads may meet on one line by chance. Each placement moves one of the two threads to
+//! another address. The worst placement shows the cost of such a meeting.
 
 use crate::book::Book;
 use crate::measure::{measure_for, median, Contender};

@@ -1,6 +1,6 @@
 // Package core is the part of tollbar's core that steps state words of one 64-bit word, in Go alone: the policies'
-// text, the arithmetic that docs/internals/state-word.md defines, and the loops on a shared word. It gives the decisions of the
-// C library, to the bit.
+// text, the arithmetic that docs/internals/state-word.md defines, and the loops on a shared word. It gives the
+// decisions of the C library, to the bit.
 package core
 
 import "math"

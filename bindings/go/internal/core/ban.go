@@ -2,7 +2,8 @@ package core
 
 import "math/bits"
 
-// Ban is a token bucket that bans: the lowest bits of the word are a mark, the number of refusals so far, or after for a banned key.
+// Ban is a token bucket that bans: the lowest bits of the word are a mark, the number of refusals so far, or after
+// for a banned key.
 type Ban struct {
 	bucket Bucket
 	// The length of a ban in nanoseconds.
@@ -25,7 +26,8 @@ func NewBan(p *Policy) (*Ban, Code) {
 		return nil, BadBan
 	}
 	banned, _ := bits.Div64(high, low, p.Period)
-	// A policy that would not fit without its ban either gets the error of a bucket without a ban, such as a burst that is too large.
+	// A policy that would not fit without its ban either gets the error of a bucket without a ban, such as a burst that
+	// is too large.
 	if _, code := gridOf(p, p.Burst, width); code != 0 {
 		return nil, code
 	}

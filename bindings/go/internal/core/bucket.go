@@ -2,15 +2,16 @@ package core
 
 import "math/bits"
 
-// Bucket is a token bucket by GCRA. The word is the theoretical arrival time (TAT) in units of the grid: the time at which the bucket is full
-// again if nobody takes from it.
+// Bucket is a token bucket by GCRA. The word is the theoretical arrival time (TAT) in units of the grid: the time at
+// which the bucket is full again if nobody takes from it.
 type Bucket struct {
 	Grid Grid
 	// Burst is the most permits at once.
 	Burst uint64
 	// Tolerance is the burst in units.
 	Tolerance uint64
-	// Lacking is the difference between a full bucket and a fresh one, in units. It is above 0 if the policy has an `init` below the burst.
+	// Lacking is the difference between a full bucket and a fresh one, in units. It is above 0 if the policy has an
+	// `init` below the burst.
 	Lacking uint64
 	// Last is the policy's last time.
 	Last uint64
@@ -174,7 +175,8 @@ func (b *Bucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint6
 		newest = max(clock, subTo0(max(word, back.Highest), b.Tolerance))
 	}
 	passed := subTo0(newest, b.Grid.Units(back.Charge.At))
-	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. Nothing has passed since the last one.
+	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. Nothing has passed since
+	// the last one.
 	if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
 		passed = subTo0(newest, b.Grid.Units(subTo0(back.Charge.At, 1)))
 	}
@@ -185,8 +187,8 @@ func (b *Bucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint6
 	return next, (word - next) / b.Grid.PerPermit
 }
 
-// tellsApart reports whether no other booking departs in the nanosecond in which a booking for due does: it would depart a permit later or earlier, and
-// that is a nanosecond or more, or due is the nanosecond's last unit.
+// tellsApart reports whether no other booking departs in the nanosecond in which a booking for due does: it would
+// depart a permit later or earlier, and that is a nanosecond or more, or due is the nanosecond's last unit.
 func (b *Bucket) tellsApart(due uint64) bool {
 	return b.Refill() > 1 || b.Grid.shift == 0 && b.Grid.hi != 0 && due%b.Grid.hi == 0
 }

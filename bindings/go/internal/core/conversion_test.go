@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A word that is adopted under another policy expires no earlier than before, and a step, a charge or a return in a slot makes no word expire earlier.
+// A word that is adopted under another policy expires no earlier than before, and a step, a charge or a return in a
+// slot makes no word expire earlier.
 func TestWordsInSlotsExpireNoEarlier(t *testing.T) {
 	texts := []string{
 		"10/s", "3/s burst 5", "7/333333333ns burst 9", "7/s burst 4", "10/s burst 6 init 0", "5/s burst 4 ban 2s after 2", "5/s borrow", "100/s burst 4 algo pacer slack 2",

@@ -2,8 +2,9 @@ package core
 
 import "sync/atomic"
 
-// gaps are departures that cancelled bookings have left between others. src/limiter/gaps.rs says what becomes of them. A place points to its
-// gap, and a gap's pointer is new with each gap, so a swap that succeeds has found the gap that was read.
+// gaps are departures that cancelled bookings have left between others. src/limiter/gaps.rs says what becomes of
+// them. A place points to its gap, and a gap's pointer is new with each gap, so a swap that succeeds has found the
+// gap that was read.
 type gaps struct{ places atomic.Pointer[gapPlaces] }
 
 // gapPlaces have room for the most gaps of one limiter (MOST).

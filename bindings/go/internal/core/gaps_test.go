@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Bookings that are cancelled at random, some last first: in no window more departs than the burst and the rate allow, and whatever the last booking was, it
-// comes back whole.
+// Bookings that are cancelled at random, some last first: in no window more departs than the burst and the rate
+// allow, and whatever the last booking was, it comes back whole.
 func TestTheLastBookingWasNeverMade(t *testing.T) {
 	const second = 1_000_000_000
 	random := rand.New(rand.NewPCG(2, 2))
@@ -85,14 +85,16 @@ func TestTheLastBookingWasNeverMade(t *testing.T) {
 			}
 		}
 	}
-	// If a charge of a booking's part has gone back, the word may be below the highest one, and then the booking is not known to be the last.
+	// If a charge of a booking's part has gone back, the word may be below the highest one, and then the booking is not
+	// known to be the last.
 	t.Logf("%d windows were full; %d of %d last bookings came back whole", full, whole, cancelled)
 	if full == 0 || whole < cancelled*95/100 {
 		t.Error("too few")
 	}
 }
 
-// Twenty callers book and leave, in random orders: afterwards the next permits come as early as if the callers had never come (A2).
+// Twenty callers book and leave, in random orders: afterwards the next permits come as early as if the callers had
+// never come (A2).
 func TestWhenAllHaveLeftAllPermitsAreBack(t *testing.T) {
 	const now = 1_000 * 1_000_000_000
 	random := rand.New(rand.NewPCG(0xa2, 0))
@@ -176,7 +178,8 @@ func TestAGapGoesToTheNextCaller(t *testing.T) {
 	}
 }
 
-// A limiter keeps 64 gaps. Of the bookings beyond them the limiter gives back what is safe at once, and gaps that have passed make room.
+// A limiter keeps 64 gaps. Of the bookings beyond them the limiter gives back what is safe at once, and gaps that
+// have passed make room.
 func TestGapsBeyondTheMost(t *testing.T) {
 	const now, second = 1_000 * 1_000_000_000, 1_000_000_000
 	_, algorithm, _ := Parse("1/s burst 1")
@@ -264,8 +267,9 @@ func TestGapsOfManyGoroutines(t *testing.T) {
 	t.Logf("at most %d ahead", (most-now)/1_000_000)
 }
 
-// E10: between the read and the swap of one return, another return and a later request would bring the word back to the value that was read, and four permits
-// would pass at one instant. The other return waits, so the test gives it up after a while.
+// E10: between the read and the swap of one return, another return and a later request would bring the word back to
+// the value that was read, and four permits would pass at one instant. The other return waits, so the test gives it
+// up after a while.
 func TestAWordThatCameBackGivesNothingTwice(t *testing.T) {
 	const now, second = 1_000 * 1_000_000_000, 1_000_000_000
 	_, algorithm, _ := Parse("1/s burst 3")

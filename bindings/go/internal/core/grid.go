@@ -207,8 +207,8 @@ func (g *Grid) unitsUp(now uint64) uint64 {
 	return addUpTo(g.Units(now), 1)
 }
 
-// over is a time in nanoseconds at which units have passed, late by less than 4 ns or one unit and never early; NoTime if it is not before
-// end. It never decreases as units grows.
+// over is a time in nanoseconds at which units have passed, late by less than 4 ns or one unit and never early;
+// NoTime if it is not before end. It never decreases as units grows.
 func (g *Grid) over(units, end uint64) uint64 {
 	if g.whole != 0 {
 		units = addUpTo(units, 1)

@@ -80,7 +80,8 @@ func (l *Limiter) note(now uint64) {
 	}
 }
 
-// admitted records the time of an admission. Of two goroutines that store at the same time the earlier time may win: it is a statistic.
+// admitted records the time of an admission. Of two goroutines that store at the same time the earlier time may win:
+// it is a statistic.
 func (l *Limiter) admitted(now uint64) {
 	if now > l.newest.Load() {
 		l.newest.Store(now)
@@ -167,10 +168,12 @@ func (l *Limiter) takeGap(now, cost, latest uint64) (at uint64, ok bool) {
 	return gap.At, ok
 }
 
-// GiveBack gives the unused permits of a charge back, and returns their number. A booking that others follow gives nothing back, and stays as a gap.
+// GiveBack gives the unused permits of a charge back, and returns their number. A booking that others follow gives
+// nothing back, and stays as a gap.
 //
-// Of these calls one runs at a time, so that meanwhile the word only rises. If it could fall and rise again to the word that was read, the swap would
-// succeed with what is out of date, and more would come back than was charged. (The Rust core's limiters count the lowered words beside the word instead.)
+// Of these calls one runs at a time, so that meanwhile the word only rises. If it could fall and rise again to the
+// word that was read, the swap would succeed with what is out of date, and more would come back than was charged.
+// (The Rust core's limiters count the lowered words beside the word instead.)
 func (l *Limiter) GiveBack(charge Charge, now func() uint64) (permits uint64) {
 	l.lowering.Lock()
 	defer l.lowering.Unlock()
@@ -186,8 +189,9 @@ func (l *Limiter) GiveBack(charge Charge, now func() uint64) (permits uint64) {
 	return permits
 }
 
-// lower gives permits of a charge back to the word (Cell::lower_for), and returns their number and the charge's place. With spares it gives back nothing of
-// a booking that others follow. It reads the time after each word, since with an older time it would return permits that the limit has refilled meanwhile.
+// lower gives permits of a charge back to the word (Cell::lower_for), and returns their number and the charge's
+// place. With spares it gives back nothing of a booking that others follow. It reads the time after each word, since
+// with an older time it would return permits that the limit has refilled meanwhile.
 func (l *Limiter) lower(charge Charge, now func() uint64, spares bool) (permits uint64, p place) {
 	for {
 		word := l.word.Load()

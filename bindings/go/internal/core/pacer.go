@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Pacer has evenly spaced departures, and is also the token bucket that lends. The word is the next departure in units of the grid, plus the
-// units that a fresh state has in store.
+// Pacer has evenly spaced departures, and is also the token bucket that lends. The word is the next departure in
+// units of the grid, plus the units that a fresh state has in store.
 type Pacer struct {
 	grid Grid
 	// The largest cost.

@@ -33,7 +33,8 @@ const (
 	coldDefault     = 3
 )
 
-// Policy is a policy of one rate, without classes, knots and calendars: as much as this package can step. Fields that an algorithm does not have are 0.
+// Policy is a policy of one rate, without classes, knots and calendars: as much as this package can step. Fields that
+// an algorithm does not have are 0.
 type Policy struct {
 	Kind                       uint32
 	Limit, Period, Burst, Init uint64

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// SlotBucket is a [Bucket] for words in slots of a table, whose TAT may have been lowered although the slot's time of expiry may not fall.
+// SlotBucket is a [Bucket] for words in slots of a table, whose TAT may have been lowered although the slot's time of
+// expiry may not fall.
 type SlotBucket struct {
 	Bucket
 	floors floors
@@ -159,7 +160,8 @@ func (b *SlotBucket) GiveBack(word, now uint64, back *GiveBack) (next, permits u
 		newest = max(clock, subTo0(max(b.floor(word), back.Highest), b.Tolerance))
 	}
 	passed := subTo0(newest, b.Grid.Units(back.Charge.At))
-	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. Nothing has passed since the last one.
+	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. Nothing has passed since
+	// the last one.
 	if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
 		passed = subTo0(newest, b.Grid.Units(subTo0(back.Charge.At, 1)))
 	}

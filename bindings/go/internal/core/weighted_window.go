@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// WeightedWindow lets the previous window's count fade while the current one's grows. The word has three bit fields, from the highest: the window's
-// number, the previous count, and the current one.
+// WeightedWindow lets the previous window's count fade while the current one's grows. The word has three bit fields,
+// from the highest: the window's number, the previous count, and the current one.
 type WeightedWindow struct {
 	limit, period             uint64
 	currentBits, previousBits uint
@@ -104,7 +104,8 @@ func (w *WeightedWindow) start(window, more uint64) uint64 {
 	return until(w.last, mulUpTo(addUpTo(window, more), w.period))
 }
 
-// fitsIn is the first instant within the window of c at which taken permits fit beside the weight of the previous count.
+// fitsIn is the first instant within the window of c at which taken permits fit beside the weight of the previous
+// count.
 func (w *WeightedWindow) fitsIn(c counts, taken uint64) (uint64, bool) {
 	if taken > w.limit {
 		return 0, false
@@ -122,7 +123,8 @@ func (w *WeightedWindow) fitsIn(c counts, taken uint64) (uint64, bool) {
 	return at, elapsed < w.period && high == 0 && carry == 0
 }
 
-// isOwing reports whether these are the counts of Owing, whose word expires at the end of its window. All other words last for one window more.
+// isOwing reports whether these are the counts of Owing, whose word expires at the end of its window. All other words
+// last for one window more.
 func (w *WeightedWindow) isOwing(previous, current uint64) bool {
 	return current == 0 && previous >= w.limit
 }

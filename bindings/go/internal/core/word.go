@@ -5,7 +5,8 @@ import "sync/atomic"
 // Word is a state word. Any number of goroutines may change it at the same time.
 type Word = atomic.Uint64
 
-// Take decides on a request, and returns the verdict and the word after the decision. A refusal that keeps the word only loads it.
+// Take decides on a request, and returns the verdict and the word after the decision. A refusal that keeps the word
+// only loads it.
 func Take(w *Word, a Algorithm, now, cost uint64) (Verdict, uint64) {
 	for {
 		word := w.Load()
@@ -25,7 +26,8 @@ func Peek(a Algorithm, word, now, cost uint64) Answer {
 	return Describe(a, step.Verdict, word, now, cost)
 }
 
-// PeekUncounted is Peek of a request whose refusal would not count toward a ban. It tells when permits come to a client that waits for them.
+// PeekUncounted is Peek of a request whose refusal would not count toward a ban. It tells when permits come to a
+// client that waits for them.
 func PeekUncounted(a Algorithm, word, now, cost uint64) Answer {
 	return Describe(a, a.Step(word, now, cost).Verdict, word, now, cost)
 }
@@ -53,8 +55,8 @@ func TakeUpTo(w *Word, a Algorithm, now, most uint64) uint64 {
 	}
 }
 
-// Reserve takes permits ahead of time, if they may be used by the time latest, and returns that time. It calls ahead before it books permits for a
-// later time than now.
+// Reserve takes permits ahead of time, if they may be used by the time latest, and returns that time. It calls ahead
+// before it books permits for a later time than now.
 func Reserve(w *Word, a Algorithm, now, cost, latest uint64, ahead func()) (at uint64, ok bool) {
 	for {
 		word := w.Load()

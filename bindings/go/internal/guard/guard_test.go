@@ -9,8 +9,9 @@ import (
 
 // When Close has returned, no call uses the C object, so Close may free it.
 //
-// In each round callers enter and leave until they are turned away, and Close comes into the midst of it. A guard that
-// looks whether it is closed before it counts the caller is found out within some hundred rounds of the hundred thousand.
+// In each round callers enter and leave until they are turned away, and Close comes into the midst of it. A guard
+// that looks whether it is closed before it counts the caller is found out within some hundred rounds of the hundred
+// thousand.
 func TestNobodyIsInsideAfterClose(t *testing.T) {
 	const rounds, patience = 100_000, 5 * time.Second
 	type world struct {

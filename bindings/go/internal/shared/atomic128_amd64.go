@@ -13,7 +13,8 @@ func cas128(slot *Slot, oldKey, oldState, newKey, newState uint64) (key, state u
 // features is ECX of CPUID's leaf 1.
 func features() uint32
 
-// supported reports whether this processor has CMPXCHG16B, and AVX, which makes aligned 16-byte loads atomic (Slot::supported).
+// supported reports whether this processor has CMPXCHG16B, and AVX, which makes aligned 16-byte loads atomic
+// (Slot::supported).
 func supported() bool {
 	const cmpxchg16b, avx = 1 << 13, 1 << 28
 	return features()&(cmpxchg16b|avx) == cmpxchg16b|avx

@@ -14,7 +14,8 @@ func casExclusive(slot *Slot, oldKey, oldState, newKey, newState uint64) (key, s
 // hasLSE: the processor has the CASP instruction. Both forms work on the same memory at the same time.
 var hasLSE = lse()
 
-// lse reads the processor's features that the kernel gives each process. Without them the code uses the exclusive pair, which every processor has.
+// lse reads the processor's features that the kernel gives each process. Without them the code uses the exclusive
+// pair, which every processor has.
 func lse() bool {
 	const atHWCAP, atomics = 16, 1 << 8
 	vector, err := os.ReadFile("/proc/self/auxv")
@@ -34,7 +35,8 @@ func cas128(slot *Slot, oldKey, oldState, newKey, newState uint64) (key, state u
 	return casExclusive(slot, oldKey, oldState, newKey, newState)
 }
 
-// load128 reads both words of the slot at one instant. A load of two registers is one access only from ARMv8.4 on, so it is a swap of zeroes for zeroes.
+// load128 reads both words of the slot at one instant. A load of two registers is one access only from ARMv8.4 on, so
+// it is a swap of zeroes for zeroes.
 func load128(slot *Slot) (key, state uint64) {
 	key, state, _ = cas128(slot, 0, 0, 0, 0)
 	return key, state

@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// locks, for slots by their addresses, make both words of a slot change at once. So only this process may use the slots.
+// locks, for slots by their addresses, make both words of a slot change at once. So only this process may use the
+// slots.
 var locks [64]struct {
 	sync.Mutex
 	_ [56]byte

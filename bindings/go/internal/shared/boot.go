@@ -24,8 +24,8 @@ func (r *region) boot() (b boot) {
 
 func (b boot) known() bool { return b.id != [2]uint64{} || b.inode != 0 }
 
-// agrees is what a file's header, whose names b has, says of here (Boot::agrees). A name that cannot be read agrees with nothing, and differs from
-// nothing.
+// agrees is what a file's header, whose names b has, says of here (Boot::agrees). A name that cannot be read agrees
+// with nothing, and differs from nothing.
 func (b boot) agrees(here boot) int {
 	known := b.id != [2]uint64{} && here.id != [2]uint64{}
 	switch {

@@ -30,8 +30,8 @@ func bootID() (id [2]uint64, ok bool) {
 	return [2]uint64{binary.BigEndian.Uint64(bytes), binary.BigEndian.Uint64(bytes[8:])}, true
 }
 
-// inodeInMemory names the inode of a file in tmpfs by its handle, which has a random number that no other inode has (inode). 0 for a file in another
-// filesystem, or if the system does not say.
+// inodeInMemory names the inode of a file in tmpfs by its handle, which has a random number that no other inode has
+// (inode). 0 for a file in another filesystem, or if the system does not say.
 func inodeInMemory(fd int) uint64 {
 	const (
 		tmpfs       = 0x0102_1994

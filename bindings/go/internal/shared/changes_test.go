@@ -43,7 +43,8 @@ func takeAll(t *testing.T, table *Table, key string, at uint64) uint64 {
 	return taken
 }
 
-// fullOf is a table without a free slot, whose keys have been charged n permits of the policy, and the keys that are in it.
+// fullOf is a table without a free slot, whose keys have been charged n permits of the policy, and the keys that are
+// in it.
 func fullOf(t *testing.T, text string, n uint64) (table *Table, keys []string) {
 	t.Helper()
 	table = tableOf(t, onFullDeny, text)
@@ -61,7 +62,8 @@ func fullOf(t *testing.T, text string, n uint64) (table *Table, keys []string) {
 	return table, keys
 }
 
-// A1: in a full table each key has as many permits left after a change as before it, whether it owes for a shorter or a longer time.
+// A1: in a full table each key has as many permits left after a change as before it, whether it owes for a shorter or
+// a longer time.
 func TestAChangeRefusesNoKeyOfAFullTable(t *testing.T) {
 	asked, refused, late, above := 0, 0, 0, 0
 	for _, to := range []string{"200/h burst 100", "50/h burst 100", "100/min burst 100", "10000/s burst 100", "100/h burst 50", "100/h burst 300", "1/day burst 60"} {
@@ -117,8 +119,8 @@ func TestAnEvictingKeyIsFresh(t *testing.T) {
 	}
 }
 
-// E4: a limit of 0 keeps what was charged before it: a key has as many permits after a change through 0 as after the straight one. A reset under it reaches
-// the state that goes on.
+// E4: a limit of 0 keeps what was charged before it: a key has as many permits after a change through 0 as after the
+// straight one. A reset under it reaches the state that goes on.
 func TestALimitOf0KeepsCharges(t *testing.T) {
 	for text, next := range map[string]string{
 		"10/h": "3/h burst 10", "10/h algo fixed-window": "10/h algo weighted-window", "10/h algo interval": "3/h burst 10", "5/min burst 10 ban 1h": "1/min burst 10",
@@ -154,8 +156,8 @@ func TestALimitOf0KeepsCharges(t *testing.T) {
 	}
 }
 
-// A key of a full table begins again in its slot, however often. The slot stays taken for as long as before, or for up to two quanta longer, each of which
-// is less than two refills of the burst.
+// A key of a full table begins again in its slot, however often. The slot stays taken for as long as before, or for
+// up to two quanta longer, each of which is less than two refills of the burst.
 func TestAResetInAFullTable(t *testing.T) {
 	table, keys := fullOf(t, "10/h", 10)
 	for _, key := range keys {

@@ -7,7 +7,8 @@ import (
 
 // Clocks, as in src/clock.rs.
 
-// wallClock is the number of the system's clock of Unix time (Source::Wall). The other sources are on the scale of CLOCK_MONOTONIC.
+// wallClock is the number of the system's clock of Unix time (Source::Wall). The other sources are on the scale of
+// CLOCK_MONOTONIC.
 const wallClock = 3
 
 const (
@@ -23,10 +24,12 @@ func wall() uint64 { return uint64(max(time.Now().UnixNano(), 0)) }
 // bubbleBegin is the time at which the clock of each bubble of testing/synctest begins, before that of any process.
 var bubbleBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// inBubble is the time of a bubble. A table that is made in a bubble goes by it; one of other processes takes it for a clock that has gone back.
+// inBubble is the time of a bubble. A table that is made in a bubble goes by it; one of other processes takes it for
+// a clock that has gone back.
 func inBubble() uint64 { return uint64(max(time.Since(bubbleBegin), 0)) }
 
-// read is the time of a source, before a table's offset is added. Go has no cheaper clocks, so all sources but the wall clock are CLOCK_MONOTONIC.
+// read is the time of a source, before a table's offset is added. Go has no cheaper clocks, so all sources but the
+// wall clock are CLOCK_MONOTONIC.
 func read(source uint64) uint64 {
 	if source == wallClock {
 		return wall()

@@ -6,11 +6,13 @@ import (
 	"unsafe"
 )
 
-// began is the process's beginning on Go's monotonic clock, which on Linux is CLOCK_MONOTONIC without the system's call.
+// began is the process's beginning on Go's monotonic clock, which on Linux is CLOCK_MONOTONIC without the system's
+// call.
 var began = time.Now()
 
-// fromBoot is the time of began on the scale of the machine's CLOCK_MONOTONIC, by a few readings of both. It is never too late, and by less than the time
-// of a system call too early: a process whose clock is behind admits nothing early.
+// fromBoot is the time of began on the scale of the machine's CLOCK_MONOTONIC, by a few readings of both. It is never
+// too late, and by less than the time of a system call too early: a process whose clock is behind admits nothing
+// early.
 var fromBoot = func() uint64 {
 	const clockMonotonic = 1
 	latest := uint64(0)

@@ -39,7 +39,8 @@ func salt(policy uint32) uint64 {
 	return mix(uint64(policy))
 }
 
-// version finds or compiles the version with stamp (Policies::version); nil if its record is damaged or belongs to another version by now.
+// version finds or compiles the version with stamp (Policies::version); nil if its record is damaged or belongs to
+// another version by now.
 func (p *policies) version(stamp uint64) *version {
 	place := &p.compiled[versionOf(stamp)]
 	if known := place.Load(); known != nil && known.stamp == stamp {
@@ -70,7 +71,8 @@ func (p *policies) version(stamp uint64) *version {
 	return v
 }
 
-// current is the version that the key with hash is under: its override's, or the current one of its policy (Policies::current).
+// current is the version that the key with hash is under: its override's, or the current one of its policy
+// (Policies::current).
 func (p *policies) current(policy uint32, hash uint64) (*version, core.Code) {
 	stamp := p.stampFor(policy, hash)
 	if stamp == 0 {
@@ -104,7 +106,8 @@ func (p *policies) named(key uint64) *version {
 	return v
 }
 
-// stampFor is the stamp of the version that the key with hash is under (Policies::stamp_for). 0: there is no such policy.
+// stampFor is the stamp of the version that the key with hash is under (Policies::stamp_for). 0: there is no such
+// policy.
 func (p *policies) stampFor(policy uint32, hash uint64) uint64 {
 	if policy >= PoliciesMost {
 		// In damaged memory an override may be of such a policy.

@@ -63,8 +63,8 @@ func ask(t *testing.T, table *Table, number uint32, key string, now, n uint64) (
 	return codes
 }
 
-// With any words in slots, records, stamps, overrides and counters every call ends, and in time, without a fault. The words of most slots are random, and some are of
-// versions and tags that the table has.
+// With any words in slots, records, stamps, overrides and counters every call ends, and in time, without a fault. The
+// words of most slots are random, and some are of versions and tags that the table has.
 func TestAnyWordsEndEveryCall(t *testing.T) {
 	rounds := 30
 	if testing.Short() {

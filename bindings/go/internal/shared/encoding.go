@@ -57,7 +57,8 @@ func bit(set bool) uint64 {
 	return 0
 }
 
-// decode is the policy of words (decode). foreign: the words are a policy that Go cannot step, and says no more about. !ok: no policy has such words.
+// decode is the policy of words (decode). foreign: the words are a policy that Go cannot step, and says no more
+// about. !ok: no policy has such words.
 func decode(words *[recordWords]uint64) (p core.Policy, t terms, foreign, ok bool) {
 	last := words[wordLast]
 	t = terms{keep(last >> 1 & 3), last>>3 != 0}

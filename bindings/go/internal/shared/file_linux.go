@@ -16,8 +16,9 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// Tables in files, as in src/table/memory/region/file.rs, trust.rs and system.rs. A call opens the file if it exists. Otherwise it makes
-// the file without a name or under a temporary one, and links it to its name when it is complete, so no process can open an incomplete table.
+// Tables in files, as in src/table/memory/region/file.rs, trust.rs and system.rs. A call opens the file if it exists.
+// Otherwise it makes the file without a name or under a temporary one, and links it to its name when it is complete,
+// so no process can open an incomplete table.
 
 const (
 	// roundsOfOpen: a try fails only if another process makes the file and removes it again meanwhile.
@@ -25,7 +26,8 @@ const (
 	// headBytes are read from an existing file before it is mapped: a table's header and its policies (HEAD).
 	headBytes = 36 << 10
 
-	// existing does not follow a symbolic link, does not wait for the other end of a pipe, and does not make a terminal the controlling one.
+	// existing does not follow a symbolic link, does not wait for the other end of a pipe, and does not make a terminal
+	// the controlling one.
 	existing = syscall.O_RDWR | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY
 	oPath    = 0x200000
 	oTmpfile = 0x400000 | syscall.O_DIRECTORY
@@ -117,7 +119,8 @@ func (a *Access) unless(strange bool) *Error {
 	return nil
 }
 
-// ofDirectory checks that no user but the caller, root and the directory's group can rename or remove another's file (Access::of_directory).
+// ofDirectory checks that no user but the caller, root and the directory's group can rename or remove another's file
+// (Access::of_directory).
 func (a *Access) ofDirectory(d *syscall.Stat_t) *Error {
 	replaceable := d.Mode&others != 0 && d.Mode&sticky == 0
 	return a.unless(stranger(d.Uid) || replaceable)
@@ -126,7 +129,8 @@ func (a *Access) ofDirectory(d *syscall.Stat_t) *Error {
 // ofFile checks that the file, in a directory that has passed ofDirectory, may be opened (Access::of_file).
 func (a *Access) ofFile(d, f *syscall.Stat_t) *Error {
 	writable := f.Mode&strangers&^a.Mode != 0
-	// In a directory that other users can write, one of them may have linked another table of the same owner under this name.
+	// In a directory that other users can write, one of them may have linked another table of the same owner under this
+	// name.
 	linked := d.Mode&strangers != 0 && f.Nlink > 1
 	return a.unless(stranger(f.Uid) || writable || linked)
 }
@@ -145,7 +149,8 @@ func openFile(path string, access Access, inspect inspector) (region, *Error) {
 	return r, wrong
 }
 
-// openOrCreate opens the table at path, or makes one of so many bytes (file::open_or_create). fill gets the zeroed memory of a new file.
+// openOrCreate opens the table at path, or makes one of so many bytes (file::open_or_create). fill gets the zeroed
+// memory of a new file.
 func openOrCreate(path string, bytes uint64, access Access, inspect inspector, fill func(*region) *Error) (region, *Error) {
 	p, wrong := placeOf(path)
 	if wrong != nil {
@@ -165,7 +170,8 @@ func openOrCreate(path string, bytes uint64, access Access, inspect inspector, f
 			return r, wrong
 		}
 		r, made, wrong := create(p, bytes, access.Mode, fill, true)
-		// An unnamed file fails with many errors (old kernel, filesystem, no /proc). A failure that is not due to that happens to the named file, too.
+		// An unnamed file fails with many errors (old kernel, filesystem, no /proc). A failure that is not due to that
+		// happens to the named file, too.
 		if wrong != nil && (wrong.Code == errOpen || wrong.Code == errLink) {
 			r, made, wrong = create(p, bytes, access.Mode, fill, false)
 		}
@@ -215,8 +221,9 @@ func attach(p *place, access Access, inspect inspector) (r region, found bool, w
 	if wrong != nil {
 		return r, false, wrong
 	}
-	// A copy of a file may lack the blocks that held only zeroes, so they are reserved again. On a full disk the call may fail even for a file that has
-	// all its blocks; that error is ignored. If the filesystem cannot reserve, the file stays as it is.
+	// A copy of a file may lack the blocks that held only zeroes, so they are reserved again. On a full disk the call
+	// may fail even for a file that has all its blocks; that error is ignored. If the filesystem cannot reserve, the
+	// file stays as it is.
 	missing := bytes - min(bytes, uint64(status.Blocks)*512)
 	if err = hasRoom(fd, missing); err == nil {
 		_, err = reserve(fd, bytes)
@@ -255,8 +262,8 @@ func inspected(fd int, status *syscall.Stat_t, inspect inspector) (uint64, *Erro
 	return bytes, nil
 }
 
-// create makes the file (file::create); false if another process made it first. An unnamed file has no name until it is complete, so the kernel
-// removes it if the process is killed.
+// create makes the file (file::create); false if another process made it first. An unnamed file has no name until it
+// is complete, so the kernel removes it if the process is killed.
 func create(p *place, bytes uint64, mode uint32, fill func(*region) *Error, unnamed bool) (r region, made bool, wrong *Error) {
 	if bytes > math.MaxInt64 {
 		return r, false, failed(errCapacity)
@@ -308,8 +315,8 @@ func create(p *place, bytes uint64, mode uint32, fill func(*region) *Error, unna
 	if wrong = fill(&r); wrong != nil {
 		return r, false, wrong
 	}
-	// It sets the permissions before the name, so that no other user can open the file in between. It flushes before the name, so that after a power
-	// failure no name leads to an incomplete table.
+	// It sets the permissions before the name, so that no other user can open the file in between. It flushes before the
+	// name, so that after a power failure no name leads to an incomplete table.
 	if err := again(func() error { return syscall.Fchmod(fd, mode&0o777) }); err != nil {
 		return r, false, system(errOpen, err)
 	}
@@ -342,10 +349,11 @@ func linkAt(from int, path string, to int, name string, flags int) syscall.Errno
 	return errno
 }
 
-// reserve makes the filesystem allocate blocks for the file, without changing its content (Fd::reserve). false if the filesystem cannot.
+// reserve makes the filesystem allocate blocks for the file, without changing its content (Fd::reserve). false if the
+// filesystem cannot.
 func reserve(fd int, bytes uint64) (bool, error) {
-	// The first call is for the whole file. A signal interrupts a call, which may undo it. The next calls are for parts, so that frequent signals do
-	// not keep a large file from being finished.
+	// The first call is for the whole file. A signal interrupts a call, which may undo it. The next calls are for parts,
+	// so that frequent signals do not keep a large file from being finished.
 	const part = 16 << 20
 	most := bytes
 	for at := uint64(0); at < bytes; {
@@ -401,8 +409,8 @@ func writeZeroes(fd int, bytes uint64) error {
 	return nil
 }
 
-// mapped maps the file. Another process may truncate a mapped file. Then the system ends (SIGBUS) each process that touches the missing pages. The
-// file's permissions say which users can do so.
+// mapped maps the file. Another process may truncate a mapped file. Then the system ends (SIGBUS) each process that
+// touches the missing pages. The file's permissions say which users can do so.
 func mapped(fd int, bytes uint64, p *place, status *syscall.Stat_t) (region, *Error) {
 	data, err := syscall.Mmap(fd, 0, int(bytes), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err == syscall.ENOMEM {
@@ -429,8 +437,8 @@ type named struct {
 
 func (n *named) is(other *named) bool { return n.dev == other.dev && n.number == other.number }
 
-// exclusively calls f while no other process and no other goroutine is in this function for the same file (Region::exclusively). The kernel releases
-// the lock of a killed process.
+// exclusively calls f while no other process and no other goroutine is in this function for the same file
+// (Region::exclusively). The kernel releases the lock of a killed process.
 func (n *named) exclusively(f func()) *Error {
 	fd, err := openAt(atFDCWD, n.path, existing)
 	if err != nil {

@@ -27,7 +27,8 @@ func fileOf(t *testing.T, path string, clock uint32) *Table {
 	return table
 }
 
-// After a boot a table's time goes on from the time that was noted, by as much as the wall clock has, and stands still if that went back.
+// After a boot a table's time goes on from the time that was noted, by as much as the wall clock has, and stands
+// still if that went back.
 func TestTimeGoesOnAfterABoot(t *testing.T) {
 	for _, clock := range []uint32{0, 1, 2} {
 		for _, passed := range []time.Duration{0, time.Hour, -time.Hour} {
@@ -81,7 +82,8 @@ func TestALockIsOfTheOpenFile(t *testing.T) {
 	}
 }
 
-// A file with a temporary name, for filesystems without unnamed ones, is linked when it is complete, and leaves no other name.
+// A file with a temporary name, for filesystems without unnamed ones, is linked when it is complete, and leaves no
+// other name.
 func TestAFileWithATemporaryName(t *testing.T) {
 	directory := t.TempDir()
 	p, wrong := placeOf(filepath.Join(directory, "table"))
@@ -112,7 +114,8 @@ func TestAFileWithATemporaryName(t *testing.T) {
 	}
 }
 
-// E1: a name that cannot be read agrees with nothing, and is no other boot. The cases are those of src/table/memory/region/boot.rs.
+// E1: a name that cannot be read agrees with nothing, and is no other boot. The cases are those of
+// src/table/memory/region/boot.rs.
 func TestOneNameThatAgreesIsEnough(t *testing.T) {
 	of := func(id, inode uint64) boot { return boot{[2]uint64{id, id}, inode} }
 	for _, c := range []struct {

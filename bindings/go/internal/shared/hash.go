@@ -66,7 +66,8 @@ func (s *secrets) hash(key string) uint64 {
 	return rapidMix(low^0xaaaaaaaaaaaaaaaa, high^s.of[1]^rest)
 }
 
-// long mixes all blocks of a key of more than 16 bytes, and returns the seed for the last 16 and the length of the last part (rapidhash_core_cold).
+// long mixes all blocks of a key of more than 16 bytes, and returns the seed for the last 16 and the length of the
+// last part (rapidhash_core_cold).
 func (s *secrets) long(data []byte) (seed, rest uint64) {
 	seed = s.seed
 	step := func(at int, secret int, with uint64) uint64 {

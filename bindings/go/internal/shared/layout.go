@@ -101,8 +101,8 @@ func (f *fixed) sum() uint64 {
 	return fold(append([]uint64{magic, layout}, words[:]...)...)
 }
 
-// checkWords checks that word, which returns the words of a table's beginning, begins a table of this version, and returns its parameters
-// (Header::check_words). word returns false beyond the end.
+// checkWords checks that word, which returns the words of a table's beginning, begins a table of this version, and
+// returns its parameters (Header::check_words). word returns false beyond the end.
 func checkWords(word func(n int) (uint64, bool)) (f fixed, code core.Code) {
 	if first, ok := word(0); !ok || first != magic {
 		return f, errNotATable
@@ -122,7 +122,8 @@ func checkWords(word func(n int) (uint64, bool)) (f fixed, code core.Code) {
 	}
 	w := words[2:]
 	f = fixed{w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9]}
-	// A wrong program can write a valid checksum. Later offsets are sound because the sizes must be those that this code computes.
+	// A wrong program can write a valid checksum. Later offsets are sound because the sizes must be those that this code
+	// computes.
 	if s, code := newSizes(f.capacity, f.side, f.overrides); code != 0 || s != (sizes{f.buckets, f.bytes}) {
 		return f, errCorrupt
 	}

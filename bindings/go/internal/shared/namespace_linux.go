@@ -10,8 +10,9 @@ import (
 
 // The namespaces of this process, as in src/namespace.rs, and its name, as in src/table/memory/region/process.rs.
 
-// ahead is how far CLOCK_MONOTONIC of this process is ahead of that in the machine's first time namespace, in nanoseconds; false if the system does not
-// say. Its clocks are on the machine's scale, so that processes of different time namespaces can share a table.
+// ahead is how far CLOCK_MONOTONIC of this process is ahead of that in the machine's first time namespace, in
+// nanoseconds; false if the system does not say. Its clocks are on the machine's scale, so that processes of
+// different time namespaces can share a table.
 var ahead, onMachineClock = aheadOfMachine()
 
 // firstTime is the number of the machine's first time namespace (FIRST_TIME).
@@ -68,7 +69,8 @@ func linkNumber(path string) (uint32, bool) {
 	return uint32(number), err == nil
 }
 
-// self is this process's name in turns of returns: its PID namespace, 0 if that is unknown, and its number there (process).
+// self is this process's name in turns of returns: its PID namespace, 0 if that is unknown, and its number there
+// (process).
 var self = func() uint64 {
 	pids, _ := namespace("/proc/self/ns/pid", getPIDNamespace)
 	return uint64(pids)<<32 | uint64(uint32(os.Getpid()))
@@ -97,7 +99,8 @@ func namespace(link string, request uintptr) (uint32, bool) {
 // Requests for a namespace of a process's descriptor.
 const getPIDNamespace, getTimeNamespace = 0xff05, 0xff07
 
-// byPidfd is the number of a namespace by a descriptor of the process (Linux 6.11), for a process without /proc (by_pidfd).
+// byPidfd is the number of a namespace by a descriptor of the process (Linux 6.11), for a process without /proc
+// (by_pidfd).
 func byPidfd(request uintptr) (uint32, bool) {
 	const pidfdOpen = 434
 	process, _, errno := syscall.Syscall(pidfdOpen, uintptr(os.Getpid()), 0, 0)

@@ -1,5 +1,5 @@
-// Package shared is a table in memory that processes of all languages may share: the published layout and protocol of docs/table.md in Go alone. It
-// follows src/table file by file, and steps the words of slots by package core.
+// Package shared is a table in memory that processes of all languages may share: the published layout and protocol of
+// docs/table.md in Go alone. It follows src/table file by file, and steps the words of slots by package core.
 package shared
 
 import (
@@ -35,7 +35,8 @@ const (
 	missingReport = 2
 )
 
-// Table is keyed limits in memory that processes may share. Any number of goroutines, threads and processes may make calls at once.
+// Table is keyed limits in memory that processes may share. Any number of goroutines, threads and processes may make
+// calls at once.
 type Table struct {
 	policies
 	secrets secrets
@@ -64,8 +65,8 @@ func New(options *Options, of []Policy) (*Table, *Error) {
 	return t, wrong
 }
 
-// OpenOrMake opens the table in the file at path, or makes the file if there is none (Table::file_at). If the file has another table, the call fails
-// and the file stays unchanged.
+// OpenOrMake opens the table in the file at path, or makes the file if there is none (Table::file_at). If the file
+// has another table, the call fails and the file stays unchanged.
 func OpenOrMake(path string, access Access, options *Options, of []Policy) (*Table, *Error) {
 	f, wrong := parameters(options, of, true)
 	if wrong != nil {
@@ -235,8 +236,9 @@ func (t *Table) has(of []Policy) core.Code {
 	return 0
 }
 
-// goingOn joins a table that another process may have made, and continues the time of one in a file (Table::going_on, continue_time): after a boot it
-// advances by as much as the wall clock has since the table noted it. An error frees the memory.
+// goingOn joins a table that another process may have made, and continues the time of one in a file (Table::going_on,
+// continue_time): after a boot it advances by as much as the wall clock has since the table noted it. An error frees
+// the memory.
 func (t *Table) goingOn() (*Table, *Error) {
 	// Unix time is the same in all time namespaces and goes on over a boot.
 	if t.fixed.clock == wallClock {
@@ -285,8 +287,9 @@ func (t *Table) continueTime() *Error {
 	return nil
 }
 
-// noteTimes stores the table's time and the wall clock's time (Table::note_time). It reads the table's first and stores the wall clock's first. So if
-// the process is killed in between, too little time seems to have passed, never too much.
+// noteTimes stores the table's time and the wall clock's time (Table::note_time). It reads the table's first and
+// stores the wall clock's first. So if the process is killed in between, too little time seems to have passed, never
+// too much.
 func (t *Table) noteTimes() {
 	now, wall := t.Now(), wall()
 	t.header.wallTime.Store(wall)

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// private is zeroed memory of this process (Region::private). All of it is allocated now, so that it does not grow later.
+// private is zeroed memory of this process (Region::private). All of it is allocated now, so that it does not grow
+// later.
 func private(bytes uint64, hugePages bool) (region, *Error) {
 	const page = 4096
 	if bytes > math.MaxInt {

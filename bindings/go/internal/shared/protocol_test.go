@@ -88,7 +88,8 @@ func TestASlotThatChangesAmidARequest(t *testing.T) {
 	}
 }
 
-// A call that moved a key was killed when the key had left its slot. The key owes until that slot's time, and its next charge removes the mark.
+// A call that moved a key was killed when the key had left its slot. The key owes until that slot's time, and its
+// next charge removes the mark.
 func TestAKeyBetweenTwoSlots(t *testing.T) {
 	for _, until := range []uint64{now + uint64(time.Hour), now + 5} {
 		table := tableOf(t, onFullEvictNearest, "3/day")
@@ -123,7 +124,8 @@ func TestAKeyBetweenTwoSlots(t *testing.T) {
 	}
 }
 
-// When the policy changes to one under which a key expires sooner, the key moves, and no key takes its former slot before that one's time.
+// When the policy changes to one under which a key expires sooner, the key moves, and no key takes its former slot
+// before that one's time.
 func TestAKeyMovesToAnotherSlot(t *testing.T) {
 	table := tableOf(t, onFullDeny, "3/day", "3/s")
 	place, c, word, s := keyOf(t, table, "ann")
@@ -183,7 +185,8 @@ func TestTheFirstToExpireAmongLoweredWords(t *testing.T) {
 	}
 }
 
-// Slots under a policy that Go cannot step end a request for a new key, which then changes nothing. Keys that have a slot are decided.
+// Slots under a policy that Go cannot step end a request for a new key, which then changes nothing. Keys that have a
+// slot are decided.
 func TestSlotsThatGoCannotStep(t *testing.T) {
 	for onFull := range uint32(4) {
 		table := tableOf(t, onFull, "3/day")

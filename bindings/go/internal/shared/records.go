@@ -2,14 +2,14 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// The records of policies' versions in a table's memory, as in src/table/policies/records.rs. Go reads records, and writes those of a
-// new table.
+// The records of policies' versions in a table's memory, as in src/table/policies/records.rs. Go reads records, and
+// writes those of a new table.
 
 const (
 	// claimed is the stamp of a record that a writer has claimed and not published.
 	claimed = 1
-	// rounds is the most tries of a call whose slot or policy other calls change meanwhile (ROUNDS). No call meets so many changes in a row, but damaged
-	// memory may look as if it changed for ever.
+	// rounds is the most tries of a call whose slot or policy other calls change meanwhile (ROUNDS). No call meets so
+	// many changes in a row, but damaged memory may look as if it changed for ever.
 	rounds = 10_000
 )
 
@@ -62,8 +62,9 @@ func (m *memory) currentWords(number uint32) (words [recordWords]uint64, ok bool
 	return words, false
 }
 
-// differ reports whether a table that begins with these bytes certainly has other policies (records::differ). Other processes may change the file
-// during the read. If the bytes do not fit together, it returns false, and the caller compares again after it has mapped the file.
+// differ reports whether a table that begins with these bytes certainly has other policies (records::differ). Other
+// processes may change the file during the read. If the bytes do not fit together, it returns false, and the caller
+// compares again after it has mapped the file.
 func differ(head []byte, policies []Policy) bool {
 	for number := range PoliciesMost {
 		stamp, ok := wordOf(head, currentAt/8+number)

@@ -8,8 +8,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// E10: between the read and the swap of one return, another return and a request at a later time bring the state back. Without turns five permits would
-// pass at one instant.
+// E10: between the read and the swap of one return, another return and a request at a later time bring the state
+// back. Without turns five permits would pass at one instant.
 func TestAStateThatCameBackGivesNothingTwice(t *testing.T) {
 	table := tableOf(t, onFullDeny, "1/s burst 4")
 	place, _, _, _ := keyOf(t, table, "ann")

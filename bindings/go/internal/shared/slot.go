@@ -32,7 +32,8 @@ type Bucket [slotsOfBucket]Slot
 // Key loads the key word (Slot::key).
 func (s *Slot) Key() uint64 { return atomic.LoadUint64(&s.key) }
 
-// State loads the state word (Slot::state). If another call writes between the loads of both words, the caller's swap fails.
+// State loads the state word (Slot::state). If another call writes between the loads of both words, the caller's swap
+// fails.
 func (s *Slot) State() uint64 { return atomic.LoadUint64(&s.state) }
 
 // Pair is both words at one instant (Slot::pair).
@@ -47,8 +48,9 @@ func (s *Slot) swap(old, next Pair) (seen Pair, swapped bool) {
 	return seen, swapped
 }
 
-// commit commits one step of a key whose key and then state the caller read here (Slot::commit). A step that keeps the state writes nothing: the slot must
-// have held both words at one instant. False: nothing has been charged, because another call has changed the slot.
+// commit commits one step of a key whose key and then state the caller read here (Slot::commit). A step that keeps
+// the state writes nothing: the slot must have held both words at one instant. False: nothing has been charged,
+// because another call has changed the slot.
 func (s *Slot) commit(key, state, next uint64) bool {
 	if next == state {
 		return s.Pair() == Pair{key, state}

@@ -15,8 +15,8 @@ func slotsOf(n int) []Slot {
 	return unsafe.Slice((*Slot)(r.base), n)
 }
 
-// Goroutines swap a slot from one pair to the next at the same time. Each swap is made once, no reader sees words of two pairs, and a failed swap
-// returns a pair that was there.
+// Goroutines swap a slot from one pair to the next at the same time. Each swap is made once, no reader sees words of
+// two pairs, and a failed swap returns a pair that was there.
 func TestASlotChangesAtOnce(t *testing.T) {
 	if !supported() {
 		t.Fatal("no swap of 16 bytes")

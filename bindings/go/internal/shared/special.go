@@ -1,7 +1,7 @@
 package shared
 
-// Keys that a request must look up before its policy is known, as in src/table/memory/special.rs, slots/overrides.rs and
-// policies/exempt.rs. Go looks them up; other processes make them.
+// Keys that a request must look up before its policy is known, as in src/table/memory/special.rs, slots/overrides.rs
+// and policies/exempt.rs. Go looks them up; other processes make them.
 //
 //	changes of overrides 32 : overrides 20 : refusals recorded 1 : exempt keys 11
 
@@ -10,8 +10,8 @@ const (
 	specialOverrides = 1<<32 - 1<<12
 )
 
-// overrideOf is the stamp of the key's override (Policies::override_of). A lookup that has found nothing repeats if a change was counted meanwhile
-// (Places::lookup).
+// overrideOf is the stamp of the key's override (Policies::override_of). A lookup that has found nothing repeats if a
+// change was counted meanwhile (Places::lookup).
 func (p *policies) overrideOf(policy uint32, hash uint64) (uint64, bool) {
 	places := p.overrides()
 	groups := uint64(len(places) / groupPlaces)

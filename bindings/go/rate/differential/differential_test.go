@@ -1,5 +1,5 @@
-// Package differential makes the same calls of golang.org/x/time/rate and of the package rate and compares all answers. It is
-// a module of its own, so that nobody who uses tollbar depends on the former.
+// Package differential makes the same calls of golang.org/x/time/rate and of the package rate and compares all
+// answers. It is a module of its own, so that nobody who uses tollbar depends on the former.
 package differential
 
 import (

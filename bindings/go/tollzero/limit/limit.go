@@ -1,4 +1,5 @@
-// Package limit has the limiters of go-zero's package core/limit, with its names, arguments and results. A program changes the import path:
+// Package limit has the limiters of go-zero's package core/limit, with its names, arguments and results. A program
+// changes the import path:
 //
 //	import "github.com/tollbar/tollbar/bindings/go/tollzero/limit" // was "github.com/zeromicro/go-zero/core/limit"
 //
@@ -8,11 +9,13 @@
 //	quota := limit.NewPeriodLimit(60, 5, store, "login:")
 //	switch code, err := quota.Take(user); code { case limit.OverQuota: ... }
 //
-// One script of the Redis server decides on each request by the server's clock, in microseconds. So the clocks of the clients do not matter, and any
-// number of processes together admit what one limiter would. With a nil store the limits are those of this process.
+// One script of the Redis server decides on each request by the server's clock, in microseconds. So the clocks of the
+// clients do not matter, and any number of processes together admit what one limiter would. With a nil store the
+// limits are those of this process.
 //
-// While Redis does not answer, a [TokenLimiter] decides by a bucket of this process, and a [PeriodLimit] returns an error without asking Redis. One
-// goroutine for each Redis asks every 100 ms whether it answers again. Any number of goroutines may make any call at once.
+// While Redis does not answer, a [TokenLimiter] decides by a bucket of this process, and a [PeriodLimit] returns an
+// error without asking Redis. One goroutine for each Redis asks every 100 ms whether it answers again. Any number of
+// goroutines may make any call at once.
 package limit
 
 import (
@@ -31,7 +34,8 @@ import (
 	"github.com/zeromicro/go-zero/core/stores/redis"
 )
 
-// ErrUnknownCode is the error of an answer that no script of this package gives: the key holds a value of another program.
+// ErrUnknownCode is the error of an answer that no script of this package gives: the key holds a value of another
+// program.
 var ErrUnknownCode = errors.New("unknown status code")
 
 // The scripts are those of tollbar's own client. A test compares the copies.
@@ -62,8 +66,8 @@ const (
 	probeInterval = 100 * time.Millisecond
 	// patience is the longest wait for an answer of Redis. After it Redis counts as one that does not answer.
 	patience = time.Second
-	// blindly is the number of intervals after which the prober asks go-zero's client although nothing listens at the address. A program may have
-	// given the client another way to connect.
+	// blindly is the number of intervals after which the prober asks go-zero's client although nothing listens at the
+	// address. A program may have given the client another way to connect.
 	blindly = 10
 )
 
@@ -77,7 +81,8 @@ type server struct {
 	store *redis.Redis
 	// down is the error with which calls end while Redis does not answer, and nil while it does.
 	down atomic.Pointer[error]
-	// loaded says which scripts Redis has. A call by the hash of a script that Redis lacks fails, and go-zero's breaker counts that.
+	// loaded says which scripts Redis has. A call by the hash of a script that Redis lacks fails, and go-zero's breaker
+	// counts that.
 	loaded  [len(scripts)]atomic.Bool
 	lock    sync.Mutex
 	probing bool
@@ -96,8 +101,9 @@ type answer struct {
 	err   error
 }
 
-// run runs a script, and returns the numbers of its reply. If the context ends, it returns the context's error at once, and the script's end still tells
-// whether Redis answers. If Redis does not answer, the call ends after patience, and later ones at once.
+// run runs a script, and returns the numbers of its reply. If the context ends, it returns the context's error at
+// once, and the script's end still tells whether Redis answers. If Redis does not answer, the call ends after
+// patience, and later ones at once.
 func (s *server) run(ctx context.Context, script int, key string, args ...any) ([]int64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -1,8 +1,8 @@
 //! Machines that share a limit, each a process of this test program, and what they admitted, in a file they all write
 //! to.
 //!
-//! Time is the real one: what is tested is Redis, and the kernel. What is asserted of it is the bound, which holds
-//! whatever the scheduler does, and rates with much room.
+//! These tests use the real clock, because they run a real Redis and depend on the kernel's scheduler. They assert the
+//! upper bound exactly, because it holds whatever the scheduler does, and lower rates with generous room.
 #![allow(dead_code)] // each test program uses a part of it
 
 use std::fs::{File, OpenOptions};

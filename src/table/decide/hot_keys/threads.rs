@@ -2,9 +2,9 @@
 //!
 //! A table with hot keys has [`THREADS`] blocks in memory of this process, each for one thread. A thread claims a
 //! free block in its first decision, by one compare-and-swap of the owner in the block's head, and keeps it as long
-//! as the table is open. No code runs when a thread ends: its block goes to the next thread with its thread pointer,
-//! and the C library reuses the memory at that address only after the thread has ended. A thread that finds no free
-//! block decides without credit.
+//! as the table is open. A thread that ends does not free its block, because no code of the library runs then. The
+//! next thread with the same thread pointer takes the block over. That is safe, because the C library reuses a thread
+//! pointer only after its thread has ended. A thread that finds no free block decides without credit.
 //!
 //! *Fork.* A child finds all blocks free and empty, because the system wipes that memory. On a system that does not
 //! (Linux before 4.14, other systems) there are no blocks, and no thread has credit.

@@ -1,7 +1,7 @@
 //! Counters of rare events, in shards that threads share.
 //!
-//! The address of a thread's stack chooses its shard, so that threads seldom share one. Frequent events are counted
-//! on lines that one thread owns ([`super::lines`]).
+//! A thread chooses its shard by the address of its stack, so two threads seldom share one. Frequent events have
+//! counters of their own: lines that one thread owns ([`super::lines`]).
 
 use crate::decision::{Reason, Reasons};
 use crate::sync::Ordering;

@@ -1,6 +1,6 @@
 /* Machines that share a limit keep it in a store (Redis, Valkey). No decision waits for the store. A machine takes some
- * permits at a time from the store, a lease, and spends them by itself for a short time. The store charges a lease when it
- * grants it. One client on each machine asks the store, from an event loop or from a thread of its own.
+ * permits at a time from the store, a lease, and spends them by itself for a short time. The store charges a lease
+ * when it grants it. One client on each machine asks the store, from an event loop or from a thread of its own.
  *
  *     const char *name = "logins", *url = "redis://127.0.0.1";
  *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);

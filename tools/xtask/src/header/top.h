@@ -38,32 +38,32 @@
  *     change a limit while it is in use                   tollbar_limiter_set_policy, tollbar_table_set_policy
  *     header fields and metrics                           tollbar_http_fields, tollbar_metrics
  *
- * Read sections 1 to 3 first: policies, clocks, and decisions in full, which every layer uses. Then read limiters or tables. Each
- * section after those is for one task. A banner says "Advanced" or "Experimental" where a section is that. The last two sections are the
- * version, and all results and errors.
+ * Read sections 1 to 3 first: policies, clocks, and decisions in full, which every layer uses. Then read limiters or
+ * tables. Each section after those is for one task. A banner says "Advanced" or "Experimental" where a section is
+ * that. The last two sections are the version, and all results and errors.
  *
  * Conventions
  *
- * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error, so
- *      `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call that answers
- *      a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call returns 0 or an error.
- * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. An output may be NULL where the call says
- *      so. Four outputs are also written on failure:
+ * [C1] 0 means go. A decision returns TOLLBAR_ALLOWED (0), TOLLBAR_DENIED (1), TOLLBAR_NEVER (2) or a negative error,
+ *      so `if (tollbar_..._check(...)) refuse();` fails closed. "check" charges, "peek" and "validate" do not. A call
+ *      that answers a question returns TOLLBAR_YES (1), TOLLBAR_NO (0) or a negative error. Every other int32_t call
+ *      returns 0 or an error.
+ * [C2] A call writes its outputs only if it succeeds. A decision succeeds with any verdict. An output may be NULL
+ *      where the call says so. Four outputs are also written on failure:
  *        - the tollbar_policy_error of a text,
  *        - the column of tollbar_lease_client_new,
  *        - the length of a text, on TOLLBAR_E_BUFFER_TOO_SMALL,
  *        - the health from tollbar_table_validate and tollbar_table_repair, on TOLLBAR_E_SLOTS_INVALID.
- * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's time, and the
- *      others read a clock. If the time goes back between calls or threads, the limit admits no more than before. Durations are
- *      nanoseconds too, except those whose names end in _ms.
- *      Each policy has a last time, 2^61 - 2 ns (73 years) for all but the fastest policies
- *      (tollbar_policy_spec_last_time). At later times, UINT64_MAX among them, every call refuses every cost above 0.
- *      All bounds hold in the times that the calls use. Windows and logs count a call whose time is before their newest admission at the
- *      time of that admission: after a step back a strict sliding window or a sliding log holds its bound in these times.
- *      If the times lag behind true time by up to s
- *      (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
- * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what the call
- *      expects is undefined behaviour.
+ * [C3] Times are nanoseconds of one clock, counted from that clock's zero. A call that ends in _at uses the caller's
+ *      time, and the others read a clock. If the time goes back between calls or threads, the limit admits no more
+ *      than before. Durations are nanoseconds too, except those whose names end in _ms. Each policy has a last time,
+ *      2^61 - 2 ns (73 years) for all but the fastest policies (tollbar_policy_spec_last_time). At later times,
+ *      UINT64_MAX among them, every call refuses every cost above 0. All bounds hold in the times that the calls use.
+ *      Windows and logs count a call whose time is before their newest admission at the time of that admission: after
+ *      a step back a strict sliding window or a sliding log holds its bound in these times. If the times lag behind
+ *      true time by up to s (TOLLBAR_CLOCK_COARSE: 1 to 10 ms), a window of true time may see rate * s permits more.
+ * [C4] A NULL, misaligned or out-of-range argument is an error, never a crash. A pointer to memory that is not what
+ *      the call expects is undefined behaviour.
  * [C5] Threads, processes and the kernel.
  *      Any number of threads may call at once with one object, on both sides of a fork. The exceptions:
  *        - No other call may use the object of _free, _close, _init_in, tollbar_table_repair, tollbar_table_set_hot_keys or
@@ -82,20 +82,20 @@
  *      tollbar_queue_ calls as their section says, the tollbar_lease_client_ and tollbar_schedule_ calls, and those that read a
  *      text with the name of a time zone.
  *      No call takes more than 16 KiB of stack, so threads with small stacks may make any of them.
- * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another version
- *      reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field that it
- *      would have to ignore.
+ * [C6] A struct that starts with `struct_size` may grow. Initialise it with its _INIT macro. A library of another
+ *      version reads and writes only the fields that both versions know. It refuses with TOLLBAR_E_RESERVED a field
+ *      that it would have to ignore.
  * [C7] No call unwinds, aborts or prints. The numbers of results never change their meaning.
- * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the plain call with
- *      `now_ns` before its output.
+ * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the
+ *      plain call with `now_ns` before its output.
  *
- * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked deprecated in
- * its text for at least one minor version, and only a major version removes it. Experimental sections are not part of that promise: a
- * program sees their names only if it defines TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or
- * remove them.
+ * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked
+ * deprecated in its text for at least one minor version, and only a major version removes it. Experimental sections
+ * are not part of that promise: a program sees their names only if it defines TOLLBAR_EXPERIMENTAL before it includes
+ * this header, and a minor version may change or remove them.
  *
- * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the table's
- * slots are taken. Counted by callgrind with @RUSTC@.
+ * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the
+ * table's slots are taken. Counted by callgrind with @RUSTC@.
  *
 @COSTS@ */
 
