@@ -74,7 +74,6 @@
 //!
 //! * `std` (default): std's errors and threads.
 //! * `small`: rare paths out of line, for small binaries.
-//! * `exhaustive`: errors without `non_exhaustive`, for a match that the compiler keeps complete.
 //!
 //! Targets without a Unix, such as `x86_64-unknown-none` and `aarch64-unknown-none`, have the algorithms, policies
 //! and states, on the caller's own [`clock::Clock`]. Tables, [`State::with_credit`](limiter::State::with_credit) and

@@ -101,9 +101,9 @@ const EACH: [&str; 18] = [
 
 #[test]
 fn invariant_4_denial_writes_nothing() {
-    has_each(Kind::ALL, &EACH);
     let mut rng = Rng(4);
-    for text in EACH {
+    for text in with_each(Kind::ALL, &EACH) {
+        let text = text.as_str();
         let guarded = Guarded::new(|| state(text));
         let mut now = 1 + rng.below(DAY);
         let mut refused = 0;
@@ -173,7 +173,8 @@ fn invariant_4_a_limiter_with_credit_stores_nothing_but_the_count_of_a_denial() 
 #[test]
 fn invariant_4_denial_changes_nothing() {
     let mut rng = Rng(44);
-    for text in EACH {
+    for text in with_each(Kind::ALL, &EACH) {
+        let text = text.as_str();
         let limiter = state(text);
         let cell = Rule::new(&policy(text)).map(Cell::new);
         let mut now = 1 + rng.below(DAY);

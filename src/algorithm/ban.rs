@@ -18,7 +18,8 @@
 //!
 //! Most admitted in any interval of length t: that of gcra, `burst + limit/period · t`.
 
-use super::{describe, until, Algorithm, Charged, Reservation, Step};
+use super::facts::Facts;
+use super::{after, describe, until, Algorithm, Charged, Reservation, Step};
 use crate::algorithm::gcra::grid;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -91,45 +92,6 @@ impl Ban {
         self.pack(self.ban(until), self.after)
     }
 
-    /// The permits, rounded up, that the limit must refill before the first one can be taken; 0 for a banned key,
-    /// because a ban is no number.
-    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        let clock = self.grid.units(now);
-        let Some((tat, _)) = self.here(state, clock) else { return 0 };
-        let (units, permit) = (tat.saturating_sub(clock.saturating_add(self.tolerance)), self.grid.per_permit());
-        units / permit + u64::from(units % permit != 0)
-    }
-
-    /// The word of a key without refusals that lacks `permits` of its burst, or owes up to another burst; 0 for no
-    /// permits.
-    pub(super) fn charged(&self, permits: u64, now: u64) -> u64 {
-        if permits == 0 || now > self.last {
-            return 0;
-        }
-        let most = self.tolerance.saturating_mul(2);
-        let units = permits.saturating_mul(self.grid.per_permit().get()).min(most);
-        self.pack(self.grid.units_in_time(now).saturating_add(units), 0)
-    }
-
-    /// A decision that left the state `state` at `now`, with [`Reason::Banned`] if a ban refused it.
-    pub(super) fn with_reason(&self, decision: Decision, state: u64, now: u64) -> Decision {
-        match decision.verdict {
-            Verdict::Denied if self.bans(state, now) => decision.because(Reason::Banned),
-            _ => decision,
-        }
-    }
-
-    /// Moves a key's word from the policy `old` to this one. A key that `old` banned stays banned until the same
-    /// time, or longer if its debt lasts longer. `None` for a key that is not banned.
-    pub(super) fn adopt(&self, old: &Ban, state: u64) -> Option<u64> {
-        let (tat, mark) = old.unpack(state);
-        if mark < old.after {
-            return None;
-        }
-        let (owed, _) = self.unpack(self.owing(old.expires_at(state)));
-        Some(self.pack(self.ban(old.end(tat)).max(owed), self.after))
-    }
-
     fn unpack(&self, state: u64) -> (u64, u64) {
         (state >> self.mark_bits, state & ((1 << self.mark_bits) - 1))
     }
@@ -184,9 +146,6 @@ impl Ban {
 }
 
 impl Algorithm for Ban {
-    const BOOKS_AHEAD: bool = true;
-    const COUNTS_REFUSALS: bool = true;
-
     fn bans(&self, state: u64, now: u64) -> bool {
         self.banned_until(state, now).is_some()
     }
@@ -200,6 +159,14 @@ impl Algorithm for Ban {
 
     fn last_time(&self) -> u64 {
         self.last
+    }
+
+    fn books_ahead(&self) -> bool {
+        true
+    }
+
+    fn counts_refusals(&self) -> bool {
+        true
     }
 
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
@@ -267,7 +234,7 @@ impl Algorithm for Ban {
     }
 
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
-        self.with_reason(describe(self, verdict, state, now, cost), state, now)
+        self.explained(describe(self, verdict, state, now, cost), state, now, cost)
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
@@ -298,5 +265,67 @@ impl Algorithm for Ban {
             false => self.pack(next, mark),
         };
         Charged { next: Some(next), rest: cost - permits }
+    }
+}
+
+impl Facts for Ban {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        true
+    }
+
+    /// The permits, rounded up, that the limit must refill before the first one can be taken; 0 for a banned key,
+    /// because a ban is no number.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        let clock = self.grid.units(now);
+        let Some((tat, _)) = self.here(state, clock) else { return 0 };
+        let (units, permit) = (tat.saturating_sub(clock.saturating_add(self.tolerance)), self.grid.per_permit());
+        units / permit + u64::from(units % permit != 0)
+    }
+
+    /// The word of a key without refusals that lacks `permits` of its burst, or owes up to another burst; 0 for no
+    /// permits.
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        if permits == 0 || now > self.last {
+            return 0;
+        }
+        let most = self.tolerance.saturating_mul(2);
+        let units = permits.saturating_mul(self.grid.per_permit().get()).min(most);
+        self.pack(self.grid.units_in_time(now).saturating_add(units), 0)
+    }
+
+    /// Moves a key's word from the policy `old` to this one. A key that `old` banned stays banned until the same
+    /// time, or longer if its debt lasts longer. `None` for a key that is not banned.
+    fn adopt(&self, old: &Ban, state: u64) -> Option<u64> {
+        let (tat, mark) = old.unpack(state);
+        if mark < old.after {
+            return None;
+        }
+        let (owed, _) = self.unpack(self.owing(old.expires_at(state)));
+        Some(self.pack(self.ban(old.end(tat)).max(owed), self.after))
+    }
+
+    /// A ban ends at the same time.
+    fn convert(&self, old: &Ban, state: u64, now: u64) -> Option<u64> {
+        match old.banned_until(state, now)? {
+            NEVER => None,
+            until => Some(self.banned(until)),
+        }
+    }
+
+    /// A ban ends after the same time.
+    fn carry(&self, old: &Ban, state: u64, there: u64, here: u64) -> Option<u64> {
+        let until = old.banned_until(state, there)?;
+        Some(self.banned(here.saturating_add(after(until, there))))
+    }
+
+    fn explained(&self, decision: Decision, state: u64, now: u64, _cost: u64) -> Decision {
+        match decision.verdict {
+            Verdict::Denied if self.bans(state, now) => decision.because(Reason::Banned),
+            Verdict::Allowed | Verdict::Denied | Verdict::Never => decision,
+        }
     }
 }

@@ -18,6 +18,7 @@
 //! Most admitted in any window of one period, which is the mean length: `3 · limit`, at the end of one window, in a
 //! short one and at the start of a third. `2 · limit` in any time that is shorter than the shortest window.
 
+use super::facts::{charged_by_a_step, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::zone::civil::{date, day, length};
 use crate::policy::zone::{Zone, DAY};
@@ -158,21 +159,15 @@ impl Calendar {
     fn word(&self, window: u64, used: u64) -> u64 {
         window.wrapping_mul(self.radix.get()).wrapping_add(used)
     }
-
-    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit. `None` if
-    /// the policies differ in their windows.
-    pub(super) fn adopt(&self, old: &Calendar, state: u64) -> Option<u64> {
-        if (self.span, self.from, self.zone) != (old.span, old.from, old.zone) {
-            return None;
-        }
-        let (window, used) = old.radix.div_rem(state);
-        (window < WINDOWS).then(|| self.word(window, used.min(self.limit)))
-    }
 }
 
 impl Algorithm for Calendar {
     fn last_time(&self) -> u64 {
         LAST
+    }
+
+    fn books_ahead(&self) -> bool {
+        false
     }
 
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
@@ -249,5 +244,33 @@ impl Algorithm for Calendar {
             0 => None,
             permits => Some(Returned { next: state.saturating_sub(permits), permits }),
         }
+    }
+}
+
+impl Facts for Calendar {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        false
+    }
+
+    fn debt(&self, _state: u64, _now: u64) -> u64 {
+        0
+    }
+
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_by_a_step(self, permits, self.available(0, now), now)
+    }
+
+    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit. `None` if
+    /// the policies differ in their windows.
+    fn adopt(&self, old: &Calendar, state: u64) -> Option<u64> {
+        if (self.span, self.from, self.zone) != (old.span, old.from, old.zone) {
+            return None;
+        }
+        let (window, used) = old.radix.div_rem(state);
+        (window < WINDOWS).then(|| self.word(window, used.min(self.limit)))
     }
 }

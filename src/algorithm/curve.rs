@@ -17,6 +17,7 @@
 //! Most admitted in a slice: `limit`. In any window of one period: `2 · limit`, at the end of one slice and the start
 //! of the next.
 
+use super::facts::{charged_unchecked, Facts};
 use super::fixed_window::FixedWindow;
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Knots, Policy, PolicyError};
@@ -110,20 +111,6 @@ impl Curve {
     pub(super) fn window(&self) -> &FixedWindow {
         &self.window
     }
-
-    /// The permits charged beyond those that have come.
-    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        match self.here(state, now) {
-            None => 0,
-            Some(here) if here.is_later => here.used,
-            Some(here) => here.used.saturating_sub(self.come(here.offset)),
-        }
-    }
-
-    /// [`FixedWindow::adopt`] from the word of another curve.
-    pub(super) fn adopt(&self, old: &Curve, state: u64) -> Option<u64> {
-        self.window.adopt(&old.window, state)
-    }
 }
 
 /// The slice in which a request is decided.
@@ -158,6 +145,10 @@ impl Knot {
 impl Algorithm for Curve {
     fn last_time(&self) -> u64 {
         self.window.last_time()
+    }
+
+    fn books_ahead(&self) -> bool {
+        false
     }
 
     #[inline(never)]
@@ -232,5 +223,34 @@ impl Algorithm for Curve {
     #[inline(never)]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         self.window.give_back(state, now, back)
+    }
+}
+
+impl Facts for Curve {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        false
+    }
+
+    /// The permits charged beyond those that have come.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        match self.here(state, now) {
+            None => 0,
+            Some(here) if here.is_later => here.used,
+            Some(here) => here.used.saturating_sub(self.come(here.offset)),
+        }
+    }
+
+    /// A key may lack more permits than the curve has given so far.
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_unchecked(self, permits, now)
+    }
+
+    /// [`FixedWindow::adopt`] from the word of another curve.
+    fn adopt(&self, old: &Curve, state: u64) -> Option<u64> {
+        self.window.adopt(&old.window, state)
     }
 }

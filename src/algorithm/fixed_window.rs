@@ -15,6 +15,7 @@
 //!
 //! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start of the next.
 
+use super::facts::{charged_by_a_step, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
 use crate::units::{Divisor, HORIZON, LAST, NEVER};
@@ -167,24 +168,6 @@ impl FixedWindow {
         until(self.last, self.end(start))
     }
 
-    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit. An
-    /// anchored start is rounded up to this policy's grain. `None` if the policies differ in period or
-    /// alignment.
-    pub(super) fn adopt(&self, old: &FixedWindow, state: u64) -> Option<u64> {
-        if (self.period, self.anchored) != (old.period, old.anchored) {
-            return None;
-        }
-        let (mut start, used) = old.radix.div_rem(state);
-        if start > old.starts {
-            return None;
-        }
-        if self.grain != old.grain {
-            let from = start.saturating_sub(1).checked_mul(old.grain.get())?;
-            start = self.anchor(from);
-        }
-        (start <= self.starts).then(|| self.word(start, used.min(self.limit)))
-    }
-
     /// The first start at or after the time `from`, as an anchored word counts it.
     #[inline(always)]
     fn anchor(&self, from: u64) -> u64 {
@@ -202,6 +185,10 @@ impl FixedWindow {
 impl Algorithm for FixedWindow {
     fn last_time(&self) -> u64 {
         self.last
+    }
+
+    fn books_ahead(&self) -> bool {
+        false
     }
 
     #[inline]
@@ -302,5 +289,41 @@ impl Algorithm for FixedWindow {
         // The word 0 would expire at time 0.
         let next = state.saturating_sub(permits).max(1);
         (next < state).then_some(Returned { next, permits: state.wrapping_sub(next) })
+    }
+}
+
+impl Facts for FixedWindow {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        false
+    }
+
+    fn debt(&self, _state: u64, _now: u64) -> u64 {
+        0
+    }
+
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_by_a_step(self, permits, self.available(0, now), now)
+    }
+
+    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit. An
+    /// anchored start is rounded up to this policy's grain. `None` if the policies differ in period or
+    /// alignment.
+    fn adopt(&self, old: &FixedWindow, state: u64) -> Option<u64> {
+        if (self.period, self.anchored) != (old.period, old.anchored) {
+            return None;
+        }
+        let (mut start, used) = old.radix.div_rem(state);
+        if start > old.starts {
+            return None;
+        }
+        if self.grain != old.grain {
+            let from = start.saturating_sub(1).checked_mul(old.grain.get())?;
+            start = self.anchor(from);
+        }
+        (start <= self.starts).then(|| self.word(start, used.min(self.limit)))
     }
 }

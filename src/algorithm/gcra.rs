@@ -127,13 +127,6 @@ impl Gcra {
         self
     }
 
-    /// The same bucket for words of slots, whose TAT may have been lowered. [`Algorithm::step`] checks each word for
-    /// that.
-    pub(crate) fn in_slots(mut self) -> Gcra {
-        self.plain.end = 0;
-        self
-    }
-
     /// The units of the state word.
     pub const fn grid(&self) -> &Grid {
         &self.grid
@@ -185,14 +178,6 @@ impl Gcra {
     #[inline(never)]
     fn describe_rest(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         describe(self, verdict, state, now, cost)
-    }
-
-    /// The permits, rounded up, that the limit must refill before the first one can be taken.
-    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        let line = self.grid.units(now).saturating_add(self.tolerance);
-        let units = self.floors.tat(state).saturating_sub(line);
-        let permit = self.grid.per_permit();
-        units / permit + u64::from(units % permit != 0)
     }
 
     /// When a word that is the TAT `tat` expires.
@@ -283,10 +268,12 @@ impl Plain {
 }
 
 impl Algorithm for Gcra {
-    const BOOKS_AHEAD: bool = true;
-
     fn last_time(&self) -> u64 {
         self.last
+    }
+
+    fn books_ahead(&self) -> bool {
+        true
     }
 
     #[inline(always)]

@@ -8,6 +8,7 @@
 //! Most admitted in any window of one period: `burst + limit` aligned to time 0 (a full bucket, then a refill);
 //! `2 · burst` aligned to the first request.
 
+use super::facts::{charged_unchecked, Facts};
 use super::fixed_window::FixedWindow;
 use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
@@ -62,26 +63,6 @@ impl Interval {
         }
         let last = intervals.saturating_add(1).saturating_mul(period.get()).saturating_sub(1).min(LAST);
         Ok(Interval(Shape::Stepped(Stepped { period: Divisor::new(period), limit, burst: policy.burst, last })))
-    }
-
-    /// Moves a key's word from the policy `old` to this one. `None` unless both refill as many permits at the
-    /// same times, or have windows of the same length from the first request on.
-    pub(super) fn adopt(&self, old: &Interval, state: u64) -> Option<u64> {
-        match (&self.0, &old.0) {
-            (Shape::Stepped(new), Shape::Stepped(old)) => {
-                (new.period == old.period && new.limit == old.limit).then_some(state)
-            }
-            (Shape::Anchored(new), Shape::Anchored(old)) => new.adopt(old, state),
-            _ => None,
-        }
-    }
-
-    /// The permits that must be refilled before the first one can be taken.
-    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        match &self.0 {
-            Shape::Stepped(s) => state.saturating_sub(s.clock(now).saturating_add(s.burst)),
-            Shape::Anchored(_) => 0,
-        }
     }
 }
 
@@ -175,8 +156,6 @@ impl Stepped {
 }
 
 impl Algorithm for Interval {
-    const BOOKS_AHEAD: bool = true;
-
     fn last_time(&self) -> u64 {
         match &self.0 {
             Shape::Stepped(s) => s.last,
@@ -267,6 +246,40 @@ impl Algorithm for Interval {
         match &self.0 {
             Shape::Stepped(_) => None,
             Shape::Anchored(w) => w.give_back(state, now, back),
+        }
+    }
+}
+
+impl Facts for Interval {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        false
+    }
+
+    /// The permits that must be refilled before the first one can be taken.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        match &self.0 {
+            Shape::Stepped(s) => state.saturating_sub(s.clock(now).saturating_add(s.burst)),
+            Shape::Anchored(_) => 0,
+        }
+    }
+
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_unchecked(self, permits, now)
+    }
+
+    /// Moves a key's word from the policy `old` to this one. `None` unless both refill as many permits at the
+    /// same times, or have windows of the same length from the first request on.
+    fn adopt(&self, old: &Interval, state: u64) -> Option<u64> {
+        match (&self.0, &old.0) {
+            (Shape::Stepped(new), Shape::Stepped(old)) => {
+                (new.period == old.period && new.limit == old.limit).then_some(state)
+            }
+            (Shape::Anchored(new), Shape::Anchored(old)) => new.adopt(old, state),
+            _ => None,
         }
     }
 }

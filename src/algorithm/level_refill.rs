@@ -18,6 +18,7 @@
 //!
 //! Most admitted in any window of one period: `burst + limit`, because no band is faster than the policy's rate.
 
+use super::facts::{charged_unchecked, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charged, Step};
 use crate::policy::{Kind, Knots, Policy, PolicyError};
@@ -139,14 +140,6 @@ impl LevelRefill {
         // one that started from the clock rounded down would be full too early.
         self.grid.units_up(now).saturating_add(self.full.saturating_sub(time))
     }
-
-    /// The permits, rounded up, that the bucket must get back before it is above empty.
-    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        let line = self.grid.units(now).saturating_add(self.full);
-        let units = state.saturating_sub(line);
-        let permit = self.lowest().permit;
-        units / permit + u64::from(units % permit != 0)
-    }
 }
 
 /// The bands of a bucket.
@@ -189,6 +182,10 @@ fn whole(a: u64, b: u64) -> Result<u64, PolicyError> {
 impl Algorithm for LevelRefill {
     fn last_time(&self) -> u64 {
         self.last
+    }
+
+    fn books_ahead(&self) -> bool {
+        false
     }
 
     #[inline(never)]
@@ -278,5 +275,32 @@ impl Algorithm for LevelRefill {
             return Charged::none(cost);
         }
         Charged { next: Some(word.saturating_add(owed.saturating_mul(permit.get()))), rest: cost - taken - owed }
+    }
+}
+
+impl Facts for LevelRefill {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        true
+    }
+
+    /// The permits, rounded up, that the bucket must get back before it is above empty.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        let line = self.grid.units(now).saturating_add(self.full);
+        let units = state.saturating_sub(line);
+        let permit = self.lowest().permit;
+        units / permit + u64::from(units % permit != 0)
+    }
+
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_unchecked(self, permits, now)
+    }
+
+    /// The callers have handled equal policies before.
+    fn adopt(&self, _old: &LevelRefill, _state: u64) -> Option<u64> {
+        None
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod ban;
 pub mod calendar;
+pub mod closed;
 pub mod curve;
 pub mod fixed_window;
 pub mod gcra;
@@ -22,6 +23,7 @@ pub mod sliding_window;
 pub mod warm_up;
 pub mod weighted_window;
 
+mod facts;
 mod range;
 mod rule;
 
@@ -208,8 +210,11 @@ pub trait Algorithm: Copy + Send + Sync {
     /// expire that late, the result expires at [`NEVER`] and admits nothing.
     fn owing(&self, until: u64) -> u64;
 
+    /// Whether [`Algorithm::reserve`] works: the state can hold a debt beyond the present.
+    fn books_ahead(&self) -> bool;
+
     /// Takes `cost` permits ahead of time, for the earliest instant at which they may be used. `None` if there
-    /// is no such instant, or if the algorithm cannot book ahead ([`Algorithm::BOOKS_AHEAD`]).
+    /// is no such instant, or if the algorithm cannot book ahead ([`Algorithm::books_ahead`]).
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         let _ = (state, now, cost);
         None
@@ -258,11 +263,8 @@ pub trait Algorithm: Copy + Send + Sync {
 
     /// Whether a refusal counts toward a ban. If so, a caller that may wait for permits peeks before it calls
     /// [`Algorithm::step`].
-    const COUNTS_REFUSALS: bool = false;
-
-    /// [`Algorithm::COUNTS_REFUSALS`] of an algorithm chosen at run time.
     fn counts_refusals(&self) -> bool {
-        Self::COUNTS_REFUSALS
+        false
     }
 
     /// Whether a ban of `state` refuses requests at `now`.
@@ -286,14 +288,6 @@ pub trait Algorithm: Copy + Send + Sync {
     /// as a fresh state. `None`: states expire, and a reset makes the slot vacant.
     fn unused_in_slot(&self) -> Option<u64> {
         None
-    }
-
-    /// Whether [`Algorithm::reserve`] works: the state can hold a debt beyond the present.
-    const BOOKS_AHEAD: bool = false;
-
-    /// [`Algorithm::BOOKS_AHEAD`] of an algorithm chosen at run time.
-    fn books_ahead(&self) -> bool {
-        Self::BOOKS_AHEAD
     }
 
     /// The full decision on a request that got `verdict` at `now` and left the state `state`.

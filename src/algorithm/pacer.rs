@@ -10,6 +10,7 @@
 //! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in general
 //! `slack + (largest cost) + limit/period · t`.
 
+use super::facts::Facts;
 use super::gcra::grid;
 use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -58,29 +59,6 @@ impl Pacer {
         &self.grid
     }
 
-    /// Permits by which a state falls short of a fresh one at `now`, rounded up.
-    pub(super) fn owed(&self, state: u64, now: u64) -> u64 {
-        let units = state.saturating_sub(self.grid.units(now));
-        let permit = self.grid.per_permit();
-        units / permit + u64::from(units % permit != 0)
-    }
-
-    /// The wait for the next departure in permits, rounded up, less 1. The 1 is the permit that
-    /// [`Algorithm::available`] already shows as missing.
-    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        state.saturating_sub(self.clock(now)).saturating_sub(1) / self.grid.per_permit()
-    }
-
-    /// The word of a fresh state at `now` from which `permits` have been taken, the burst at most; 0 for no
-    /// permits.
-    pub(super) fn charged(&self, permits: u64, now: u64) -> u64 {
-        let charge = permits.saturating_mul(self.grid.per_permit().get()).min(self.burst);
-        match permits {
-            0 => 0,
-            _ => self.grid.units(now).saturating_add(charge),
-        }
-    }
-
     /// The clock in units, on the word's scale: `initial` more than [`Grid::units`].
     #[inline(always)]
     fn clock(&self, now: u64) -> u64 {
@@ -100,10 +78,12 @@ impl Pacer {
 }
 
 impl Algorithm for Pacer {
-    const BOOKS_AHEAD: bool = true;
-
     fn last_time(&self) -> u64 {
         self.last
+    }
+
+    fn books_ahead(&self) -> bool {
+        true
     }
 
     #[inline]
@@ -210,5 +190,43 @@ impl Algorithm for Pacer {
                 rest: cost - permits,
             },
         }
+    }
+}
+
+impl Facts for Pacer {
+    fn keeps_reserves(&self) -> bool {
+        false
+    }
+
+    fn words_are_times(&self) -> bool {
+        true
+    }
+
+    /// The wait for the next departure in permits, rounded up, less 1. The 1 is the permit that
+    /// [`Algorithm::available`] already shows as missing.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        state.saturating_sub(self.clock(now)).saturating_sub(1) / self.grid.per_permit()
+    }
+
+    /// The word of a fresh state at `now` from which `permits` have been taken, the burst at most; 0 for no
+    /// permits.
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        let charge = permits.saturating_mul(self.grid.per_permit().get()).min(self.burst);
+        match permits {
+            0 => 0,
+            _ => self.grid.units(now).saturating_add(charge),
+        }
+    }
+
+    /// The callers have handled equal policies before.
+    fn adopt(&self, _old: &Pacer, _state: u64) -> Option<u64> {
+        None
+    }
+
+    /// Permits by which a state falls short of a fresh one at `now`, rounded up.
+    fn owed(&self, state: u64, now: u64) -> u64 {
+        let units = state.saturating_sub(self.grid.units(now));
+        let permit = self.grid.per_permit();
+        units / permit + u64::from(units % permit != 0)
     }
 }

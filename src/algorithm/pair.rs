@@ -30,6 +30,7 @@ mod steps;
 
 pub(crate) use one::Usual;
 
+use super::facts::{charged_by_a_step, Facts};
 use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
@@ -120,7 +121,7 @@ impl Pair {
         {
             return Step::deny();
         }
-        let (tats, count) = self.charged(held, clock, cost, cost);
+        let (tats, count) = self.charge_both(held, clock, cost, cost);
         Step::allow(self.pack_counted(tats, count))
     }
 
@@ -146,33 +147,6 @@ impl Pair {
         self.fast.due(tats.fast, cost).max(self.slow.due(tats.slow, cost))
     }
 
-    /// Moves a word to this pair from `old`: each bucket keeps the time at which it is full.
-    pub(super) fn adopt(&self, old: &Pair, state: u64) -> Option<u64> {
-        let slow = old.expires_at(state);
-        if slow > LAST {
-            return None;
-        }
-        let fast = old.steps.nanos(old.unpack(state).fast);
-        Some(self.pack_later(self.steps.clock(fast.min(slow)).up, self.steps.clock(slow).up, 0))
-    }
-
-    /// The word at the time `here` of a key that had `state` under `old` at the time `there`. The two times may be of
-    /// different clocks. Each bucket lacks as many permits as before, but at most two of its bursts.
-    pub(super) fn carry(&self, old: &Pair, state: u64, there: u64, here: u64) -> u64 {
-        self.moved(old, state, (there, here), |_, _, lacking| lacking)
-    }
-
-    /// The word of a key that comes at `now` from `old`. Each bucket has as many permits left as before, rounded
-    /// down, up to its new burst. A full bucket with a smaller new burst is full, and a debt stays as many permits,
-    /// up to one burst.
-    pub(super) fn convert(&self, old: &Pair, state: u64, now: u64) -> u64 {
-        self.moved(old, state, (now, now), |new, old, lacking| {
-            let left = old.burst.saturating_sub(lacking);
-            let debt = lacking.saturating_sub(old.burst);
-            new.burst.saturating_sub(left).saturating_add(debt)
-        })
-    }
-
     /// The word of a key that moves from `old` and the first of `times` to this pair and the second. `lacks` says how
     /// many permits a new bucket lacks where the old one, which is not full, lacks the given number.
     #[inline(never)]
@@ -193,18 +167,11 @@ impl Pair {
             return 0;
         }
         let fresh = Held { tats: Tats { fast: 0, slow: 0 }, here: None };
-        let (mut tats, count) = self.charged(fresh, start, fast, slow);
+        let (mut tats, count) = self.charge_both(fresh, start, fast, slow);
         if fast == 0 {
             tats.fast = start.down;
         }
         self.pack_charged(tats, count, (fast, slow), start)
-    }
-
-    /// The permits, rounded up, that the limit must refill before the first one can be taken.
-    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        let clock = self.steps.clock(now.min(LAST));
-        let tats = self.seen_at(state, clock);
-        self.fast.debt(tats.fast, clock).max(self.slow.debt(tats.slow, clock))
     }
 
     /// Which policy of the list bound a decision, 0 or 1. For a refusal it is the one with the longer wait, and for
@@ -229,10 +196,12 @@ impl Pair {
 }
 
 impl Algorithm for Pair {
-    const BOOKS_AHEAD: bool = true;
-
     fn last_time(&self) -> u64 {
         LAST
+    }
+
+    fn books_ahead(&self) -> bool {
+        true
     }
 
     #[inline(always)]
@@ -311,7 +280,7 @@ impl Algorithm for Pair {
             return None;
         }
         let clock = self.steps.clock(at);
-        let (next, count) = self.charged(self.held(state, clock), clock, cost, cost);
+        let (next, count) = self.charge_both(self.held(state, clock), clock, cost, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
         // A word has a mark for "both buckets were full when the running step began". The word of a booking must not
         // have it: a booking writes the step of its departure into the word, and the mark would speak of that step.
@@ -353,7 +322,7 @@ impl Algorithm for Pair {
         if fast == 0 && slow == 0 {
             return Charged::none(cost);
         }
-        let (tats, count) = self.charged(held, clock, fast, slow);
+        let (tats, count) = self.charge_both(held, clock, fast, slow);
         // If the slow bucket has no room for the cost, the word may have none for all that the fast one could take.
         let tats = Tats { fast: tats.fast.min(tats.slow), ..tats };
         Charged { next: Some(self.pack_charged(tats, count, (fast, slow), clock)), rest: cost - fast.min(slow) }
@@ -362,5 +331,55 @@ impl Algorithm for Pair {
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         let bound = self.bound(verdict, state, now, cost);
         Decision { reason: Reason::of(verdict), bound, ..super::describe(self, verdict, state, now, cost) }
+    }
+}
+
+impl Facts for Pair {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        true
+    }
+
+    /// The permits, rounded up, that the limit must refill before the first one can be taken.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        let clock = self.steps.clock(now.min(LAST));
+        let tats = self.seen_at(state, clock);
+        self.fast.debt(tats.fast, clock).max(self.slow.debt(tats.slow, clock))
+    }
+
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_by_a_step(self, permits, self.available(0, now), now)
+    }
+
+    /// Moves a word to this pair from `old`: each bucket keeps the time at which it is full.
+    fn adopt(&self, old: &Pair, state: u64) -> Option<u64> {
+        let slow = old.expires_at(state);
+        if slow > LAST {
+            return None;
+        }
+        let fast = old.steps.nanos(old.unpack(state).fast);
+        Some(self.pack_later(self.steps.clock(fast.min(slow)).up, self.steps.clock(slow).up, 0))
+    }
+
+    /// Each bucket has as many permits left as before, rounded down, up to its new burst. A full bucket with a smaller
+    /// new burst is full, and a debt stays as many permits, up to one burst.
+    fn convert(&self, old: &Pair, state: u64, now: u64) -> Option<u64> {
+        Some(self.moved(old, state, (now, now), |new, old, lacking| {
+            let left = old.burst.saturating_sub(lacking);
+            let debt = lacking.saturating_sub(old.burst);
+            new.burst.saturating_sub(left).saturating_add(debt)
+        }))
+    }
+
+    /// Each bucket lacks as many permits as before, but at most two of its bursts.
+    fn carry(&self, old: &Pair, state: u64, there: u64, here: u64) -> Option<u64> {
+        Some(self.moved(old, state, (there, here), |_, _, lacking| lacking))
+    }
+
+    fn explained(&self, decision: Decision, state: u64, now: u64, cost: u64) -> Decision {
+        Decision { bound: self.bound(decision.verdict, state, now, cost), ..decision }
     }
 }

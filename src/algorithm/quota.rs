@@ -9,6 +9,7 @@
 //!
 //! Most admitted in any window of any length, until a reset: `limit`.
 
+use super::facts::{charged_by_a_step, Facts};
 use super::{Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{LAST, NEVER};
@@ -34,11 +35,6 @@ impl Quota {
             u64::MAX => Err(PolicyError::RateTooHigh),
             limit => Ok(Quota { limit }),
         }
-    }
-
-    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit.
-    pub(super) fn adopt(&self, old: &Quota, state: u64) -> u64 {
-        self.used(old.used_of(state))
     }
 
     /// The word of so many permits used, up to the limit.
@@ -73,6 +69,10 @@ const fn word(used: u64) -> u64 {
 impl Algorithm for Quota {
     fn last_time(&self) -> u64 {
         LAST
+    }
+
+    fn books_ahead(&self) -> bool {
+        false
     }
 
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
@@ -144,6 +144,29 @@ impl Algorithm for Quota {
             _ if now > LAST => None,
             permits => Some(Returned { next: state.saturating_sub(permits), permits }),
         }
+    }
+}
+
+impl Facts for Quota {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        false
+    }
+
+    fn debt(&self, _state: u64, _now: u64) -> u64 {
+        0
+    }
+
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_by_a_step(self, permits, self.available(0, now), now)
+    }
+
+    /// The permits used stay used, up to this limit.
+    fn adopt(&self, old: &Quota, state: u64) -> Option<u64> {
+        Some(self.used(old.used_of(state)))
     }
 }
 

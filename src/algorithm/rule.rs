@@ -1,10 +1,10 @@
 //! Any one-word algorithm, chosen at run time.
 
-mod conversion;
-
 use super::ban::Ban;
 use super::calendar::Calendar;
+use super::closed::Closed;
 use super::curve::Curve;
+use super::facts::Facts;
 use super::fixed_window::FixedWindow;
 use super::gcra::{Gcra, Plain};
 use super::interval::Interval;
@@ -14,65 +14,99 @@ use super::pair::Pair;
 use super::quota::Quota;
 use super::warm_up::WarmUp;
 use super::weighted_window::WeightedWindow;
-use super::{describe, until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
+use super::{describe, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Words};
-use crate::units::{LAST, NEVER};
 
-/// A compiled policy of any algorithm whose state is one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// A limit of 0: denies all.
-    Closed,
-    /// Token bucket.
-    Gcra(Gcra),
-    /// Token bucket with `ban`.
-    Ban(Ban),
-    /// Two token buckets.
-    Pair(Pair),
-    /// Interval refill.
-    Interval(Interval),
-    /// Fixed window.
-    FixedWindow(FixedWindow),
-    /// Weighted window.
-    WeightedWindow(WeightedWindow),
-    /// Pacer, and the token bucket that lends.
-    Pacer(Pacer),
-    /// Warm-up.
-    WarmUp(WarmUp),
-    /// Lifetime quota.
-    Quota(Quota),
-    /// Refill curve.
-    Curve(Curve),
-    /// Token bucket with level-dependent refill.
-    LevelRefill(LevelRefill),
-    /// Calendar quota.
-    Calendar(Calendar),
-}
-
-/// Calls the compiled algorithm; `$closed` is the result for a limit of 0.
-macro_rules! each {
-    ($self:ident, $a:ident => $call:expr, $closed:expr) => {
-        match $self {
-            Rule::Closed => $closed,
-            Rule::Gcra($a) => $call,
-            Rule::Ban($a) => $call,
-            Rule::Pair($a) => $call,
-            Rule::Interval($a) => $call,
-            Rule::FixedWindow($a) => $call,
-            Rule::WeightedWindow($a) => $call,
-            Rule::Pacer($a) => $call,
-            Rule::WarmUp($a) => $call,
-            Rule::Quota($a) => $call,
-            Rule::Curve($a) => $call,
-            Rule::LevelRefill($a) => $call,
-            Rule::Calendar($a) => $call,
+/// Calls a macro with the list of algorithms whose state is one word: the only place that lists them.
+macro_rules! algorithms {
+    ($then:ident! $arguments:tt) => {
+        $then! {
+            $arguments
+            /// A limit of 0: denies all.
+            Closed
+            /// Token bucket.
+            Gcra
+            /// Token bucket with `ban`.
+            Ban
+            /// Two token buckets.
+            Pair
+            /// Interval refill.
+            Interval
+            /// Fixed window.
+            FixedWindow
+            /// Weighted window.
+            WeightedWindow
+            /// Pacer, and the token bucket that lends.
+            Pacer
+            /// Warm-up.
+            WarmUp
+            /// Lifetime quota.
+            Quota
+            /// Refill curve.
+            Curve
+            /// Token bucket with level-dependent refill.
+            LevelRefill
+            /// Calendar quota.
+            Calendar
         }
     };
 }
 
+macro_rules! define {
+    (() $($(#[$doc:meta])+ $name:ident)+) => {
+        /// A compiled policy of any algorithm whose state is one word.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Rule {
+            $($(#[$doc])+ $name($name),)+
+        }
+
+        $(impl From<$name> for Rule {
+            #[inline(always)]
+            fn from(algorithm: $name) -> Rule {
+                Rule::$name(algorithm)
+            }
+        })+
+    };
+}
+
+algorithms!(define!());
+
+macro_rules! each_arm {
+    (($rule:expr, $a:ident => $call:expr) $($(#[$doc:meta])+ $name:ident)+) => {
+        match $rule {
+            $(Rule::$name($a) => $call,)+
+        }
+    };
+}
+
+/// Calls the compiled algorithm: `each!(rule, a => a.step(state, now, cost))`.
+macro_rules! each {
+    ($rule:expr, $a:ident => $call:expr) => {
+        algorithms!(each_arm!($rule, $a => $call))
+    };
+}
+
+macro_rules! alike_arm {
+    (($new:expr, $old:expr, $a:ident, $b:ident => $call:expr) $($(#[$doc:meta])+ $name:ident)+) => {
+        match ($new, $old) {
+            $((Rule::$name($a), Rule::$name($b)) => $call,)+
+            _ => None,
+        }
+    };
+}
+
+/// Calls the compiled algorithm with another policy of the same algorithm; `None` if the algorithms differ.
+macro_rules! alike {
+    ($new:expr, $old:expr, ($a:ident, $b:ident) => $call:expr) => {
+        algorithms!(alike_arm!($new, $old, $a, $b => $call))
+    };
+}
+
+mod conversion;
+
 impl Rule {
-    /// Compiles a policy. A limit of 0 gives [`Rule::Closed`].
+    /// Compiles a policy. A limit of 0 gives [`Closed`].
     ///
     /// # Errors
     /// [`PolicyError::NotOneWord`] for the sliding window and the sliding log, and those of the algorithm.
@@ -83,7 +117,7 @@ impl Rule {
             Words::Ring | Words::Log => return Err(PolicyError::NotOneWord),
         }
         if policy.limit == 0 {
-            return Ok(Rule::Closed);
+            return Ok(Rule::Closed(Closed));
         }
         Ok(match policy.kind {
             Kind::Gcra if policy.borrow => Rule::Pacer(Pacer::new(policy)?),
@@ -117,103 +151,35 @@ impl Rule {
         Some(gcra.plain())
     }
 
-    /// `state` in a slot that stays taken until `until`, at the time `now`. With `exact` the debt is kept to the
-    /// unit, and otherwise the time to a 64th. `None` if no word of the rule says so.
+    /// `state` in a slot that stays taken until `until`: [`Facts::hold`].
     pub(crate) fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {
-        match self {
-            Rule::Gcra(gcra) => gcra.hold(state, until, now, exact),
-            Rule::Closed
-            | Rule::Ban(_)
-            | Rule::Pair(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_)
-            | Rule::Pacer(_)
-            | Rule::WarmUp(_)
-            | Rule::Curve(_)
-            | Rule::LevelRefill(_)
-            | Rule::Calendar(_)
-            | Rule::Quota(_) => None,
-        }
+        each!(self, a => a.hold(state, until, now, exact))
     }
 
-    /// The same rule for words of slots, whose TAT may have been lowered.
+    /// [`Facts::in_slots`].
     pub(crate) fn in_slots(self) -> Rule {
-        match self {
-            Rule::Gcra(gcra) => Rule::Gcra(gcra.in_slots()),
-            Rule::Closed
-            | Rule::Ban(_)
-            | Rule::Pair(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_)
-            | Rule::Pacer(_)
-            | Rule::WarmUp(_)
-            | Rule::Curve(_)
-            | Rule::LevelRefill(_)
-            | Rule::Calendar(_)
-            | Rule::Quota(_) => self,
-        }
+        each!(self, a => a.in_slots().into())
     }
 
-    /// Whether a request may ask that permits are left after it ([`step_leaving`](super::step_leaving)). Rules that
-    /// lend are left out: they may admit a cost and refuse a smaller one.
+    /// [`Facts::keeps_reserves`].
     pub(crate) fn keeps_reserves(&self) -> bool {
-        match self {
-            Rule::Closed
-            | Rule::Gcra(_)
-            | Rule::Ban(_)
-            | Rule::Pair(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_)
-            | Rule::Curve(_)
-            | Rule::LevelRefill(_)
-            | Rule::Calendar(_)
-            | Rule::Quota(_) => true,
-            Rule::Pacer(_) | Rule::WarmUp(_) => false,
-        }
+        each!(self, a => a.keeps_reserves())
     }
 
-    /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater
-    /// expires no sooner.
+    /// [`Facts::words_are_times`].
     pub(crate) fn words_are_times(&self) -> bool {
-        match self {
-            Rule::Gcra(_) | Rule::Ban(_) | Rule::Pair(_) | Rule::Pacer(_) | Rule::LevelRefill(_) => true,
-            Rule::Closed
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_)
-            | Rule::WarmUp(_)
-            | Rule::Curve(_)
-            | Rule::Calendar(_)
-            | Rule::Quota(_) => false,
-        }
+        each!(self, a => a.words_are_times())
     }
 
     #[inline(never)]
     fn expires_other(&self, state: u64) -> u64 {
-        each!(self, a => a.expires_at(state), until(LAST, state))
+        each!(self, a => a.expires_at(state))
     }
 
     #[inline(never)]
     fn describe_other(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         let decision = describe(self, verdict, state, now, cost);
-        match self {
-            Rule::Ban(ban) => ban.with_reason(decision, state, now),
-            Rule::Pair(pair) => Decision { bound: pair.bound(verdict, state, now, cost), ..decision },
-            Rule::Closed
-            | Rule::Gcra(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_)
-            | Rule::Pacer(_)
-            | Rule::WarmUp(_)
-            | Rule::Curve(_)
-            | Rule::LevelRefill(_)
-            | Rule::Calendar(_)
-            | Rule::Quota(_) => decision,
-        }
+        each!(self, a => a.explained(decision, state, now, cost))
     }
 
     /// [`Algorithm::step`], compiled once for all slow paths.
@@ -224,21 +190,18 @@ impl Rule {
 
     #[inline(never)]
     fn step_other(&self, state: u64, now: u64, cost: u64) -> Step {
-        let closed = if cost == 0 { Step::ask() } else { Step::deny() };
-        each!(self, a => a.step(state, now, cost), closed)
+        each!(self, a => a.step(state, now, cost))
     }
 }
 
 impl Algorithm for Rule {
-    const BOOKS_AHEAD: bool = true;
-
     fn last_time(&self) -> u64 {
-        each!(self, a => a.last_time(), LAST)
+        each!(self, a => a.last_time())
     }
 
     #[inline]
     fn books_ahead(&self) -> bool {
-        each!(self, a => a.books_ahead(), false)
+        each!(self, a => a.books_ahead())
     }
 
     /// Most policies are token buckets, so that case is tested first and inlined.
@@ -262,22 +225,19 @@ impl Algorithm for Rule {
 
     #[inline]
     fn available(&self, state: u64, now: u64) -> u64 {
-        each!(self, a => a.available(state, now), 0)
+        each!(self, a => a.available(state, now))
     }
 
     #[inline]
     fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
-        let closed = if cost == 0 { now } else { NEVER };
-        each!(self, a => a.admits_at(state, now, cost), closed)
+        each!(self, a => a.admits_at(state, now, cost))
     }
 
     #[inline]
     fn fresh_at(&self, state: u64, now: u64) -> u64 {
-        each!(self, a => a.fresh_at(state, now), now)
+        each!(self, a => a.fresh_at(state, now))
     }
 
-    /// Under a limit of 0 the word is a time: the end of the debt that the key had when its policy became 0. A word
-    /// after the last time is a quota's count, and never expires.
     #[inline(always)]
     fn expires_at(&self, state: u64) -> u64 {
         if let Rule::Gcra(gcra) = self {
@@ -289,66 +249,52 @@ impl Algorithm for Rule {
 
     #[inline(never)]
     fn owing(&self, until: u64) -> u64 {
-        each!(self, a => a.owing(until), self::until(LAST, until.max(1)))
+        each!(self, a => a.owing(until))
     }
 
     #[inline]
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
-        each!(self, a => a.reserve(state, now, cost), None)
+        each!(self, a => a.reserve(state, now, cost))
     }
 
     #[inline(always)]
     fn described(&self, step: Step, state: u64) -> u64 {
-        match self {
-            Rule::Ban(ban) => ban.described(step, state),
-            Rule::Closed
-            | Rule::Gcra(_)
-            | Rule::Pair(_)
-            | Rule::Interval(_)
-            | Rule::FixedWindow(_)
-            | Rule::WeightedWindow(_)
-            | Rule::Pacer(_)
-            | Rule::WarmUp(_)
-            | Rule::Curve(_)
-            | Rule::LevelRefill(_)
-            | Rule::Calendar(_)
-            | Rule::Quota(_) => state,
-        }
+        each!(self, a => a.described(step, state))
     }
 
     #[inline]
     fn refill(&self) -> Option<u64> {
-        each!(self, a => a.refill(), None)
+        each!(self, a => a.refill())
     }
 
     #[inline(never)]
     fn refill_in_slots(&self) -> Option<u64> {
-        each!(self, a => a.refill_in_slots(), None)
+        each!(self, a => a.refill_in_slots())
     }
 
     fn unused_in_slot(&self) -> Option<u64> {
-        each!(self, a => a.unused_in_slot(), None)
+        each!(self, a => a.unused_in_slot())
     }
 
     #[inline]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
-        each!(self, a => a.give_back(state, now, back), None)
+        each!(self, a => a.give_back(state, now, back))
     }
 
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
-        each!(self, a => a.last_booking(state, charge), None)
+        each!(self, a => a.last_booking(state, charge))
     }
 
     fn bans(&self, state: u64, now: u64) -> bool {
-        matches!(self, Rule::Ban(ban) if ban.bans(state, now))
+        each!(self, a => a.bans(state, now))
     }
 
     fn counts_refusals(&self) -> bool {
-        each!(self, a => a.counts_refusals(), false)
+        each!(self, a => a.counts_refusals())
     }
 
     #[inline(never)]
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
-        each!(self, a => a.charge(state, now, cost), Charged::none(cost))
+        each!(self, a => a.charge(state, now, cost))
     }
 }

@@ -25,6 +25,7 @@
 //! unit of the clock ([`WarmUp::grid`]). The store takes its bits from the clock, so a unit is longer
 //! here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
+use super::facts::{charged_by_a_step, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -125,24 +126,6 @@ impl WarmUp {
         &self.grid
     }
 
-    /// The largest cost.
-    pub(super) const fn most(&self) -> u64 {
-        self.most
-    }
-
-    /// The wait until a state is free, in permits at the full rate, rounded up; at least 1.
-    pub(super) fn owed(&self, state: u64, now: u64) -> u64 {
-        let (next, _) = self.unpack(state);
-        let units = next.saturating_sub(self.grid.units(now));
-        let permit = self.grid.per_permit();
-        (units / permit + u64::from(units % permit != 0)).max(1)
-    }
-
-    /// [`WarmUp::owed`] less 1: that permit is the one that [`Algorithm::available`] shows as missing.
-    pub(super) fn debt(&self, state: u64, now: u64) -> u64 {
-        self.owed(state, now) - 1
-    }
-
     /// Permits stored at `now`, times `2^10`: 0 is warm.
     pub fn stored(&self, state: u64, now: u64) -> u64 {
         let (_, level) = self.here(state, now, self.grid.units(now));
@@ -213,10 +196,12 @@ impl WarmUp {
 }
 
 impl Algorithm for WarmUp {
-    const BOOKS_AHEAD: bool = true;
-
     fn last_time(&self) -> u64 {
         self.last
+    }
+
+    fn books_ahead(&self) -> bool {
+        true
     }
 
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
@@ -333,5 +318,37 @@ impl Algorithm for WarmUp {
             Some(word) => Charged { next: Some(word), rest: cost - take },
             None => Charged::none(cost),
         }
+    }
+}
+
+impl Facts for WarmUp {
+    fn keeps_reserves(&self) -> bool {
+        false
+    }
+
+    fn words_are_times(&self) -> bool {
+        false
+    }
+
+    /// [`WarmUp::owed`] less 1: that permit is the one that [`Algorithm::available`] shows as missing.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        self.owed(state, now) - 1
+    }
+
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_by_a_step(self, permits, self.most, now)
+    }
+
+    /// The callers have handled equal policies before.
+    fn adopt(&self, _old: &WarmUp, _state: u64) -> Option<u64> {
+        None
+    }
+
+    /// The wait until a state is free, in permits at the full rate, rounded up; at least 1.
+    fn owed(&self, state: u64, now: u64) -> u64 {
+        let (next, _) = self.unpack(state);
+        let units = next.saturating_sub(self.grid.units(now));
+        let permit = self.grid.per_permit();
+        (units / permit + u64::from(units % permit != 0)).max(1)
     }
 }

@@ -17,6 +17,7 @@
 //! Most admitted in any window of one period: below `2 · limit`. (The word does not hold when in the previous window
 //! its permits were taken.)
 
+use super::facts::{charged_by_a_step, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{bits, Divisor, HORIZON, LAST, NEVER};
@@ -163,20 +164,6 @@ impl WeightedWindow {
         here.window.checked_mul(period)?.checked_add(elapsed)
     }
 
-    /// Moves a key's word from the policy `old` to this one: both counts stay, up to this limit. `None` if the
-    /// policies differ in period.
-    pub(super) fn adopt(&self, old: &WeightedWindow, state: u64) -> Option<u64> {
-        let (window, previous, current) = old.unpack(state);
-        if self.period != old.period || window > self.windows.min(old.windows) {
-            return None;
-        }
-        let lasting = !old.is_owing(previous, current);
-        let (previous, current) = (previous.min(self.limit), current.min(self.limit));
-        // A permit keeps the time of expiry.
-        let current = current.max(u64::from(lasting && self.is_owing(previous, current)));
-        Some(self.pack(&Here { window, elapsed: 0, previous, current }))
-    }
-
     /// Whether these are the counts of [`Algorithm::owing`], whose word expires at the end of its window. All other
     /// words last for one window more, also those that have given back all permits of their own window.
     fn is_owing(&self, previous: u64, current: u64) -> bool {
@@ -193,6 +180,10 @@ impl WeightedWindow {
 impl Algorithm for WeightedWindow {
     fn last_time(&self) -> u64 {
         self.last
+    }
+
+    fn books_ahead(&self) -> bool {
+        false
     }
 
     #[inline]
@@ -311,6 +302,38 @@ impl Algorithm for WeightedWindow {
         let freed = weight(state).saturating_sub(weight(next));
         let permits = NonZeroU128::new(u128::from(self.period.get())).map_or(0, |period| (freed / period) as u64);
         (next != state).then_some(Returned { next, permits })
+    }
+}
+
+impl Facts for WeightedWindow {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        false
+    }
+
+    fn debt(&self, _state: u64, _now: u64) -> u64 {
+        0
+    }
+
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_by_a_step(self, permits, self.available(0, now), now)
+    }
+
+    /// Moves a key's word from the policy `old` to this one: both counts stay, up to this limit. `None` if the
+    /// policies differ in period.
+    fn adopt(&self, old: &WeightedWindow, state: u64) -> Option<u64> {
+        let (window, previous, current) = old.unpack(state);
+        if self.period != old.period || window > self.windows.min(old.windows) {
+            return None;
+        }
+        let lasting = !old.is_owing(previous, current);
+        let (previous, current) = (previous.min(self.limit), current.min(self.limit));
+        // A permit keeps the time of expiry.
+        let current = current.max(u64::from(lasting && self.is_owing(previous, current)));
+        Some(self.pack(&Here { window, elapsed: 0, previous, current }))
     }
 }
 

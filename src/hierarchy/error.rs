@@ -1,12 +1,11 @@
 //! Why a class cannot be added, and why a request cannot be decided.
 
 #[cfg(not(loom))]
-use crate::table::TableError;
+use crate::table::RequestError;
 use core::fmt;
 
 /// The error of a hierarchy's call. Nothing has been charged or added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum HierarchyError {
     /// The hierarchy has no such class.
     NoSuchClass,
@@ -35,7 +34,7 @@ pub enum HierarchyError {
     NoMemory,
     /// The table cannot decide.
     #[cfg(not(loom))]
-    Table(TableError),
+    Table(RequestError),
 }
 
 impl fmt::Display for HierarchyError {
@@ -63,8 +62,8 @@ impl fmt::Display for HierarchyError {
 impl core::error::Error for HierarchyError {}
 
 #[cfg(not(loom))]
-impl From<TableError> for HierarchyError {
-    fn from(error: TableError) -> HierarchyError {
+impl From<RequestError> for HierarchyError {
+    fn from(error: RequestError) -> HierarchyError {
         HierarchyError::Table(error)
     }
 }

@@ -5,11 +5,11 @@ use super::take::{take, Link, Nodes};
 use super::{ClassId, Hierarchy, HierarchyError, Share, LEVELS_MOST};
 use crate::algorithm::Charge;
 use crate::decision::Decision;
-use crate::table::{SeenNode, Table, TableError, TableNodes};
+use crate::table::{RequestError, SeenNode, Table, TableNodes};
 
 impl<'a> Nodes for TableNodes<'a> {
     type Seen = SeenNode<'a>;
-    type Error = TableError;
+    type Error = RequestError;
 
     #[inline]
     fn see(&self, hash: u64, _: u64) -> SeenNode<'a> {
@@ -22,7 +22,7 @@ impl<'a> Nodes for TableNodes<'a> {
     }
 
     #[inline]
-    fn charge(&self, seen: &SeenNode<'a>, now: u64, charge: u64, most: u64) -> Result<Option<Decision>, TableError> {
+    fn charge(&self, seen: &SeenNode<'a>, now: u64, charge: u64, most: u64) -> Result<Option<Decision>, RequestError> {
         TableNodes::charge(self, seen, now, charge, most, DEBT_MOST)
     }
 

@@ -34,7 +34,6 @@ pub struct AdaptiveOptions {
 
 /// What a sample does to the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Algorithm {
     /// [`Aimd`](super::Aimd).
     Aimd {

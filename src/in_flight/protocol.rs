@@ -55,7 +55,6 @@ const SWAPS: u32 = if cfg!(loom) { 8 } else { 1 << 16 };
 
 /// The reason for which a thread got no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Refusal {
     /// As many permits as the limit are in flight.
     Limit,

@@ -9,9 +9,10 @@
 
 mod returns;
 
+use super::fast::{Fast, Tried};
 use super::gaps::Gaps;
 use super::waiting::{after_first, last_by_steps};
-use super::{Shared, Tried, Watch};
+use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::pair::{Pair, Usual};
 use crate::algorithm::{begun, describe_leaving, describe_small, step_leaving, Algorithm, Charge, Charged, Rule, Step};
@@ -246,7 +247,7 @@ impl<A: Algorithm> Cell<A> {
         self.line.booked.load(Ordering::Relaxed) != 0
     }
 
-    /// [`Shared::quick`] of a token bucket.
+    /// [`Fast::quick`] of a token bucket.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(super) fn quick<'a>(&'a self, plain: &'a Plain) -> Quick<'a> {
@@ -276,7 +277,7 @@ impl Cell<Rule> {
         cell
     }
 
-    /// [`Shared::admit_pair_at`].
+    /// [`Fast::admit_pair_at`].
     #[inline(always)]
     pub(super) fn admit_pair_at(&self, pair: &Pair, now: u64) -> Tried {
         let Line { words, watch, quick_end, .. } = &*self.line;
@@ -293,7 +294,7 @@ impl Cell<Rule> {
         }
     }
 
-    /// [`Shared::start_pair_at`], after [`Cell::admit_pair_at`] has checked the time.
+    /// [`Fast::start_pair_at`], after [`Cell::admit_pair_at`] has checked the time.
     #[inline(always)]
     pub(super) fn start_pair_at(&self, pair: &Pair, now: u64) -> Option<Verdict> {
         // Relaxed: as in `Quick::admit_at`.
@@ -333,6 +334,13 @@ impl Cell<Rule> {
     /// Closes the fast path.
     pub(super) fn retire(&self) {
         self.line.quick_end.store(0, Ordering::Relaxed);
+    }
+}
+
+impl<A: Algorithm> Fast for Cell<A> {
+    #[inline(always)]
+    fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict {
+        self.admit_at(now, cost)
     }
 }
 

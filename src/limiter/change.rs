@@ -274,7 +274,7 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
 }
 
 fn is_closed(state: &State) -> bool {
-    matches!(state, State::Cell(cell) if matches!(cell.algorithm(), Rule::Closed))
+    matches!(state, State::Cell(cell) if matches!(cell.algorithm(), Rule::Closed(_)))
 }
 
 fn is_quota(state: &State) -> bool {

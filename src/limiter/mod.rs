@@ -7,6 +7,7 @@
 
 pub mod cell;
 mod change;
+mod fast;
 mod gaps;
 mod leaving;
 pub(crate) mod log;
@@ -23,12 +24,10 @@ pub(crate) mod waiting;
 mod watch;
 pub(crate) mod words;
 
-pub use cell::{Cell, Quick};
+pub use cell::Cell;
 pub use log::Log;
 pub use ring::Ring;
 pub use shared::Shared;
-#[doc(hidden)]
-pub use shared::Tried;
 pub use state::State;
 pub use watch::Watch;
 
@@ -40,6 +39,7 @@ use crate::decision::{Counts, Decision, Reason, Reasons, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
 use change::Changes;
+use fast::Tried;
 use tally::Tally;
 use waiting::{Lines, WAITERS};
 

@@ -1,89 +1,18 @@
 //! The calls that every shared state has.
 
-use super::cell::Quick;
+use super::fast::Fast;
 use super::waiting::last_by_peeks;
 use super::watch::Watch;
 use crate::algorithm::{needed, Charge};
 use crate::decision::{Decision, Verdict};
 use crate::policy::PolicyError;
 
-/// What [`Shared::admit_pair_at`] did.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tried {
-    /// It decided.
-    Decided(Verdict),
-    /// A bucket may be full: the caller must call [`Shared::start_pair_at`].
-    Full,
-    /// The caller must call [`Shared::admit_at`].
-    Other,
-}
-
 /// A state that threads share. All calls are lock-free, and none allocates or blocks.
-pub trait Shared: Sync {
+///
+/// The states are those of this crate: a program cannot implement this trait.
+pub trait Shared: Fast {
     /// Decides and charges, and returns the verdict only. A cost of 0 is always allowed.
     fn admit_at(&self, now: u64, cost: u64) -> Verdict;
-
-    /// The state as a token bucket whose threads take no permits in advance, if it is one.
-    #[inline(always)]
-    fn quick(&self) -> Option<Quick<'_>> {
-        None
-    }
-
-    /// Takes `cost` permits of the calling thread's credit from the one place that it reads, without reading the
-    /// clock. The state counts the request ([`Shared::spent`]). `false`: the call has taken nothing, and the caller
-    /// must call [`Shared::spend_in_other_places`].
-    #[inline(always)]
-    fn spend_quickly(&self, cost: u64) -> bool {
-        let _ = cost;
-        false
-    }
-
-    /// [`Shared::spend_quickly`] at the caller's time.
-    #[inline(always)]
-    fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
-        let _ = (now, cost);
-        false
-    }
-
-    /// Whether the state is one word without credit.
-    #[inline(always)]
-    fn is_cell(&self) -> bool {
-        false
-    }
-
-    /// One attempt to take one permit from a state of two token buckets that owe.
-    #[inline(always)]
-    fn admit_pair_at(&self, now: u64) -> Tried {
-        let _ = now;
-        Tried::Other
-    }
-
-    /// One attempt to take one permit from a state of two token buckets that may be full. `None`: nothing was
-    /// decided, and the caller must call [`Shared::admit_at`].
-    #[inline(always)]
-    fn start_pair_at(&self, now: u64) -> Option<Verdict> {
-        let _ = now;
-        None
-    }
-
-    /// [`Shared::spend_quickly`] from the other places of credit, which that call does not read.
-    #[inline(always)]
-    fn spend_in_other_places(&self, cost: u64) -> bool {
-        let _ = cost;
-        false
-    }
-
-    /// [`Shared::admit_at`] for a thread whose credit has been found to be less than the cost.
-    #[inline(always)]
-    fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict {
-        self.admit_at(now, cost)
-    }
-
-    /// Requests that [`Shared::spend_quickly`] and [`Shared::spend_in_other_places`] have admitted.
-    fn spent(&self) -> u64 {
-        0
-    }
 
     /// Decides and charges.
     fn check_at(&self, now: u64, cost: u64) -> Decision;

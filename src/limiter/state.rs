@@ -1,10 +1,12 @@
 //! A state of any algorithm, chosen at run time.
 
+#[cfg(not(loom))]
+use super::cell::Quick;
+use super::fast::{Fast, Tried};
 #[cfg(unix)]
 use super::striped::Striped;
 use super::{Cell, Log, Ring, Shared, Watch};
-#[cfg(not(loom))]
-use super::{Quick, Tried};
+use crate::algorithm::closed::Closed;
 use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::{Charge, Rule};
@@ -92,7 +94,7 @@ impl State {
     pub fn new(policy: &Policy) -> Result<State, PolicyError> {
         policy.validate()?;
         Ok(match policy.kind.words() {
-            _ if policy.limit == 0 => State::Cell(Cell::of_limiter(Rule::Closed, policy.classes)),
+            _ if policy.limit == 0 => State::Cell(Cell::of_limiter(Rule::Closed(Closed), policy.classes)),
             Words::Ring => State::Ring(Ring::new(policy)?),
             Words::Log => State::Log(Log::new(policy)?),
             Words::One => State::Cell(Cell::of_limiter(Rule::new(policy)?, policy.classes)),
@@ -135,18 +137,7 @@ impl State {
     }
 }
 
-impl Shared for State {
-    #[inline]
-    fn admit_at(&self, now: u64, cost: u64) -> Verdict {
-        #[cfg(not(loom))]
-        if let Some(quick) = self.quick() {
-            if let Some(verdict) = quick.admit_at(now, cost) {
-                return verdict;
-            }
-        }
-        // Out of line, so that a token bucket's request does not save the registers of the others.
-        self.admit_slow(now, cost)
-    }
+impl Fast for State {
     #[cfg(not(loom))]
     #[inline(always)]
     fn quick(&self) -> Option<Quick<'_>> {
@@ -160,18 +151,20 @@ impl Shared for State {
     fn is_cell(&self) -> bool {
         matches!(self, State::Cell(_))
     }
-    #[cfg(not(loom))]
     #[inline(always)]
-    fn admit_pair_at(&self, now: u64) -> Tried {
-        let State::Cell(cell) = self else { return Tried::Other };
-        cell.algorithm().pair().map_or(Tried::Other, |pair| cell.admit_pair_at(pair, now))
-    }
-    #[cfg(not(loom))]
-    #[inline(always)]
-    fn start_pair_at(&self, now: u64) -> Option<Verdict> {
+    fn spend_quickly(&self, cost: u64) -> bool {
         match self {
-            State::Cell(cell) => cell.start_pair_at(cell.algorithm().pair()?, now),
-            _ => None,
+            #[cfg(unix)]
+            State::Striped(striped) => striped.spend_quickly(cost),
+            _ => false,
+        }
+    }
+    #[inline(always)]
+    fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
+        match self {
+            #[cfg(unix)]
+            State::Striped(striped) => striped.spend_quickly_at(now, cost),
+            _ => false,
         }
     }
     #[inline]
@@ -190,24 +183,36 @@ impl Shared for State {
             _ => self.admit_at(now, cost),
         }
     }
-    #[inline(always)]
-    fn spend_quickly(&self, cost: u64) -> bool {
-        match self {
-            #[cfg(unix)]
-            State::Striped(striped) => striped.spend_quickly(cost),
-            _ => false,
-        }
-    }
-    #[inline(always)]
-    fn spend_quickly_at(&self, now: u64, cost: u64) -> bool {
-        match self {
-            #[cfg(unix)]
-            State::Striped(striped) => striped.spend_quickly_at(now, cost),
-            _ => false,
-        }
-    }
     fn spent(&self) -> u64 {
         each!(self, s => s.spent())
+    }
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn admit_pair_at(&self, now: u64) -> Tried {
+        let State::Cell(cell) = self else { return Tried::Other };
+        cell.algorithm().pair().map_or(Tried::Other, |pair| cell.admit_pair_at(pair, now))
+    }
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn start_pair_at(&self, now: u64) -> Option<Verdict> {
+        match self {
+            State::Cell(cell) => cell.start_pair_at(cell.algorithm().pair()?, now),
+            _ => None,
+        }
+    }
+}
+
+impl Shared for State {
+    #[inline]
+    fn admit_at(&self, now: u64, cost: u64) -> Verdict {
+        #[cfg(not(loom))]
+        if let Some(quick) = self.quick() {
+            if let Some(verdict) = quick.admit_at(now, cost) {
+                return verdict;
+            }
+        }
+        // Out of line, so that a token bucket's request does not save the registers of the others.
+        self.admit_slow(now, cost)
     }
     #[inline]
     fn check_at(&self, now: u64, cost: u64) -> Decision {

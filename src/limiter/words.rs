@@ -1,5 +1,6 @@
 //! The common part of rings and logs, the states of more than one word.
 
+use super::fast::Fast;
 use super::state_word::{given_up, retry_until};
 use super::{Shared, Watch};
 use crate::decision::{Decision, Verdict};
@@ -56,6 +57,12 @@ pub(crate) trait SeveralWords: Sync {
 
     /// [`Shared::watch`].
     fn watch(&self) -> &Watch;
+}
+
+impl<S: SeveralWords> Fast for S {
+    fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict {
+        self.admit_at(now, cost)
+    }
 }
 
 impl<S: SeveralWords> Shared for S {

@@ -55,7 +55,6 @@ pub struct Options {
 
 /// How answers change the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Algorithm {
     /// The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and faster.
     Cubic,

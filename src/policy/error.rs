@@ -4,7 +4,6 @@ use core::ffi::CStr;
 
 /// The rule that a policy breaks although each of its parts can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum PolicyError {
     /// The period is 0.
     PeriodZero,
@@ -128,7 +127,6 @@ impl SyntaxError {
 
 /// The kinds of fault a text can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Fault {
     /// The text does not follow the grammar.
     Syntax,

@@ -28,7 +28,6 @@ pub enum Refusal {
 
 /// Why a queue cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum QueueError {
     /// The policy is not valid, its state is not one word ([`PolicyError::NotOneWord`]: sliding windows and logs), or
     /// it counts refusals ([`PolicyError::OptionMismatch`]: `ban`, `count rejected`).

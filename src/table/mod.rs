@@ -44,7 +44,7 @@ mod policies;
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub use decide::several::{Asked, Found, Time, Under};
-pub use memory::error::{Call, TableError};
+pub use memory::error::{Call, RequestError, TableError};
 #[cfg(not(loom))]
 pub(crate) use memory::mix::mix;
 pub use slots::states::OnFull;
@@ -68,7 +68,7 @@ pub use self::{
 };
 #[cfg(not(loom))]
 pub(crate) use decide::{
-    hash_long,
+    lookup::hash_long,
     nodes::{SeenNode, TableNodes},
     several::{KeyLimit, Prepared},
 };

@@ -50,7 +50,7 @@ use crate::in_flight::{Refusal, Ticket};
 use crate::limiter::{Limiter, Shared};
 use crate::policy::PolicyError;
 #[cfg(not(loom))]
-use crate::table::{PolicyId, Table, TableError};
+use crate::table::{PolicyId, RequestError, Table};
 use core::cell::Cell;
 
 /// The most limits of one call.
@@ -205,7 +205,7 @@ pub enum ManyError {
     Class(usize),
     /// The table of the limit with this index cannot decide.
     #[cfg(not(loom))]
-    Table(usize, TableError),
+    Table(usize, RequestError),
     /// The in-flight table of the limit with this index is too small: [`Refusal::Full`] or [`Refusal::OwnersFull`].
     InFlight(usize, Refusal),
 }

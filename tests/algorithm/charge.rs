@@ -6,7 +6,7 @@ use crate::oracle::pairs::Two;
 use crate::oracle::{Model, Side};
 use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::{Algorithm, Rule};
-use tollbar::table::{Missing, OnFull, Options, PolicyId, Refund, Table, TableError};
+use tollbar::table::{Missing, OnFull, Options, PolicyId, Refund, RequestError, Table};
 use tollbar::{Limiter, Shared, Verdict, NEVER};
 
 const NOW: u64 = 1_000 * SEC;
@@ -219,8 +219,8 @@ fn keys_of_a_table() {
 
     table.exempt(bucket, b"us").expect("room");
     assert_eq!(table.charge_at(bucket, b"us", NOW, 5), 0);
-    assert_eq!(table.try_charge(bucket, b"", Some(NOW), 5), Err(TableError::MissingKey));
-    assert_eq!(table.try_charge(PolicyId::new(9), b"a", None, 5), Err(TableError::NoSuchPolicy));
+    assert_eq!(table.try_charge(bucket, b"", Some(NOW), 5), Err(RequestError::MissingKey));
+    assert_eq!(table.try_charge(PolicyId::new(9), b"a", None, 5), Err(RequestError::NoSuchPolicy));
     assert_eq!(table.charge(PolicyId::new(9), b"a", 5), 5);
 
     for text in ["3/s algo sliding-window", "3/s algo sliding-log"] {

@@ -6,7 +6,7 @@ use crate::oracle::reserves::{model, TEXTS};
 use crate::oracle::Side;
 use tollbar::clock::Manual;
 use tollbar::policy::{Classes, Keep, PolicyError, CLASSES_MOST};
-use tollbar::table::{Options, PolicyId, Table, TableError};
+use tollbar::table::{Options, PolicyId, RequestError, Table};
 use tollbar::take_many::{take_all, take_many, take_many_at, Limit, ManyError};
 use tollbar::{Decision, Limiter, Reason, State, Verdict, NEVER};
 
@@ -184,12 +184,12 @@ fn an_unknown_class_is_an_error_that_charges_nothing() {
         assert_eq!(classed.check_class(1, class), Err(unknown), "{class}");
         assert_eq!(plain.check_class(1, class), Err(unknown), "{class}");
         let got = table.check_class_at(FIRST, KEY, HOUR, 1, class.as_bytes());
-        assert_eq!(got, Err(TableError::Policy(unknown)), "{class}");
+        assert_eq!(got, Err(RequestError::Policy(unknown)), "{class}");
         let (of_limiter, of_key) = (Limit::Limiter(&classed, 1), Limit::Key(&table, FIRST, KEY, 1));
         let got = take_many(&[Limit::Limiter(&plain, 1), Limit::Class(class, &of_limiter)]);
         assert_eq!(got, Err(ManyError::Class(1)), "{class}");
         let got = take_many_at(&[Limit::Limiter(&plain, 1), Limit::Class(class, &of_key)], HOUR);
-        assert_eq!(got, Err(ManyError::Table(1, TableError::Policy(unknown))), "{class}");
+        assert_eq!(got, Err(ManyError::Table(1, RequestError::Policy(unknown))), "{class}");
     }
     let nothing = Limit::Class("low", &Limit::Unlimited);
     assert_eq!(take_many(&[nothing]), Err(ManyError::Class(0)));
@@ -198,7 +198,7 @@ fn an_unknown_class_is_an_error_that_charges_nothing() {
     for text in ["10/s borrow", "10/s algo pacer", "10/s algo sliding-window", "10/s algo sliding-log"] {
         assert_eq!(limiter(text).check_class(1, "low"), Err(PolicyError::NoSuchClass), "{text}");
     }
-    assert_eq!(table.check_class(PolicyId::new(7), KEY, 1, "low"), Err(TableError::NoSuchPolicy));
+    assert_eq!(table.check_class(PolicyId::new(7), KEY, 1, "low"), Err(RequestError::NoSuchPolicy));
 }
 
 /// A change of the policy and an override bring their own classes. The state stays.
@@ -218,7 +218,7 @@ fn classes_change_with_the_policy() {
     table.set_override(FIRST, KEY, &policy("100/h burst 50 reserve vip 1"), Keep::Count).unwrap();
     assert!(of_table(&table, HOUR, 1, "vip").is_allowed());
     let got = table.check_class_at(FIRST, KEY, HOUR, 1, b"low");
-    assert_eq!(got, Err(TableError::Policy(PolicyError::NoSuchClass)), "the override has other classes");
+    assert_eq!(got, Err(RequestError::Policy(PolicyError::NoSuchClass)), "the override has other classes");
     assert!(table.check_class_at(FIRST, b"other", HOUR, 1, b"low").unwrap().is_allowed());
 }
 

@@ -1,6 +1,6 @@
 //! Every policy has one last time. After it no algorithm admits a request, in any kind of state.
 
-use crate::common::{has_each, policy, state, DAY, SEC};
+use crate::common::{policy, state, with_each, DAY, SEC};
 use tollbar::clock::Source;
 use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::units::{HORIZON, LAST};
@@ -96,9 +96,9 @@ fn refuses(text: &str, state: &State, now: u64) {
 
 #[test]
 fn the_last_time_is_one_for_all_but_the_fastest() {
-    has_each(Kind::ALL, &TEXTS);
     let mut shorter = 0;
-    for text in TEXTS {
+    for text in with_each(Kind::ALL, &TEXTS) {
+        let text = text.as_str();
         let (policy, last) = range(text);
         let per_second = u128::from(policy.limit) * u128::from(SEC) / u128::from(policy.period);
         assert!((HORIZON / 8..=LAST).contains(&last), "{text}: {last}");
@@ -122,7 +122,8 @@ fn policy_of(limit: u64, period: u64) -> Policy {
 
 #[test]
 fn a_fresh_limiter_admits_until_the_last_time_and_not_after() {
-    for text in TEXTS {
+    for text in with_each(Kind::ALL, &TEXTS) {
+        let text = text.as_str();
         let (policy, last) = range(text);
         for now in times(last) {
             let state = State::new(&policy).expect("a state");
@@ -140,7 +141,8 @@ fn a_fresh_limiter_admits_until_the_last_time_and_not_after() {
 /// Requests after the end give nothing more to earlier times, and requests before it nothing to later ones.
 #[test]
 fn a_used_limiter_admits_nothing_after_the_last_time() {
-    for text in TEXTS {
+    for text in with_each(Kind::ALL, &TEXTS) {
+        let text = text.as_str();
         let (policy, last) = range(text);
         for start in [0, 1, DAY, last / 2, last - 1, last] {
             let state = State::new(&policy).expect("a state");
@@ -167,7 +169,8 @@ fn a_used_limiter_admits_nothing_after_the_last_time() {
 /// `reserve` promises permits only for times at which they can be used.
 #[test]
 fn no_wait_ends_after_the_last_time() {
-    for text in TEXTS {
+    for text in with_each(Kind::ALL, &TEXTS) {
+        let text = text.as_str();
         let (policy, last) = range(text);
         for before in [0, 1, SEC, DAY, 40 * DAY] {
             let (state, now) = (State::new(&policy).expect("a state"), last - before);
@@ -268,7 +271,8 @@ fn table_refuses(text: &str, table: &Table, hot: &Table, key: &[u8], now: u64) {
 /// In a table with room and in a full one, for known keys and for new keys.
 #[test]
 fn a_table_admits_nothing_after_the_last_time() {
-    for text in TEXTS {
+    for text in with_each(Kind::ALL, &TEXTS) {
+        let text = text.as_str();
         let (policy, last) = range(text);
         let ends = times(last).into_iter().filter(|now| *now > last);
         for on_full in ON_FULL {

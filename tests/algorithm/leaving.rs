@@ -7,7 +7,7 @@ use crate::oracle::Side;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tollbar::clock::Manual;
 use tollbar::policy::PolicyError;
-use tollbar::table::{Options, PolicyId, Table, TableError};
+use tollbar::table::{Options, PolicyId, RequestError, Table};
 use tollbar::{Limiter, State, Verdict, NEVER};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -139,10 +139,10 @@ fn policies_that_lend_or_have_more_words_keep_no_reserve() {
         let (limiter, table) = (limiter(text), table(text));
         assert_eq!(limiter.check_leaving(1, 2), Err(PolicyError::OptionMismatch), "{text}");
         let refused = table.check_leaving_at(FIRST, b"key", HOUR, 1, 2);
-        assert_eq!(refused, Err(TableError::Policy(PolicyError::OptionMismatch)), "{text}");
+        assert_eq!(refused, Err(RequestError::Policy(PolicyError::OptionMismatch)), "{text}");
         assert_eq!((limiter.counts(), table.stats().keys), (Default::default(), 0), "{text}");
     }
     let credit = Limiter::with_credit(&policy("1000000/s")).unwrap();
     assert_eq!(credit.check_leaving(1, 2), Err(PolicyError::OptionMismatch));
-    assert_eq!(table("10/s").check_leaving(PolicyId::new(7), b"key", 1, 2), Err(TableError::NoSuchPolicy));
+    assert_eq!(table("10/s").check_leaving(PolicyId::new(7), b"key", 1, 2), Err(RequestError::NoSuchPolicy));
 }

@@ -3,7 +3,7 @@
 use crate::common::Rng;
 use std::path::PathBuf;
 use tollbar::algorithm::Charge;
-use tollbar::table::{Keep, Options, PolicyId, Receipt, Refund, Settled, Table, TableError};
+use tollbar::table::{Keep, Options, PolicyId, Receipt, Refund, RequestError, Settled, Table};
 use tollbar::{Policy, Verdict};
 
 const SECOND: u64 = 1_000_000_000;
@@ -65,20 +65,20 @@ fn a_strangers_receipt_is_an_error() {
     let (ours, theirs) = (table("1/s burst 10"), table("1/s burst 10"));
     let receipt = take(&ours, KEY, NOW, 5).unwrap();
     let before = ours.peek_at(FIRST, KEY, NOW, 1);
-    assert_eq!(theirs.settle_at(&receipt, NOW, 0, Refund::Safe), Err(TableError::Receipt));
+    assert_eq!(theirs.settle_at(&receipt, NOW, 0, Refund::Safe), Err(RequestError::Receipt));
     let mut rng = Rng(5);
     for _ in 0..10_000 {
         let mut words = receipt.words();
         words[rng.below(4) as usize] ^= 1 << rng.below(64);
         assert_eq!(
             ours.settle_at(&Receipt::from_words(words), NOW, 0, Refund::Safe),
-            Err(TableError::Receipt),
+            Err(RequestError::Receipt),
             "{words:x?}"
         );
     }
-    assert_eq!(ours.settle_at(&Receipt::default(), NOW, 0, Refund::Safe), Err(TableError::Receipt));
+    assert_eq!(ours.settle_at(&Receipt::default(), NOW, 0, Refund::Safe), Err(RequestError::Receipt));
     assert_eq!(ours.peek_at(FIRST, KEY, NOW, 1), before);
-    assert_eq!(ours.take_at(FIRST, KEY, NOW, 1 << 56), Err(TableError::Receipt));
+    assert_eq!(ours.take_at(FIRST, KEY, NOW, 1 << 56), Err(RequestError::Receipt));
     assert_eq!(ours.settle_at(&Receipt::from_words(receipt.words()), NOW, 0, Refund::Safe).unwrap().given_back, 5);
 }
 

@@ -86,10 +86,10 @@ fn faults(page: &str) -> Vec<String> {
     let mut pairs = Vec::new();
     for part in parts(page) {
         match part.strip_prefix("| `").and_then(|row| row.split_once('`')) {
-            // A row of the rare cases begins with a function of `decide/mod.rs`. A row of the helpers has the file
+            // A row of the rare cases begins with a function of `decide/fast.rs`. A row of the helpers has the file
             // next.
             Some((name, rest)) if !spans(rest).first().is_some_and(|next| is_file(next)) => {
-                pairs.push((name.to_owned(), "decide/mod.rs".to_owned()));
+                pairs.push((name.to_owned(), "decide/fast.rs".to_owned()));
                 pairs.extend(named(rest));
             }
             _ => pairs.extend(named(&part)),

@@ -1,7 +1,7 @@
 //! The table from Rust: keys, policies, full tables, and changes.
 
 use tollbar::clock::Source;
-use tollbar::table::{OnFull, Options, PolicyId, Request, Table, TableError};
+use tollbar::table::{OnFull, Options, PolicyId, Request, RequestError, Table, TableError};
 use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -164,7 +164,7 @@ fn policies_change_while_keys_keep_their_debt() {
     let added = table.add_policy(&policy("1/h")).unwrap();
     assert_eq!(added.number(), 2);
     assert!(table.check_at(added, b"k", S, 1).is_allowed());
-    assert_eq!(table.set_policy(PolicyId::new(3), &policy("1/h")), Err(TableError::NoSuchPolicy));
+    assert_eq!(table.set_policy(PolicyId::new(3), &policy("1/h")), Err(RequestError::NoSuchPolicy.into()));
 }
 
 #[test]

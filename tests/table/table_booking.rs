@@ -4,7 +4,7 @@ use crate::common::*;
 use std::sync::Mutex;
 use std::time::Duration;
 use tollbar::algorithm::Charge;
-use tollbar::table::{Missing, OnFull, Options, PolicyId, Table, TableError};
+use tollbar::table::{Missing, OnFull, Options, PolicyId, RequestError, Table};
 use tollbar::{Counts, Reason, Shared, Verdict, NEVER};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -82,12 +82,12 @@ fn what_no_key_is_charged_for_is_booked_without_a_cost() {
     let free = Ok(Ok(Charge { at: SEC, cost: 0 }));
     assert_eq!(reserve(&of(Missing::Deny), b""), Ok(Err(Verdict::Denied)));
     assert_eq!(reserve(&of(Missing::Allow), b""), free);
-    assert_eq!(reserve(&of(Missing::Report), b""), Err(TableError::MissingKey));
+    assert_eq!(reserve(&of(Missing::Report), b""), Err(RequestError::MissingKey));
 
     let table = of(Missing::Deny);
     table.exempt(FIRST, b"vip").unwrap();
     assert_eq!([reserve(&table, b"vip"), reserve(&table, b"vip")], [free, free]);
-    assert_eq!(table.try_reserve(PolicyId::new(9), b"key", SEC, 1, NEVER), Err(TableError::NoSuchPolicy));
+    assert_eq!(table.try_reserve(PolicyId::new(9), b"key", SEC, 1, NEVER), Err(RequestError::NoSuchPolicy));
     assert_eq!(table.reserve_at(PolicyId::new(9), b"key", SEC, 1, NEVER), Err(Verdict::Denied));
 }
 

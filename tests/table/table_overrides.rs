@@ -2,7 +2,7 @@
 
 use crate::common::{policy, DAY, HOUR, MIN, SEC};
 use tollbar::algorithm::Charge;
-use tollbar::table::{Keep, OnFull, Options, PolicyId, Refund, Request, Table, TableError};
+use tollbar::table::{Keep, OnFull, Options, PolicyId, Refund, Request, RequestError, Table, TableError};
 use tollbar::take_many::{take_many_at, Limit};
 use tollbar::{Policy, Verdict};
 
@@ -123,8 +123,8 @@ fn a_full_map_says_so() {
     assert_eq!(none.set_override(FIRST, another, &spec, Keep::Count), Err(TableError::Overrides));
     let most = Options { overrides: (1 << 19) + 1, ..options() };
     assert_eq!(Table::bytes_for(&most, &[spec]), Err(TableError::Overrides));
-    assert_eq!(table.set_override(SECOND, another, &spec, Keep::Count), Err(TableError::NoSuchPolicy));
-    assert_eq!(table.set_override(FIRST, b"", &spec, Keep::Count), Err(TableError::MissingKey));
+    assert_eq!(table.set_override(SECOND, another, &spec, Keep::Count), Err(RequestError::NoSuchPolicy.into()));
+    assert_eq!(table.set_override(FIRST, b"", &spec, Keep::Count), Err(RequestError::MissingKey.into()));
     assert_eq!(
         table.set_override(FIRST, another, &policy("3/h algo sliding-log"), Keep::Count),
         Err(TableError::Mixed)

@@ -4,7 +4,7 @@ use crate::common::{policy, Rng, DAY, HOUR, MIN, SEC};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Barrier;
 use std::thread;
-use tollbar::table::{Missing, OnFull, Options, PolicyId, Request, Table, TableError, POLICIES_MOST};
+use tollbar::table::{Missing, OnFull, Options, PolicyId, Request, RequestError, Table, TableError, POLICIES_MOST};
 use tollbar::{Decision, Policy, Reason, Verdict, NEVER};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -126,7 +126,7 @@ fn s25_an_exempt_key_is_never_charged() {
     assert_eq!(table.unexempt(FIRST, b"monitor"), Ok(false));
     assert_eq!(ways(&table, FIRST, b"monitor"), [false; 7]);
     assert!(admits(&table, FIRST, b"monitor", NOW + HOUR));
-    assert_eq!(table.exempt(PolicyId::new(3), b"x"), Err(TableError::NoSuchPolicy));
+    assert_eq!(table.exempt(PolicyId::new(3), b"x"), Err(RequestError::NoSuchPolicy.into()));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_key_under_each_policy_is_another() {
         (0..100).map(|n| table.hash(PolicyId::new(n), b"the key").unwrap()).collect();
     assert_eq!(hashes.len(), 100);
     assert_eq!(table.policies(), 100);
-    assert_eq!(table.hash(PolicyId::new(100), b"the key"), Err(TableError::NoSuchPolicy));
+    assert_eq!(table.hash(PolicyId::new(100), b"the key"), Err(RequestError::NoSuchPolicy));
     assert_eq!(ways(&table, PolicyId::new(100), b"the key"), [false; 7]);
     assert_eq!(ways(&table, PolicyId::new(u32::MAX), b"the key"), [false; 7]);
 }
@@ -295,7 +295,7 @@ fn changes_without_number_forgive_nothing() {
         table.set_policy(PolicyId::new(128), &policy("1/h")),
         table.set_policy(PolicyId::new(u32::MAX), &policy("1/h")),
     ] {
-        assert_eq!(error, Err(TableError::NoSuchPolicy));
+        assert_eq!(error, Err(RequestError::NoSuchPolicy.into()));
     }
 }
 

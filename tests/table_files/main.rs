@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, thread};
 use tollbar::clock::Source;
-use tollbar::table::{Call, Missing, OnFull, Options, PolicyId, Table, TableError};
+use tollbar::table::{Call, Missing, OnFull, Options, PolicyId, RequestError, Table, TableError};
 use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -272,10 +272,10 @@ fn a_damaged_policy_denies_its_keys() {
         write(&path, &damaged);
         assert_eq!(Table::file(&path, &options(), &policies(&TEXTS)).err(), Some(TableError::Corrupt), "word {n}");
         let table = Table::open(&path).unwrap();
-        assert_eq!(table.policy(FIRST), Err(TableError::Corrupt));
+        assert_eq!(table.policy(FIRST), Err(RequestError::Corrupt));
         assert_eq!(table.check(FIRST, b"k", 1).verdict, Verdict::Denied);
         assert_eq!(table.take_up_to(FIRST, b"k", 5), 0);
-        assert_eq!(table.reset(FIRST, b"k"), Err(TableError::Corrupt));
+        assert_eq!(table.reset(FIRST, b"k"), Err(RequestError::Corrupt));
         assert!(table.check(PolicyId::new(1), b"k", 1).is_allowed());
         answers(&table);
     }

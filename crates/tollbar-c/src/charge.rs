@@ -3,7 +3,7 @@
 use super::boundary::*;
 use super::limiter::tollbar_limiter;
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, tollbar_table};
 use core::ffi::c_void;
 use tollbar::table::PolicyId;
 
@@ -87,7 +87,7 @@ unsafe fn charge_key(
     // SAFETY: by the caller's promise.
     let (table, key) = unsafe { (&reference(table)?.table, bytes(key.cast(), length)?) };
     aligned(rest)?;
-    let left = table.try_charge(PolicyId::new(policy), key, now, cost).map_err(table_code)?;
+    let left = table.try_charge(PolicyId::new(policy), key, now, cost).map_err(request_code)?;
     // SAFETY: by the caller's promise.
     Ok(unsafe { write_rest(left, rest) })
 }

@@ -3,12 +3,12 @@
 use super::boundary::*;
 use super::decision::tollbar_decision;
 use super::status::TOLLBAR_ALLOWED;
-use super::table::{table_code, table_of, tollbar_table};
+use super::table::{request_code, table_of, tollbar_table};
 use core::ffi::c_void;
 use core::mem::size_of;
 use tollbar::algorithm::Rule;
 use tollbar::decision::{Decision, Verdict};
-use tollbar::table::{Answer, PolicyId, Table, TableError};
+use tollbar::table::{Answer, PolicyId, RequestError, Table};
 
 /// Takes `cost` permits of a key now, or takes none. `key` points to `length` bytes, which the table does not keep.
 /// `policy` is the index of one of the table's policies. A cost of 0 asks without charging.
@@ -182,10 +182,10 @@ unsafe fn write_in_full(asked: Result<Asked<'_>, i32>, out: *mut tollbar_decisio
     let Asked { table, policy, key, now, cost } = asked?;
     // SAFETY: by the caller's promise.
     let size = unsafe { usual_size_at(out) }?;
-    match table.decide::<Result<Decision, TableError>>(policy, key, now, cost) {
+    match table.decide::<Result<Decision, RequestError>>(policy, key, now, cost) {
         // SAFETY: usual_size_at has checked the size that `out` says; writable by the caller's promise.
         Ok(decision) => unsafe { put(out, size, &decision) },
-        Err(error) => Err(table_code(error)),
+        Err(error) => Err(request_code(error)),
     }
 }
 
@@ -199,7 +199,7 @@ unsafe fn peek(asked: Result<Asked<'_>, i32>, out: *mut tollbar_decision) -> Res
     }
     match table.try_peek(policy, key, now, cost) {
         Ok(decision) => answer(out, move || decision),
-        Err(error) => Err(table_code(error)),
+        Err(error) => Err(request_code(error)),
     }
 }
 
@@ -233,8 +233,8 @@ impl Answer for Code {
     }
 
     #[inline(always)]
-    fn of_error(error: TableError) -> Code {
-        Code(table_code(error))
+    fn of_error(error: RequestError) -> Code {
+        Code(request_code(error))
     }
 }
 
@@ -295,4 +295,4 @@ pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Dec
     Ok(decision.verdict as i32)
 }
 
-const _: () = assert!(size_of::<TableError>() <= 12);
+const _: () = assert!(size_of::<RequestError>() <= 12);

@@ -6,7 +6,7 @@ use super::decision::tollbar_decision;
 use super::limiter::tollbar_limiter;
 use super::policy::TOLLBAR_CLASS_NAME_SIZE;
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, tollbar_table};
 use core::ffi::{c_char, c_void};
 use tollbar::decision::Decision;
 use tollbar::table::PolicyId;
@@ -220,7 +220,7 @@ unsafe fn check_key(
         Leave::Permits(reserve) => table.check_leaving_at(policy, key, now, cost, reserve),
         Leave::Class(class) => table.check_class_at(policy, key, now, cost, class),
     };
-    let decision = decision.map_err(table_code)?;
+    let decision = decision.map_err(request_code)?;
     // SAFETY: by the caller's promise.
     unsafe { write(out, size, &decision) }
 }

@@ -3,7 +3,7 @@
 use super::boundary::*;
 use super::decision::*;
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, tollbar_table};
 use core::mem::size_of;
 use tollbar::decision::{Counts, Reason, Verdict};
 use tollbar::table::PolicyId;
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
     call(|| {
         // SAFETY: by the caller's promise.
         let table = &unsafe { reference(table) }?.table;
-        let Counts { allowed, denied, never } = table.counts(PolicyId::new(policy)).map_err(table_code)?;
+        let Counts { allowed, denied, never } = table.counts(PolicyId::new(policy)).map_err(request_code)?;
         let value = tollbar_counts { struct_size: 0, reserved: 0, allowed, denied, never };
         // SAFETY: by the caller's promise.
         unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn tollbar_table_count_verdict(
             TOLLBAR_REASON_QUEUE_FULL => Reason::QueueFull,
             _ => Reason::of(verdict),
         };
-        table.count_decided(PolicyId::new(policy), verdict, reason).map_err(table_code)?;
+        table.count_decided(PolicyId::new(policy), verdict, reason).map_err(request_code)?;
         Ok(TOLLBAR_ALLOWED)
     })
 }

@@ -2,7 +2,7 @@
 
 use super::boundary::*;
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, tollbar_table};
 use core::ffi::{c_char, c_void};
 use core::mem::size_of;
 use tollbar::hierarchy::{ClassId, Hierarchy, HierarchyError, Share};
@@ -215,6 +215,6 @@ fn hierarchy_code(error: HierarchyError) -> i32 {
         HierarchyError::Burst | HierarchyError::Keys => TOLLBAR_E_OUT_OF_RANGE,
         HierarchyError::Policy => TOLLBAR_E_OTHER_POLICIES,
         HierarchyError::NoMemory => TOLLBAR_E_NO_MEMORY,
-        HierarchyError::Table(error) => table_code(error),
+        HierarchyError::Table(error) => request_code(error),
     }
 }

@@ -5,7 +5,7 @@ use super::decision::tollbar_decision;
 use super::limiter::tollbar_limiter;
 use super::policy::{policy, tollbar_policy_spec};
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, tollbar_table};
 use core::ffi::{c_char, c_void};
 use core::mem::{size_of, MaybeUninit};
 use tollbar::decision::{Decision, Reason, Verdict};
@@ -267,7 +267,7 @@ unsafe fn more_of_key(
     // SAFETY: by the caller's promise.
     let decision = unsafe { decision_of(decision) }?;
     let id = PolicyId::new(policy);
-    let policy = table.policy_of(id, key).map_err(table_code)?;
+    let policy = table.policy_of(id, key).map_err(request_code)?;
     let more = more_after(&policy, &decision, cost, |n| table.peek_uncounted(id, key, now, n));
     out.write(more);
     Ok(TOLLBAR_ALLOWED)

@@ -3,7 +3,7 @@
 use super::boundary::*;
 use super::check::Code;
 use super::status::*;
-use super::table::{table_code, table_of, tollbar_table};
+use super::table::{request_code, table_code, table_of, tollbar_table};
 use core::ffi::c_void;
 use tollbar::table::{AsRequest, PolicyId, Request, Table};
 
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn tollbar_table_unexempt(
     call(|| {
         // SAFETY: by the caller's promise.
         let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-        let was = table.unexempt(PolicyId::new(policy), key).map_err(table_code)?;
+        let was = table.unexempt(PolicyId::new(policy), key).map_err(request_code)?;
         Ok(if was { TOLLBAR_YES } else { TOLLBAR_NO })
     })
 }
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn tollbar_table_hash(
     call(|| {
         // SAFETY: by the caller's promise.
         let (table, key, out) = unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(hash)?) };
-        out.write(table.hash(PolicyId::new(policy), key).map_err(table_code)?);
+        out.write(table.hash(PolicyId::new(policy), key).map_err(request_code)?);
         Ok(TOLLBAR_ALLOWED)
     })
 }
@@ -214,7 +214,7 @@ unsafe fn take_up_to(
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let (table, key, taken) = unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(taken)?) };
-    let permits = table.try_take_up_to(PolicyId::new(policy), key, now, most).map_err(table_code)?;
+    let permits = table.try_take_up_to(PolicyId::new(policy), key, now, most).map_err(request_code)?;
     taken.write(permits);
     Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
 }
@@ -231,7 +231,7 @@ unsafe fn reset(
     // SAFETY: by the caller's promise.
     let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
     let now = now.unwrap_or_else(|| table.now());
-    let done = table.reset_at(PolicyId::new(policy), key, now).map_err(table_code)?;
+    let done = table.reset_at(PolicyId::new(policy), key, now).map_err(request_code)?;
     Ok(if done { TOLLBAR_YES } else { TOLLBAR_NO })
 }
 
@@ -281,7 +281,7 @@ fn check_classes(table: &Table, now: Option<u64>, requests: &[tollbar_request], 
             // A number of two digits is no class's.
             number => table.check_class_at(policy, key, now, cost, &[b'0'.saturating_add(number.min(10) as u8)]),
         };
-        *result = decided.map_or_else(table_code, |decision| decision.verdict as i32);
+        *result = decided.map_or_else(request_code, |decision| decision.verdict as i32);
     }
 }
 

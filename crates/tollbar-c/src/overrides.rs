@@ -3,7 +3,7 @@
 use super::boundary::*;
 use super::policy::{describe, policy as policy_of, tollbar_policy_spec};
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, table_code, tollbar_table};
 use core::ffi::c_void;
 use core::mem::size_of;
 use tollbar::table::PolicyId;
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn tollbar_table_clear_override(
     call(|| {
         // SAFETY: by the caller's promise.
         let (table, key) = unsafe { (reference(table)?, bytes(key.cast(), length)?) };
-        let had = table.table.clear_override(PolicyId::new(policy), key).map_err(table_code)?;
+        let had = table.table.clear_override(PolicyId::new(policy), key).map_err(request_code)?;
         Ok(if had { TOLLBAR_YES } else { TOLLBAR_NO })
     })
 }
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn tollbar_table_get_override(
         // SAFETY: by the caller's promise.
         let (table, key) = unsafe { (reference(table)?, bytes(key.cast(), length)?) };
         size_at(out)?;
-        match table.table.override_of(PolicyId::new(policy), key).map_err(table_code)? {
+        match table.table.override_of(PolicyId::new(policy), key).map_err(request_code)? {
             // SAFETY: by the caller's promise; size_at has checked it.
             Some(own) => unsafe { write(out, &describe(&own)) }.map(|()| TOLLBAR_YES),
             None => Ok(TOLLBAR_NO),

@@ -4,7 +4,7 @@ use super::boundary::*;
 use super::check::answer_to;
 use super::decision::tollbar_decision;
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, tollbar_table};
 use core::ffi::c_void;
 use core::mem::size_of;
 use tollbar::table::{PolicyId, Receipt, Refund};
@@ -155,7 +155,7 @@ unsafe fn take(
         size_at(out)?;
     }
     let now = now.unwrap_or_else(|| table.now());
-    let (decision, proof) = table.take_at(PolicyId::new(policy), key, now, estimate).map_err(table_code)?;
+    let (decision, proof) = table.take_at(PolicyId::new(policy), key, now, estimate).map_err(request_code)?;
     if let Some(proof) = proof {
         place.write(tollbar_receipt { words: proof.words() });
     }
@@ -183,7 +183,7 @@ unsafe fn settle(
         Some(now) => table.settle_at(&receipt, now, cost, refund),
         None => table.settle(&receipt, cost, refund),
     };
-    let settled = settled.map_err(table_code)?;
+    let settled = settled.map_err(request_code)?;
     if !out.is_null() {
         let value = tollbar_settled {
             struct_size: 0,

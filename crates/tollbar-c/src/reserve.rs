@@ -5,7 +5,7 @@ use super::check::answer;
 use super::decision::tollbar_decision;
 use super::limiter::tollbar_limiter;
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, tollbar_table};
 use core::ffi::c_void;
 use core::mem::{size_of, MaybeUninit};
 use tollbar::algorithm::Charge;
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn tollbar_table_wait(
             size_at(out)?;
         }
         let deadline = table.now().saturating_add(max_wait_ns);
-        let decided = table.try_wait_until(PolicyId::new(policy), key, cost, deadline).map_err(table_code)?;
+        let decided = table.try_wait_until(PolicyId::new(policy), key, cost, deadline).map_err(request_code)?;
         answer(out, move || decided)
     })
 }
@@ -277,7 +277,7 @@ unsafe fn cancel_key(
         Some(now) => table.give_back_at(PolicyId::new(policy), key, now, charge, charge.cost),
         None => table.give_back(PolicyId::new(policy), key, charge, charge.cost),
     };
-    Ok(write_back(permits.map_err(table_code)?, back))
+    Ok(write_back(permits.map_err(request_code)?, back))
 }
 
 /// [`place`] of an output that may be null.
@@ -332,7 +332,7 @@ unsafe fn reserve_key(
     let (table, key, out) = unsafe { (&reference(table)?.table, bytes(key.cast(), length)?, place(out)?) };
     let now = now.unwrap_or_else(|| table.now());
     let until = now.saturating_add(patience);
-    put(table.try_reserve(PolicyId::new(policy), key, now, cost, until).map_err(table_code)?, now, out)
+    put(table.try_reserve(PolicyId::new(policy), key, now, cost, until).map_err(request_code)?, now, out)
 }
 
 fn put(booked: Result<Charge, Verdict>, now: u64, out: &mut MaybeUninit<tollbar_reservation>) -> Result<i32, i32> {

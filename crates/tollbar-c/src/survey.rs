@@ -3,7 +3,7 @@
 use super::boundary::*;
 use super::policy::{describe, policy, tollbar_policy_spec};
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, table_code, tollbar_table};
 use core::mem::size_of;
 use tollbar::decision::Counts;
 use tollbar::table::{Health, PolicyId, Stats};
@@ -294,7 +294,7 @@ pub unsafe extern "C" fn tollbar_table_get_policy(
     call(|| {
         // SAFETY: by the caller's promise.
         let table = unsafe { reference(table) }?;
-        let policy = table.table.policy(PolicyId::new(number)).map_err(table_code)?;
+        let policy = table.table.policy(PolicyId::new(number)).map_err(request_code)?;
         // SAFETY: by the caller's promise.
         unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
     })

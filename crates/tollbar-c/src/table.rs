@@ -9,7 +9,7 @@ use core::mem::size_of;
 use core::ptr::NonNull;
 use tollbar::internal::set_errno;
 use tollbar::policy::Policy;
-use tollbar::table::{Call, Options, Table, TableError};
+use tollbar::table::{Call, Options, RequestError, Table, TableError};
 
 /// The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its
 /// expiry. The table forgets the key that had the slot.
@@ -315,19 +315,28 @@ pub(super) unsafe fn table_of<'a>(table: *const tollbar_table) -> Result<&'a Tab
     Ok(&unsafe { reference(table) }?.table)
 }
 
+/// The code of a request's error.
+pub fn request_code(error: RequestError) -> i32 {
+    match error {
+        RequestError::NoSuchPolicy => TOLLBAR_E_NO_SUCH_POLICY,
+        RequestError::MissingKey => TOLLBAR_E_MISSING_KEY,
+        RequestError::Policy(error) => policy_code(error),
+        RequestError::Receipt => TOLLBAR_E_RECEIPT,
+        RequestError::Corrupt => TOLLBAR_E_CORRUPT,
+    }
+}
+
 /// The code of a table's error; what the system said is in `errno`.
 pub fn table_code(error: TableError) -> i32 {
     match error {
         TableError::Capacity => TOLLBAR_E_CAPACITY,
         TableError::Policies => TOLLBAR_E_POLICY_COUNT,
-        TableError::NoSuchPolicy => TOLLBAR_E_NO_SUCH_POLICY,
+        TableError::Request(error) => request_code(error),
         TableError::Policy(error) => policy_code(error),
         TableError::Mixed => TOLLBAR_E_MIXED_POLICIES,
         TableError::Versions => TOLLBAR_E_POLICY_VERSIONS,
         TableError::Exempt => TOLLBAR_E_EXEMPTIONS_FULL,
         TableError::Overrides => TOLLBAR_E_OVERRIDES_FULL,
-        TableError::MissingKey => TOLLBAR_E_MISSING_KEY,
-        TableError::Receipt => TOLLBAR_E_RECEIPT,
         TableError::NoMemory => TOLLBAR_E_NO_MEMORY,
         TableError::Room => TOLLBAR_E_BUFFER_TOO_SMALL,
         TableError::Misaligned => TOLLBAR_E_MISALIGNED,

@@ -7,7 +7,7 @@ use super::decision::tollbar_decision;
 use super::in_flight::{refusal_code, tollbar_in_flight, tollbar_ticket};
 use super::limiter::tollbar_limiter;
 use super::status::*;
-use super::table::{table_code, tollbar_table};
+use super::table::{request_code, tollbar_table};
 use core::cell::Cell;
 use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of, MaybeUninit};
@@ -394,7 +394,7 @@ fn many_code(error: ManyError) -> i32 {
     match error {
         ManyError::Count => TOLLBAR_E_LIMITS,
         ManyError::Class(_) => TOLLBAR_E_NO_SUCH_CLASS,
-        ManyError::Table(_, error) => table_code(error),
+        ManyError::Table(_, error) => request_code(error),
         ManyError::InFlight(_, refusal) => refusal_code(refusal),
     }
 }

@@ -334,8 +334,9 @@ fn reset(file: &str, key: Option<&str>, address: Option<&str>, number: u32) -> R
             "{file}: {key} owes nothing under policy {number} (an address needs --address)"
         )));
     }
-    let anew = table.reset(id, &bytes).and_then(|anew| table.sync().map(|()| anew));
-    match anew.map_err(|error| wrong(file, error))? {
+    let anew = table.reset(id, &bytes).map_err(|error| wrong(file, error))?;
+    table.sync().map_err(|error| wrong(file, error))?;
+    match anew {
         true => crate::print(format!("policy {number}: {key} begins anew\n").as_bytes()),
         false => Err(Problem::io(format!("{file}: {key} keeps its debt: the table has no other slot for it"))),
     }

@@ -4,7 +4,7 @@ use crate::set::{Home, Set};
 use std::ops::Range;
 use tollbar::clock::TIME_ZERO;
 use tollbar::policy::PolicyError;
-use tollbar::table::{Table, TableError};
+use tollbar::table::{RequestError, Table};
 use tollbar::take_many::{Limit, ManyError, Several, LIMITS_MOST};
 use tollbar::{Decision, Policy, Reason, Verdict};
 
@@ -181,5 +181,5 @@ fn bytes<'a>(keys: &'a [u8], place: &Range<usize>) -> &'a [u8] {
 
 /// Whether a limit has no class of that name.
 fn is_of_class(error: ManyError) -> bool {
-    matches!(error, ManyError::Class(_) | ManyError::Table(_, TableError::Policy(PolicyError::NoSuchClass)))
+    matches!(error, ManyError::Class(_) | ManyError::Table(_, RequestError::Policy(PolicyError::NoSuchClass)))
 }

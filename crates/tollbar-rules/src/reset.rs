@@ -4,7 +4,7 @@ use crate::engine::Rules;
 use crate::rule::Rule;
 use crate::set::Home;
 use std::fmt;
-use tollbar::table::{Keep, Table, TableError};
+use tollbar::table::{Keep, RequestError, Table, TableError};
 
 /// Why nothing was reset.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,12 @@ impl fmt::Display for ResetError {
 }
 
 impl std::error::Error for ResetError {}
+
+impl From<RequestError> for ResetError {
+    fn from(error: RequestError) -> ResetError {
+        ResetError::Table(error.into())
+    }
+}
 
 impl From<TableError> for ResetError {
     fn from(error: TableError) -> ResetError {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Weak};
 use tollbar::clock::Source;
-use tollbar::table::{Keep, Options, PolicyId, Table, TableError};
+use tollbar::table::{Keep, Options, PolicyId, RequestError, Table, TableError};
 use tollbar::{Counts, Policy};
 
 #[allow(clippy::reversed_empty_ranges)] // no generation is in it
@@ -156,7 +156,7 @@ impl Store {
                 let (table, id) = home.table(&self.table);
                 match before {
                     Some(policy) => table.set_override(id, &key, &policy, Keep::Count),
-                    None => table.clear_override(id, &key).map(|_| ()),
+                    None => table.clear_override(id, &key).map(|_| ()).map_err(TableError::from),
                 }
             }
         };
@@ -239,7 +239,7 @@ impl Store {
     pub fn begin_anew(&mut self, old: &Arc<Set>, number: usize) -> Result<Set, TableError> {
         let mut homes = old.homes.clone();
         let Some((rule, own)) = old.rules().get(number).zip(homes.get_mut(number)) else {
-            return Err(TableError::NoSuchPolicy);
+            return Err(RequestError::NoSuchPolicy.into());
         };
         for (n, home) in own.iter_mut().enumerate() {
             match (&home, rule.limits.get(n)) {

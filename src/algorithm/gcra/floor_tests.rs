@@ -1,6 +1,7 @@
 //! Words that hold a slot's time beside the bucket's.
 
 use super::*;
+use crate::algorithm::facts::Facts;
 use crate::algorithm::Rule;
 use crate::units::HORIZON;
 use proptest::prelude::*;

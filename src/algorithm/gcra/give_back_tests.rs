@@ -1,6 +1,7 @@
 //! Give-backs beside charges and bookings, against the bound of every window.
 
 use super::*;
+use crate::algorithm::facts::Facts;
 use crate::algorithm::Charge;
 use crate::decision::Verdict;
 use proptest::prelude::*;

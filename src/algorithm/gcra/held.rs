@@ -2,17 +2,43 @@
 
 use super::floor::Floors;
 use super::Gcra;
+use crate::algorithm::facts::{charged_unchecked, Facts};
 use crate::algorithm::{Algorithm, Charge, GiveBack, Reservation};
 use crate::units::{div_up, NEVER};
 use core::num::NonZeroU128;
 
-impl Gcra {
+impl Facts for Gcra {
+    fn keeps_reserves(&self) -> bool {
+        true
+    }
+
+    fn words_are_times(&self) -> bool {
+        true
+    }
+
+    /// The permits, rounded up, that the limit must refill before the first one can be taken.
+    fn debt(&self, state: u64, now: u64) -> u64 {
+        let line = self.grid.units(now).saturating_add(self.tolerance);
+        let units = self.floors.tat(state).saturating_sub(line);
+        let permit = self.grid.per_permit();
+        units / permit + u64::from(units % permit != 0)
+    }
+
+    fn charged(&self, permits: u64, now: u64) -> u64 {
+        charged_unchecked(self, permits, now)
+    }
+
+    /// The callers have handled equal policies before.
+    fn adopt(&self, _old: &Gcra, _state: u64) -> Option<u64> {
+        None
+    }
+
     /// Converts a key's word from the policy `old` to this one at the time `now`. The key keeps the permits that it
     /// has left, and the fraction of the next permit that has come back, but never more than a fresh bucket has. A key
     /// in debt keeps its debt, but never more than one burst. The result is 0 if the key is as good as fresh.
-    pub(crate) fn convert(&self, old: &Gcra, state: u64, now: u64) -> u64 {
+    fn convert(&self, old: &Gcra, state: u64, now: u64) -> Option<u64> {
         if now > self.last {
-            return 0;
+            return Some(0);
         }
         let clock = self.grid.units_in_time(now);
         let before = old.grid.units(now);
@@ -24,7 +50,7 @@ impl Gcra {
             Some(left) => {
                 let left = scaled(left) / permit;
                 if left >= u128::from(self.tolerance - self.lacking) {
-                    return 0;
+                    return Some(0);
                 }
                 line_here - left as u64
             }
@@ -33,16 +59,17 @@ impl Gcra {
                 line_here.saturating_add(debt as u64)
             }
         };
-        word.max(1)
+        Some(word.max(1))
     }
 
-    /// Whether the slot of `state` stays taken for longer than the bucket needs to be full.
-    pub(crate) fn is_held(&self, state: u64) -> bool {
-        self.floors.is_lowered(state)
+    /// The same bucket for words of slots, whose TAT may have been lowered. [`Algorithm::step`] checks each word for
+    /// that.
+    fn in_slots(mut self) -> Gcra {
+        self.plain.end = 0;
+        self
     }
 
-    /// `state` in a slot that stays taken until `until`, at the time `now`: [`Rule::hold`](crate::algorithm::Rule).
-    pub(crate) fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {
+    fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {
         if !self.floors.exist() || until > self.last || now > self.last {
             return None;
         }
@@ -62,6 +89,12 @@ impl Gcra {
         [until.saturating_sub(8), until].into_iter().filter_map(near).find(held)
     }
 
+    fn full_before_floor(&self, state: u64) -> Option<u64> {
+        self.floors.is_lowered(state).then(|| self.fresh_at(state, 0)).filter(|full| *full != NEVER)
+    }
+}
+
+impl Gcra {
     /// The word that follows `word`, which was lowered, when charges raise its TAT to `tat`.
     #[cold]
     #[inline(never)]

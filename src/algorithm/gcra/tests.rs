@@ -1,5 +1,6 @@
 use super::lease::Lease;
 use super::*;
+use crate::algorithm::facts::Facts;
 use proptest::prelude::*;
 
 fn gcra(text: &str) -> Gcra {

@@ -187,7 +187,7 @@ impl Pair {
 
     /// The TATs after a charge of so many permits at this clock reading, and the count of the word.
     #[inline(always)]
-    pub(super) fn charged(&self, held: Held, clock: Clock, fast: u64, slow: u64) -> (Tats, u64) {
+    pub(super) fn charge_both(&self, held: Held, clock: Clock, fast: u64, slow: u64) -> (Tats, u64) {
         let tats = held.tats;
         let (fast_from, count) = match (tats.fast <= clock.down, held.here) {
             (true, _) => (clock.up, fast),

@@ -4,8 +4,8 @@ use super::Striped;
 #[cfg(not(loom))]
 use crate::decision::Decision;
 use crate::decision::{Counts, Verdict};
+use crate::limiter::fast::Fast;
 use crate::limiter::tally::Tally;
-use crate::limiter::Shared;
 use core::ops::Deref;
 
 pub(super) struct Counted {

@@ -49,6 +49,7 @@ mod stripe;
 #[cfg(all(test, not(loom)))]
 pub(super) mod tests;
 
+use super::fast::Fast;
 use super::waiting::{after_first, last_by_steps};
 use super::{cell, thread, Shared, Watch};
 use crate::algorithm::gcra::Gcra;
@@ -286,7 +287,7 @@ impl Striped {
     }
 }
 
-impl Shared for Striped {
+impl Fast for Striped {
     /// A cost of 0 is decided with or without credit: until the last time it is allowed either way.
     #[inline(always)]
     fn spend_quickly(&self, cost: u64) -> bool {
@@ -312,7 +313,9 @@ impl Shared for Striped {
     fn spent(&self) -> u64 {
         self.stripes.paid()
     }
+}
 
+impl Shared for Striped {
     #[inline]
     fn admit_at(&self, now: u64, cost: u64) -> Verdict {
         let who = self.current_at(now);

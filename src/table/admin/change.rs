@@ -3,7 +3,7 @@
 use crate::policy::Policy;
 use crate::sync::{fence, Ordering};
 use crate::table::decide::Table;
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::{RequestError, TableError};
 use crate::table::policies::multi_word::MultiWord;
 use crate::table::policies::{records, Keep, PolicyId};
 
@@ -11,17 +11,17 @@ impl Table {
     /// The current policy of that number.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`]. [`TableError::Corrupt`] if the policy's record is damaged.
-    pub fn policy(&self, policy: PolicyId) -> Result<Policy, TableError> {
+    /// [`RequestError::NoSuchPolicy`]. [`RequestError::Corrupt`] if the policy's record is damaged.
+    pub fn policy(&self, policy: PolicyId) -> Result<Policy, RequestError> {
         // In the common case this process has compiled it, and does not read the whole record.
         if let Some(known) = self.policies.known_policy(policy) {
             return Ok(*known);
         }
         match self.policies.memory.header().current.get(policy.number() as usize) {
             Some(current) if current.load(Ordering::Acquire) != 0 => {
-                records::current_policy(self.policies.memory.records(), current).ok_or(TableError::Corrupt)
+                records::current_policy(self.policies.memory.records(), current).ok_or(RequestError::Corrupt)
             }
-            _ => Err(TableError::NoSuchPolicy),
+            _ => Err(RequestError::NoSuchPolicy),
         }
     }
 
@@ -66,7 +66,7 @@ impl Table {
     /// About one call in a hundred reads every slot, and converts the keys that it finds under former versions.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`], and those of [`Table::add_policy`]. The policy stays as it was.
+    /// [`RequestError::NoSuchPolicy`], and those of [`Table::add_policy`]. The policy stays as it was.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
         self.set_policy_keeping(id, policy, Keep::Count)
     }

@@ -2,7 +2,7 @@
 
 use crate::policy::Policy;
 use crate::table::decide::Table;
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::{RequestError, TableError};
 use crate::table::policies::{Keep, PolicyId, ROUNDS};
 
 /// A key with a policy of its own.
@@ -50,18 +50,18 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError::Overrides`] if the table has no room for another one. Those of [`Table::set_policy`].
-    /// [`TableError::MissingKey`] for an empty key. Nothing has changed.
+    /// [`RequestError::MissingKey`] for an empty key. Nothing has changed.
     pub fn set_override(&self, policy: PolicyId, key: &[u8], of: &Policy, keep: Keep) -> Result<(), TableError> {
         let hash = self.hash_with_bytes(policy, key)?;
         self.set_override_of(policy, hash, of, keep)?;
-        self.reset_if(keep, policy, key)
+        Ok(self.reset_if(keep, policy, key)?)
     }
 
     /// Puts `key` back under its policy. Returns whether it had an override.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`], and [`TableError::MissingKey`] for an empty key.
-    pub fn clear_override(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
+    /// [`RequestError::NoSuchPolicy`], and [`RequestError::MissingKey`] for an empty key.
+    pub fn clear_override(&self, policy: PolicyId, key: &[u8]) -> Result<bool, RequestError> {
         let hash = self.hash_with_bytes(policy, key)?;
         let own = self.policies.override_of(policy.number(), hash).and_then(|stamp| self.policies.read_version(stamp));
         let had = self.policies.clear_override(hash);
@@ -75,7 +75,7 @@ impl Table {
     ///
     /// # Errors
     /// Those of [`Table::override_of`] and [`Table::policy`].
-    pub fn policy_of(&self, policy: PolicyId, key: &[u8]) -> Result<Policy, TableError> {
+    pub fn policy_of(&self, policy: PolicyId, key: &[u8]) -> Result<Policy, RequestError> {
         match key.is_empty() {
             true => self.policy(policy),
             false => self.override_of(policy, key)?.map_or_else(|| self.policy(policy), Ok),
@@ -85,8 +85,8 @@ impl Table {
     /// The policy that `key` has of its own.
     ///
     /// # Errors
-    /// Those of [`Table::clear_override`], and [`TableError::Corrupt`].
-    pub fn override_of(&self, policy: PolicyId, key: &[u8]) -> Result<Option<Policy>, TableError> {
+    /// Those of [`Table::clear_override`], and [`RequestError::Corrupt`].
+    pub fn override_of(&self, policy: PolicyId, key: &[u8]) -> Result<Option<Policy>, RequestError> {
         let hash = self.hash_with_bytes(policy, key)?;
         // Another call may change the override, and a third one free its version, before it is read.
         for _ in 0..ROUNDS {
@@ -95,7 +95,7 @@ impl Table {
                 return Ok(Some(of));
             }
         }
-        Err(TableError::Corrupt)
+        Err(RequestError::Corrupt)
     }
 
     /// The table's overrides.
@@ -112,7 +112,7 @@ impl Table {
     /// Lets the key begin anew if an override that has begun or ended keeps nothing. A key without a request until
     /// the next change could come back to the version that its slot names, and that change would convert nothing.
     #[inline(never)]
-    fn reset_if(&self, keep: Keep, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
+    fn reset_if(&self, keep: Keep, policy: PolicyId, key: &[u8]) -> Result<(), RequestError> {
         if keep == Keep::Reset {
             self.reset_at(policy, key, self.policies.memory.newest_time())?;
         }
@@ -136,9 +136,9 @@ impl Table {
     }
 
     /// The hash of a non-empty key.
-    fn hash_with_bytes(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
+    fn hash_with_bytes(&self, policy: PolicyId, key: &[u8]) -> Result<u64, RequestError> {
         match key {
-            [] => Err(TableError::MissingKey),
+            [] => Err(RequestError::MissingKey),
             key => self.hash(policy, key),
         }
     }

@@ -6,7 +6,7 @@ use crate::table::admin::open::Options;
 use crate::table::decide::Table;
 use crate::table::memory::counters::lines::{self, LineCounter};
 use crate::table::memory::counters::shards::{self, sum, ShardCounter};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 use crate::units::NEVER;
@@ -142,11 +142,11 @@ impl Table {
     /// and errors do not count. A change of the policy does not reset its counts.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`].
-    pub fn counts(&self, policy: PolicyId) -> Result<Counts, TableError> {
+    /// [`RequestError::NoSuchPolicy`].
+    pub fn counts(&self, policy: PolicyId) -> Result<Counts, RequestError> {
         match self.policies.memory.has_policy(policy.number()) {
             true => Ok(self.policies.memory.decisions(|number| number == policy.number())),
-            false => Err(TableError::NoSuchPolicy),
+            false => Err(RequestError::NoSuchPolicy),
         }
     }
 

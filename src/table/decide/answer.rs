@@ -2,7 +2,7 @@
 
 use crate::algorithm::{Algorithm, Rule};
 use crate::decision::{Decision, Reason, Verdict};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::units::NEVER;
 
 /// The answer to a request: a [`Verdict`] or a [`Decision`], which are refusals in case of an error, or a `Result` of
@@ -19,7 +19,7 @@ pub trait Answer: Sized {
     fn of_decision(decision: Decision) -> Self;
 
     /// The answer to a request that failed with `error`.
-    fn of_error(error: TableError) -> Self;
+    fn of_error(error: RequestError) -> Self;
 
     /// The verdict of the answer. An error is a refusal.
     fn verdict(&self) -> Verdict;
@@ -32,7 +32,7 @@ pub trait Answer: Sized {
 
     /// The answer that says the decision, or the error.
     #[inline(always)]
-    fn of(decision: Result<Decision, TableError>) -> Self {
+    fn of(decision: Result<Decision, RequestError>) -> Self {
         match decision {
             Ok(decision) => Self::of_decision(decision),
             Err(error) => Self::of_error(error),
@@ -82,7 +82,7 @@ impl Answer for Verdict {
     }
 
     #[inline(always)]
-    fn of_error(_: TableError) -> Verdict {
+    fn of_error(_: RequestError) -> Verdict {
         Verdict::Denied
     }
 }
@@ -106,7 +106,7 @@ impl Answer for Decision {
     }
 
     #[inline(always)]
-    fn of_error(_: TableError) -> Decision {
+    fn of_error(_: RequestError) -> Decision {
         closed(Reason::Fault)
     }
 
@@ -116,7 +116,7 @@ impl Answer for Decision {
     }
 }
 
-impl<A: Answer> Answer for Result<A, TableError> {
+impl<A: Answer> Answer for Result<A, RequestError> {
     const IS_FULL: bool = A::IS_FULL;
 
     #[inline(always)]
@@ -140,7 +140,7 @@ impl<A: Answer> Answer for Result<A, TableError> {
     }
 
     #[inline(always)]
-    fn of_error(error: TableError) -> Self {
+    fn of_error(error: RequestError) -> Self {
         Err(error)
     }
 

@@ -2,8 +2,9 @@
 //! first.
 
 use super::answer::Answer;
+use super::lookup::Lookup;
 use super::prefetch::prefetch_one_of_many;
-use super::{Lookup, Table};
+use super::Table;
 use crate::decision::{Decision, Verdict};
 use crate::table::policies::compiled::Version;
 use crate::table::policies::PolicyId;

@@ -6,7 +6,7 @@ use crate::algorithm::{begun, Algorithm, Charge, Reservation, Rule, Step};
 use crate::clock::{Bell, Clock};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::waiting::{self, last_by_peeks, last_by_steps, Permits};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
@@ -62,7 +62,7 @@ impl Table {
         now: u64,
         cost: u64,
         until: u64,
-    ) -> Result<Result<Charge, Verdict>, TableError> {
+    ) -> Result<Result<Charge, Verdict>, RequestError> {
         let mut reason = None;
         let booked = self.book(policy, key, now, cost, until, &mut reason)?;
         let verdict = booked.err().unwrap_or(Verdict::Allowed);
@@ -106,7 +106,7 @@ impl Table {
         key: &[u8],
         cost: u64,
         deadline: u64,
-    ) -> Result<Decision, TableError> {
+    ) -> Result<Decision, RequestError> {
         let permits = KeyPermits { table: self, policy, key };
         let decision = waiting::wait(&permits, &permits, &self.waiting, permits.hash(), cost, deadline)?;
         self.policies.memory.count_with_reason(policy.number(), decision.verdict, decision.reason);
@@ -128,7 +128,7 @@ impl Table {
         cost: u64,
         until: u64,
         reason: &mut Option<Reason>,
-    ) -> Result<Result<Charge, Verdict>, TableError> {
+    ) -> Result<Result<Charge, Verdict>, RequestError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
@@ -164,7 +164,7 @@ impl Table {
         cost: u64,
         until: u64,
         reason: &mut Option<Reason>,
-    ) -> Result<Result<Charge, Verdict>, TableError> {
+    ) -> Result<Result<Charge, Verdict>, RequestError> {
         let memory = &self.policies.memory;
         let mut at = now;
         let mut step = |rule: &Rule, state| match rule.reserve(state, now, cost) {
@@ -208,7 +208,7 @@ impl<'a> KeyPermits<'a> {
     }
 
     /// The version that the key is under.
-    fn version<'s>(&self, scratch: &'s mut Scratch<'a>) -> Result<&'s Version, TableError>
+    fn version<'s>(&self, scratch: &'s mut Scratch<'a>) -> Result<&'s Version, RequestError>
     where
         'a: 's,
     {
@@ -232,9 +232,9 @@ impl Clock for KeyPermits<'_> {
 }
 
 impl Permits for KeyPermits<'_> {
-    type Error = TableError;
+    type Error = RequestError;
 
-    fn check(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
+    fn check(&self, now: u64, cost: u64) -> Result<Decision, RequestError> {
         let mut scratch = Scratch::new();
         match self.table.prepare(self.policy, self.key, &mut scratch) {
             Ok((version, hash)) => {
@@ -252,21 +252,21 @@ impl Permits for KeyPermits<'_> {
         self.table.now()
     }
 
-    fn peek(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
+    fn peek(&self, now: u64, cost: u64) -> Result<Decision, RequestError> {
         self.table.try_peek(self.policy, self.key, Some(now), cost)
     }
 
-    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, TableError> {
+    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, RequestError> {
         Ok(self.table.book(self.policy, self.key, now, cost, until, &mut None)?.ok().map(|charge| charge.at))
     }
 
-    fn books_ahead(&self) -> Result<bool, TableError> {
+    fn books_ahead(&self) -> Result<bool, RequestError> {
         let mut scratch = Scratch::new();
         let version = self.version(&mut scratch)?;
         Ok(version.multi_word.is_none() && version.rule.books_ahead())
     }
 
-    fn counts_refusals(&self) -> Result<bool, TableError> {
+    fn counts_refusals(&self) -> Result<bool, RequestError> {
         let mut scratch = Scratch::new();
         Ok(self.version(&mut scratch)?.rule.counts_refusals())
     }
@@ -277,7 +277,7 @@ impl Permits for KeyPermits<'_> {
     }
 
     /// The credit of any thread may serve the first requests, so the answer for a policy with credit is `now`.
-    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, TableError> {
+    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, RequestError> {
         let mut scratch = Scratch::new();
         let version = self.version(&mut scratch)?;
         if self.table.policies.memory.has_credit(version.number) {

@@ -1,13 +1,14 @@
 //! The public calls for one key.
 
 use super::answer::{describe, full};
+use super::lookup::Lookup;
 use super::multi_word::Op;
-use super::{Answer, Lookup, Table};
+use super::{Answer, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::counters::shards::ShardCounter;
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::{RequestError, TableError};
 use crate::table::memory::slot::Pair;
 use crate::table::memory::slot::{find_in, find_in_two};
 use crate::table::policies::compiled::{salt, Version};
@@ -73,10 +74,16 @@ impl Table {
     /// because of one.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`]. [`TableError::MissingKey`] for an empty key, if the options say
-    /// [`Missing::Report`](crate::table::Missing). [`TableError::Corrupt`] if the memory is damaged.
+    /// [`RequestError::NoSuchPolicy`]. [`RequestError::MissingKey`] for an empty key, if the options say
+    /// [`Missing::Report`](crate::table::Missing). [`RequestError::Corrupt`] if the memory is damaged.
     #[inline(always)]
-    pub fn try_check(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
+    pub fn try_check(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<Decision, RequestError> {
         self.decide(policy, key, now, cost)
     }
 
@@ -105,7 +112,13 @@ impl Table {
     ///
     /// # Errors
     /// Those of [`Table::try_check`].
-    pub fn try_take_up_to(&self, policy: PolicyId, key: &[u8], now: Option<u64>, most: u64) -> Result<u64, TableError> {
+    pub fn try_take_up_to(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        most: u64,
+    ) -> Result<u64, RequestError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
@@ -134,7 +147,7 @@ impl Table {
         Ok(taken)
     }
 
-    fn take_up_to_one_word(&self, version: &Version, hash: u64, now: u64, most: u64) -> Result<u64, TableError> {
+    fn take_up_to_one_word(&self, version: &Version, hash: u64, now: u64, most: u64) -> Result<u64, RequestError> {
         let mut taken = 0;
         let mut verdict = Verdict::Denied;
         let mut banned = false;
@@ -163,7 +176,7 @@ impl Table {
     ///
     /// # Errors
     /// Those of [`Table::reset_at`].
-    pub fn reset(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
+    pub fn reset(&self, policy: PolicyId, key: &[u8]) -> Result<bool, RequestError> {
         self.reset_at(policy, key, self.now())
     }
 
@@ -176,8 +189,8 @@ impl Table {
     /// If the key begins again, the calling thread loses its credit for the key. Other threads keep theirs.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`]. [`TableError::Corrupt`] if the memory is damaged.
-    pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, TableError> {
+    /// [`RequestError::NoSuchPolicy`]. [`RequestError::Corrupt`] if the memory is damaged.
+    pub fn reset_at(&self, policy: PolicyId, key: &[u8], now: u64) -> Result<bool, RequestError> {
         for _ in 0..ROUNDS {
             let mut scratch = Scratch::new();
             let hash = self.hash(policy, key)?;
@@ -226,14 +239,14 @@ impl Table {
                 return Ok(self.void_credit(version, hash));
             }
         }
-        Err(TableError::Corrupt)
+        Err(RequestError::Corrupt)
     }
 
     /// Exempts `key` from `policy`: the table admits it always and charges it nothing. About 1,600 keys of a table
     /// can be exempt at one time.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`]. [`TableError::Exempt`] if the set has no room for the key.
+    /// [`RequestError::NoSuchPolicy`]. [`TableError::Exempt`] if the set has no room for the key.
     pub fn exempt(&self, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
         self.policies.exempt(self.hash(policy, key)?)
     }
@@ -241,20 +254,20 @@ impl Table {
     /// Ends the exemption of `key`. Returns whether the key was exempt.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`].
-    pub fn unexempt(&self, policy: PolicyId, key: &[u8]) -> Result<bool, TableError> {
+    /// [`RequestError::NoSuchPolicy`].
+    pub fn unexempt(&self, policy: PolicyId, key: &[u8]) -> Result<bool, RequestError> {
         Ok(self.policies.unexempt(self.hash(policy, key)?))
     }
 
     /// The hash of `key` under `policy` in this table, by which the table knows the key.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`].
+    /// [`RequestError::NoSuchPolicy`].
     #[inline]
-    pub fn hash(&self, policy: PolicyId, key: &[u8]) -> Result<u64, TableError> {
+    pub fn hash(&self, policy: PolicyId, key: &[u8]) -> Result<u64, RequestError> {
         match self.policies.memory.has_policy(policy.number()) {
             true => Ok(self.hash_out_of_line(key) ^ salt(policy.number())),
-            false => Err(TableError::NoSuchPolicy),
+            false => Err(RequestError::NoSuchPolicy),
         }
     }
 
@@ -262,15 +275,15 @@ impl Table {
     /// peeks. `reason` is the reason that the peek returned.
     ///
     /// # Errors
-    /// [`TableError::NoSuchPolicy`].
-    pub fn count_decided(&self, policy: PolicyId, verdict: Verdict, reason: Reason) -> Result<(), TableError> {
+    /// [`RequestError::NoSuchPolicy`].
+    pub fn count_decided(&self, policy: PolicyId, verdict: Verdict, reason: Reason) -> Result<(), RequestError> {
         match self.policies.memory.has_policy(policy.number()) {
             true => {
                 self.policies.memory.count_decision_out_of_line(policy.number(), verdict);
                 self.policies.memory.count_reason(reason);
                 Ok(())
             }
-            false => Err(TableError::NoSuchPolicy),
+            false => Err(RequestError::NoSuchPolicy),
         }
     }
 
@@ -303,7 +316,13 @@ impl Table {
     /// # Errors
     /// Those of [`Table::try_check`].
     #[inline(never)]
-    pub fn try_peek(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<Decision, TableError> {
+    pub fn try_peek(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<Decision, RequestError> {
         self.peek_as(policy, key, now, cost, Refusal::Counted)
     }
 
@@ -321,7 +340,7 @@ impl Table {
         now: Option<u64>,
         cost: u64,
         refusal: Refusal,
-    ) -> Result<Decision, TableError> {
+    ) -> Result<Decision, RequestError> {
         let now = self.time(now);
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
@@ -378,7 +397,7 @@ impl Table {
         now: u64,
         cost: u64,
         refusal: Refusal,
-    ) -> Result<Decision, TableError> {
+    ) -> Result<Decision, RequestError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
@@ -396,7 +415,7 @@ impl Table {
                 return Ok(decision);
             }
         }
-        Err(TableError::Corrupt)
+        Err(RequestError::Corrupt)
     }
 
     /// A peek under one version of the policy.

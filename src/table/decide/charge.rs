@@ -4,7 +4,7 @@ use super::multi_word::Op;
 use super::Table;
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::{Reason, Verdict};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
@@ -46,7 +46,7 @@ impl Table {
     ///
     /// # Errors
     /// Those of [`Table::try_check`].
-    pub fn try_charge(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<u64, TableError> {
+    pub fn try_charge(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<u64, RequestError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
@@ -57,7 +57,7 @@ impl Table {
     }
 
     /// [`Table::charge_at`] for a key's hash under its policy.
-    pub(super) fn charge_hashed(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<u64, TableError> {
+    pub(super) fn charge_hashed(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<u64, RequestError> {
         if self.policies.memory.fixed.side != 0 {
             // A ring or a log can owe nothing, so the call takes the permits that it has.
             let decided = self.decide_multi_word(version, hash, now, Op::TakeUpTo(cost))?;
@@ -68,7 +68,7 @@ impl Table {
         self.charge_one_word(version, hash, now, cost)
     }
 
-    fn charge_one_word(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<u64, TableError> {
+    fn charge_one_word(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<u64, RequestError> {
         let mut rest = cost;
         let mut stored = true;
         let mut step = |rule: &Rule, state| {

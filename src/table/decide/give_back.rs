@@ -2,7 +2,7 @@
 
 use super::Table;
 use crate::algorithm::{Algorithm, Charge, GiveBack, Returned};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
@@ -35,7 +35,7 @@ impl Table {
     ///
     /// # Errors
     /// Those of [`Table::check`]. Nothing has been given back.
-    pub fn give_back(&self, policy: PolicyId, key: &[u8], charge: Charge, permits: u64) -> Result<u64, TableError> {
+    pub fn give_back(&self, policy: PolicyId, key: &[u8], charge: Charge, permits: u64) -> Result<u64, RequestError> {
         self.give_back_when(policy, key, charge, permits, || self.now())
     }
 
@@ -50,7 +50,7 @@ impl Table {
         now: u64,
         charge: Charge,
         permits: u64,
-    ) -> Result<u64, TableError> {
+    ) -> Result<u64, RequestError> {
         self.give_back_when(policy, key, charge, permits, || now)
     }
 
@@ -61,7 +61,7 @@ impl Table {
         charge: Charge,
         permits: u64,
         now: impl Fn() -> u64,
-    ) -> Result<u64, TableError> {
+    ) -> Result<u64, RequestError> {
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
             Ok((version, hash)) => self.give_back_of(version, hash, charge, permits, &now),
@@ -78,7 +78,7 @@ impl Table {
         charge: Charge,
         permits: u64,
         now: &dyn Fn() -> u64,
-    ) -> Result<u64, TableError> {
+    ) -> Result<u64, RequestError> {
         let (policy, candidates) = (PolicyId::new(version.number), self.slots.candidates(hash));
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
@@ -89,7 +89,7 @@ impl Table {
                 return Ok(permits);
             }
         }
-        Err(TableError::Corrupt)
+        Err(RequestError::Corrupt)
     }
 
     /// [`Table::give_back_of`] for a charge under `version` when it had `stamp`. A key that has come under another
@@ -102,12 +102,12 @@ impl Table {
         charge: Charge,
         permits: u64,
         now: &dyn Fn() -> u64,
-    ) -> Result<u64, TableError> {
+    ) -> Result<u64, RequestError> {
         let (states, candidates) = (UnderVersion { policies: &self.policies, version }, self.slots.candidates(hash));
         let is_current = || self.policies.stamp_for(version.number, hash) == stamp;
         let mut lower = |state| self.lowered(version, state, charge, permits, now);
         give_back_under(&states, &candidates, version.key | candidates.tag, is_current, now, &mut lower)
-            .map_err(|_| TableError::Corrupt)
+            .map_err(|_| RequestError::Corrupt)
     }
 
     /// The state of a key under `version` after up to `permits` of `charge` went back.

@@ -4,7 +4,7 @@ use super::Table;
 use crate::algorithm::{needed, step_leaving};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::PolicyError;
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
@@ -23,9 +23,15 @@ impl Table {
     /// taken.
     ///
     /// # Errors
-    /// Those of [`Table::try_check`], and [`PolicyError::OptionMismatch`] as the [`TableError::Policy`] for policies
+    /// Those of [`Table::try_check`], and [`PolicyError::OptionMismatch`] as the [`RequestError::Policy`] for policies
     /// that cannot keep a reserve.
-    pub fn check_leaving(&self, policy: PolicyId, key: &[u8], cost: u64, reserve: u64) -> Result<Decision, TableError> {
+    pub fn check_leaving(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        cost: u64,
+        reserve: u64,
+    ) -> Result<Decision, RequestError> {
         self.check_leaving_at(policy, key, self.now(), cost, reserve)
     }
 
@@ -40,7 +46,7 @@ impl Table {
         now: u64,
         cost: u64,
         reserve: u64,
-    ) -> Result<Decision, TableError> {
+    ) -> Result<Decision, RequestError> {
         self.counted_of(policy, key, now, self.take_leaving(policy, key, now, cost, Leave::Permits(reserve)))
     }
 
@@ -50,9 +56,9 @@ impl Table {
     /// spends it.
     ///
     /// # Errors
-    /// Those of [`Table::try_check`], and [`PolicyError::NoSuchClass`] as the [`TableError::Policy`]. Nothing has
+    /// Those of [`Table::try_check`], and [`PolicyError::NoSuchClass`] as the [`RequestError::Policy`]. Nothing has
     /// been charged.
-    pub fn check_class(&self, policy: PolicyId, key: &[u8], cost: u64, class: &str) -> Result<Decision, TableError> {
+    pub fn check_class(&self, policy: PolicyId, key: &[u8], cost: u64, class: &str) -> Result<Decision, RequestError> {
         self.check_class_at(policy, key, self.now(), cost, class.as_bytes())
     }
 
@@ -67,12 +73,12 @@ impl Table {
         now: u64,
         cost: u64,
         class: &[u8],
-    ) -> Result<Decision, TableError> {
+    ) -> Result<Decision, RequestError> {
         self.counted_of(policy, key, now, self.take_leaving(policy, key, now, cost, Leave::Class(class)))
     }
 
     /// The permits that a request of a class leaves. 0 if the table decides without the key's policy.
-    pub(super) fn reserve_of(&self, policy: PolicyId, key: &[u8], class: &[u8]) -> Result<u64, TableError> {
+    pub(super) fn reserve_of(&self, policy: PolicyId, key: &[u8], class: &[u8]) -> Result<u64, RequestError> {
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
             Ok((version, _)) => Leave::Class(class).of(version),
@@ -88,7 +94,7 @@ impl Table {
         now: u64,
         cost: u64,
         reserve: u64,
-    ) -> Result<Decision, TableError> {
+    ) -> Result<Decision, RequestError> {
         self.take_leaving(policy, key, now, cost, Leave::Permits(reserve))
     }
 
@@ -100,7 +106,7 @@ impl Table {
         now: u64,
         cost: u64,
         reserve: u64,
-    ) -> Result<Decision, TableError> {
+    ) -> Result<Decision, RequestError> {
         let decision = self.try_peek(policy, key, Some(now), needed(cost, reserve))?;
         let without = || self.try_peek(policy, key, Some(now), cost).is_ok_and(|plain| plain.is_allowed());
         Ok(if_reserved(decision, !decision.is_allowed() && without()))
@@ -114,7 +120,7 @@ impl Table {
         now: u64,
         cost: u64,
         leave: Leave<'_>,
-    ) -> Result<Decision, TableError> {
+    ) -> Result<Decision, RequestError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
@@ -144,8 +150,8 @@ impl Table {
         policy: PolicyId,
         key: &[u8],
         now: u64,
-        decided: Result<Decision, TableError>,
-    ) -> Result<Decision, TableError> {
+        decided: Result<Decision, RequestError>,
+    ) -> Result<Decision, RequestError> {
         let decision = self.counted(policy, decided)?;
         self.note_refusal(decision.verdict, policy, key, Some(now));
         Ok(decision)
@@ -154,7 +160,7 @@ impl Table {
 
 impl Leave<'_> {
     /// The permits to leave under `version`.
-    fn of(self, version: &Version) -> Result<u64, TableError> {
+    fn of(self, version: &Version) -> Result<u64, RequestError> {
         let refused = match self {
             Leave::Class(class) => match version.policy.classes.reserve(class) {
                 Some(reserve) => return Ok(reserve),
@@ -165,7 +171,7 @@ impl Leave<'_> {
             }
             Leave::Permits(_) => PolicyError::OptionMismatch,
         };
-        Err(TableError::Policy(refused))
+        Err(RequestError::Policy(refused))
     }
 }
 

@@ -5,7 +5,7 @@ use super::Table;
 use crate::decision::{Reason, Verdict};
 use crate::limiter::state_word::{Owner, TRIES};
 use crate::sync::AtomicU64;
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::memory::slot::Slot;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::conversion::UnderVersion;
@@ -26,8 +26,8 @@ impl Table {
         hash: u64,
         now: u64,
         op: Op,
-    ) -> Result<Decided, TableError> {
-        let policy = version.multi_word.as_ref().ok_or(TableError::Corrupt)?;
+    ) -> Result<Decided, RequestError> {
+        let policy = version.multi_word.as_ref().ok_or(RequestError::Corrupt)?;
         let candidates = self.slots.candidates(hash);
         let key = version.key | candidates.tag;
         // Each round makes up to TRIES tries in the ring or log.
@@ -41,14 +41,14 @@ impl Table {
             let states = UnderVersion { policies: &self.policies, version };
             let first = match first_to_expire(&states, &candidates, key, now) {
                 Ok(Some(room)) => room.first,
-                Ok(None) => return Err(TableError::Corrupt),
+                Ok(None) => return Err(RequestError::Corrupt),
                 Err(Changed) => continue,
             };
             if let Some(decided) = self.insert_multi_word(policy, key, first, now, op) {
                 return Ok(decided);
             }
         }
-        Err(TableError::Corrupt)
+        Err(RequestError::Corrupt)
     }
 
     fn insert_multi_word(

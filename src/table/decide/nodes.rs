@@ -4,7 +4,7 @@
 use super::Table;
 use crate::algorithm::{needed, step_leaving, Algorithm, Charge};
 use crate::decision::{Decision, Reason, Verdict};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::memory::slot::{find_in_two, Slot};
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
@@ -34,7 +34,7 @@ impl Table {
         policy: PolicyId,
         burst: u64,
         decide: impl FnOnce(TableNodes<'_>) -> T,
-    ) -> Result<Option<T>, TableError> {
+    ) -> Result<Option<T>, RequestError> {
         let mut scratch = Scratch::new();
         let version = match self.policies.current_compiled(policy) {
             Some((version, _)) => version,
@@ -96,7 +96,7 @@ impl<'a> TableNodes<'a> {
         charge: u64,
         most: u64,
         burst: u64,
-    ) -> Result<Option<Decision>, TableError> {
+    ) -> Result<Option<Decision>, RequestError> {
         if let Some((slot, key)) = seen.slot {
             // The caller has compared the debt of this state with `most`.
             if let Some(Some(next)) = self.version.plain.step(seen.state, now, charge) {
@@ -109,7 +109,7 @@ impl<'a> TableNodes<'a> {
     }
 
     #[inline(never)]
-    fn charge_slow(&self, hash: u64, now: u64, charge: u64, reserve: u64) -> Result<Option<Decision>, TableError> {
+    fn charge_slow(&self, hash: u64, now: u64, charge: u64, reserve: u64) -> Result<Option<Decision>, RequestError> {
         let decision = self.table.decide_by(self.version, hash, now, needed(charge, reserve), &mut |rule, state| {
             step_leaving(rule, state, now, charge, reserve)
         })?;

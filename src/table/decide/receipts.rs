@@ -4,7 +4,7 @@ use super::Table;
 use crate::algorithm::Charge;
 use crate::decision::{Decision, Reason};
 use crate::sync::Ordering;
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::memory::mix::fold;
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
@@ -86,8 +86,13 @@ impl Table {
     /// A table can settle its last 8,184 receipts. An older receipt stays charged at its estimate.
     ///
     /// # Errors
-    /// Those of [`Table::try_check`]; [`TableError::Receipt`] for an estimate above 2^56 - 1. Nothing has been taken.
-    pub fn take(&self, policy: PolicyId, key: &[u8], estimate: u64) -> Result<(Decision, Option<Receipt>), TableError> {
+    /// Those of [`Table::try_check`]; [`RequestError::Receipt`] for an estimate above 2^56 - 1. Nothing has been taken.
+    pub fn take(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        estimate: u64,
+    ) -> Result<(Decision, Option<Receipt>), RequestError> {
         self.take_at(policy, key, self.now(), estimate)
     }
 
@@ -101,9 +106,9 @@ impl Table {
         key: &[u8],
         now: u64,
         estimate: u64,
-    ) -> Result<(Decision, Option<Receipt>), TableError> {
+    ) -> Result<(Decision, Option<Receipt>), RequestError> {
         if estimate > COST_MOST {
-            return Err(TableError::Receipt);
+            return Err(RequestError::Receipt);
         }
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
@@ -134,8 +139,8 @@ impl Table {
     /// of the receipts that were open at one time.
     ///
     /// # Errors
-    /// [`TableError::Receipt`] if the receipt is not one of this table. Nothing has changed.
-    pub fn settle(&self, receipt: &Receipt, cost: u64, refund: Refund) -> Result<Settled, TableError> {
+    /// [`RequestError::Receipt`] if the receipt is not one of this table. Nothing has changed.
+    pub fn settle(&self, receipt: &Receipt, cost: u64, refund: Refund) -> Result<Settled, RequestError> {
         self.settle_when(receipt, cost, refund, &|| self.now())
     }
 
@@ -144,7 +149,7 @@ impl Table {
     ///
     /// # Errors
     /// Those of [`Table::settle`].
-    pub fn settle_at(&self, receipt: &Receipt, now: u64, cost: u64, refund: Refund) -> Result<Settled, TableError> {
+    pub fn settle_at(&self, receipt: &Receipt, now: u64, cost: u64, refund: Refund) -> Result<Settled, RequestError> {
         self.settle_when(receipt, cost, refund, &|| now)
     }
 
@@ -154,11 +159,11 @@ impl Table {
         cost: u64,
         refund: Refund,
         now: &dyn Fn() -> u64,
-    ) -> Result<Settled, TableError> {
+    ) -> Result<Settled, RequestError> {
         let [hash, at, policy_cost, number] = receipt.words;
         let (policy, estimate) = (PolicyId::new((policy_cost >> 56) as u32), receipt.charged());
         if *receipt != self.receipt(hash, policy, at, estimate, number as u32) {
-            return Err(TableError::Receipt);
+            return Err(RequestError::Receipt);
         }
         // The request had an exempt key or no key, and charged none.
         if hash == 0 {

@@ -2,10 +2,11 @@
 //! [`crate::take_many`] decides over several limits and counts the decision.
 
 use super::answer::describe;
-use super::{Table, SHORT};
+use super::lookup::SHORT;
+use super::Table;
 use crate::algorithm::{Charge, Step};
 use crate::decision::{Decision, Reason, Verdict};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::memory::slot::{find_in_two, Slot, TAG_BITS};
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
@@ -174,7 +175,7 @@ impl Found<'_> {
 impl<'a> KeyLimit<'a> {
     /// The verdict that a request for `cost` would get at `now`. It changes nothing.
     #[inline(never)]
-    pub(crate) fn prepare(&self, now: u64, cost: u64) -> Result<Prepared<'a>, TableError> {
+    pub(crate) fn prepare(&self, now: u64, cost: u64) -> Result<Prepared<'a>, RequestError> {
         if let (Some((version, _)), false) = (self.table.policies.current_compiled(self.policy), self.key.is_empty()) {
             let lookup = self.table.lookup(version, self.table.hash_bytes(self.key) ^ version.salt);
             if let Some(slot) = find_in_two(lookup.first, lookup.second, lookup.key) {
@@ -191,13 +192,13 @@ impl<'a> KeyLimit<'a> {
     }
 
     #[inline(never)]
-    fn prepare_slow(&self, now: u64, cost: u64) -> Result<Prepared<'a>, TableError> {
+    fn prepare_slow(&self, now: u64, cost: u64) -> Result<Prepared<'a>, RequestError> {
         let refill = self.refill();
         Ok(Prepared { verdict: self.peek(now, cost)?.verdict, refill, known: None })
     }
 
     /// [`Table::peek_at`].
-    pub(crate) fn peek(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
+    pub(crate) fn peek(&self, now: u64, cost: u64) -> Result<Decision, RequestError> {
         self.table.try_peek(self.policy, self.key, Some(now), cost)
     }
 
@@ -216,7 +217,7 @@ impl<'a> KeyLimit<'a> {
 
     /// [`Table::check_at`] without counting the decision.
     #[inline(never)]
-    pub(crate) fn charge(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
+    pub(crate) fn charge(&self, now: u64, cost: u64) -> Result<Decision, RequestError> {
         let mut scratch = Scratch::new();
         match self.table.prepare(self.policy, self.key, &mut scratch) {
             Ok((version, hash)) => {
@@ -232,17 +233,17 @@ impl<'a> KeyLimit<'a> {
     }
 
     /// The permits that a request of a class leaves.
-    pub(crate) fn reserve_of(&self, class: &[u8]) -> Result<u64, TableError> {
+    pub(crate) fn reserve_of(&self, class: &[u8]) -> Result<u64, RequestError> {
         self.table.reserve_of(self.policy, self.key, class)
     }
 
     /// [`KeyLimit::charge`] of a request that leaves permits.
-    pub(crate) fn charge_leaving(&self, now: u64, cost: u64, reserve: u64) -> Result<Decision, TableError> {
+    pub(crate) fn charge_leaving(&self, now: u64, cost: u64, reserve: u64) -> Result<Decision, RequestError> {
         self.table.charge_leaving(self.policy, self.key, now, cost, reserve)
     }
 
     /// [`KeyLimit::peek`] of a request that leaves permits.
-    pub(crate) fn peek_leaving(&self, now: u64, cost: u64, reserve: u64) -> Result<Decision, TableError> {
+    pub(crate) fn peek_leaving(&self, now: u64, cost: u64, reserve: u64) -> Result<Decision, RequestError> {
         self.table.peek_leaving(self.policy, self.key, now, cost, reserve)
     }
 

@@ -2,13 +2,14 @@
 
 use super::receipts::Refund;
 use super::*;
-use crate::algorithm::Charge;
+use crate::algorithm::{Algorithm, Charge};
+use crate::decision::Verdict;
 use crate::policy::Policy;
 use crate::sync::Ordering;
 use crate::table::memory::mix::mix;
 use crate::table::memory::returns::Turn;
 use crate::table::memory::slot;
-use crate::table::memory::slot::Pair;
+use crate::table::memory::slot::{Pair, Slot};
 use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::records::version_of;
 use crate::table::slots::candidates::CANDIDATES;

@@ -1,19 +1,33 @@
-//! Why a table cannot be opened or changed.
+//! Why a table cannot be opened or changed, and why a request fails.
 
 use crate::policy::PolicyError;
 use core::fmt;
 
+/// Why a request for a key fails. It has charged nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestError {
+    /// No policy of that number in this table.
+    NoSuchPolicy,
+    /// The request has no key, and the table reports that ([`Missing::Report`](crate::table::Missing)).
+    MissingKey,
+    /// The policy cannot decide such a request, for this reason: it has no class of that name, or keeps no reserves.
+    Policy(PolicyError),
+    /// The receipt is not one of this table, or the estimate is too large for a receipt.
+    Receipt,
+    /// The table's memory is damaged.
+    Corrupt,
+}
+
 /// Why a table cannot be opened or changed. The call that returns it has changed nothing, unless its text says
 /// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TableError {
     /// A capacity of 0, or of more keys than the address space or the layout holds.
     Capacity,
     /// No policies, or more than [`POLICIES_MOST`](crate::table::POLICIES_MOST).
     Policies,
-    /// No policy of that number in this table.
-    NoSuchPolicy,
+    /// The call names no policy of the table, or no key.
+    Request(RequestError),
     /// The policy is invalid, for this reason.
     Policy(PolicyError),
     /// The policies cannot be in one table: a sliding window or log must be its table's only policy.
@@ -26,10 +40,6 @@ pub enum TableError {
     Exempt,
     /// The table has as many overrides as its options allow, or the options ask for more than 524,288.
     Overrides,
-    /// The request has no key, and the table reports that ([`Missing::Report`](crate::table::Missing)).
-    MissingKey,
-    /// The receipt is not one of this table, or the estimate is too large for a receipt.
-    Receipt,
     /// Out of memory.
     NoMemory,
     /// The caller's memory is too small for the table.
@@ -95,13 +105,48 @@ pub enum Call {
     Sync = 7,
 }
 
+impl RequestError {
+    /// A text of one line, without the policy's error.
+    pub const fn text(self) -> &'static str {
+        match self {
+            RequestError::NoSuchPolicy => "the table has no policy of that number",
+            RequestError::MissingKey => "the request has no key",
+            RequestError::Policy(_) => "the policy is invalid",
+            RequestError::Receipt => "the receipt is not of this table, or the estimate is 2^56 or more",
+            RequestError::Corrupt => "the table's memory is damaged",
+        }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestError::Policy(error) => fmt::Display::fmt(error, f),
+            _ => f.write_str(self.text()),
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl std::error::Error for RequestError {}
+
+impl From<RequestError> for TableError {
+    fn from(error: RequestError) -> TableError {
+        match error {
+            RequestError::Policy(error) => TableError::from(error),
+            RequestError::Corrupt => TableError::Corrupt,
+            RequestError::NoSuchPolicy | RequestError::MissingKey | RequestError::Receipt => TableError::Request(error),
+        }
+    }
+}
+
 impl TableError {
     /// A text of one line, without the errno or the policy's error.
     pub const fn text(self) -> &'static str {
         match self {
             TableError::Capacity => "the capacity is zero or more than a table can hold",
             TableError::Policies => "a table needs 1 to 128 policies",
-            TableError::NoSuchPolicy => "the table has no policy of that number",
+            TableError::Request(error) => error.text(),
             TableError::Policy(_) => "the policy is invalid",
             TableError::Mixed => "a sliding window or log must be its table's only policy",
             TableError::Versions => {
@@ -109,8 +154,6 @@ impl TableError {
             }
             TableError::Exempt => "the set of exempt keys is full",
             TableError::Overrides => "the table has no room for another override",
-            TableError::MissingKey => "the request has no key",
-            TableError::Receipt => "the receipt is not of this table, or the estimate is 2^56 or more",
             TableError::NoMemory => "out of memory",
             TableError::Room => "the memory is too small for the table",
             TableError::Misaligned => "the memory is not aligned to 64 bytes",
@@ -147,6 +190,7 @@ impl TableError {
 impl fmt::Display for TableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            TableError::Request(error) => fmt::Display::fmt(error, f),
             TableError::Policy(error) => fmt::Display::fmt(error, f),
             TableError::System(_, errno) => write!(f, "{} (errno {errno})", self.text()),
             _ => f.write_str(self.text()),

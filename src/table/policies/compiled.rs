@@ -16,11 +16,12 @@ use super::local::{Local, Scratch};
 use super::multi_word::MultiWord;
 use super::records::{policy_of, version_of};
 use super::{Policies, PolicyId, ROUNDS};
+use crate::algorithm::closed::Closed;
 use crate::algorithm::gcra::{Plain, TAT_MOST};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::policy::Policy;
 use crate::sync::{boxed, zeroed_value, AtomicU64, Ordering};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::{RequestError, TableError};
 use crate::table::memory::layout::{Record, VERSIONS};
 use crate::table::memory::mix::{fold, mix};
 use crate::table::memory::slot::TAG_BITS;
@@ -202,7 +203,7 @@ impl Version {
 
     /// Whether the version refuses all requests.
     pub(crate) fn is_closed(&self) -> bool {
-        self.multi_word.is_none() && matches!(self.rule, Rule::Closed)
+        self.multi_word.is_none() && matches!(self.rule, Rule::Closed(_))
     }
 
     /// A request in the common case of a token bucket in a slot, inlined. `None` in all other cases.
@@ -220,7 +221,8 @@ impl Version {
     pub(crate) fn of(policy: &Policy, terms: Terms, stamp: u64) -> Option<Version> {
         let multi_word = MultiWord::new(policy).ok()?;
         // A limit of 0 is closed under every algorithm.
-        let rule = if multi_word.is_some() || policy.limit == 0 { Rule::Closed } else { Rule::new(policy).ok()? };
+        let rule =
+            if multi_word.is_some() || policy.limit == 0 { Rule::Closed(Closed) } else { Rule::new(policy).ok()? };
         let plain = rule.plain().copied().unwrap_or(Plain::NONE);
         let rule = rule.in_slots();
         let number = policy_of(stamp);
@@ -255,18 +257,18 @@ impl Policies {
         }
     }
 
-    /// The version with `stamp`. [`TableError::Corrupt`] if its record is damaged or belongs to another version by now.
+    /// The version with `stamp`. [`RequestError::Corrupt`] if its record is damaged or belongs to another version by now.
     #[inline(always)]
     pub(super) fn version<'s, 't: 's>(
         &'t self,
         stamp: u64,
         scratch: &'s mut Scratch<'t>,
-    ) -> Result<&'s Version, TableError> {
+    ) -> Result<&'s Version, RequestError> {
         match self.versions.known(stamp) {
             Some(version) => Ok(version),
             None => match self.find_or_compile(stamp, scratch)? {
                 Some(version) => Ok(version),
-                None => scratch.version().ok_or(TableError::Corrupt),
+                None => scratch.version().ok_or(RequestError::Corrupt),
             },
         }
     }
@@ -281,7 +283,7 @@ impl Policies {
         hash: u64,
         stamp: u64,
         scratch: &mut Scratch<'t>,
-    ) -> Result<Option<&'t Version>, TableError> {
+    ) -> Result<Option<&'t Version>, RequestError> {
         match self.share_local(stamp, scratch) {
             true => Ok(None),
             false => self.compile_current(policy, hash, stamp, scratch),
@@ -295,7 +297,7 @@ impl Policies {
         hash: u64,
         mut stamp: u64,
         scratch: &mut Scratch<'t>,
-    ) -> Result<Option<&'t Version>, TableError> {
+    ) -> Result<Option<&'t Version>, RequestError> {
         for _ in 0..ROUNDS {
             let compiled = self.compile(stamp, scratch);
             let seen = self.stamp_for(policy, hash);
@@ -305,13 +307,17 @@ impl Policies {
             }
             stamp = seen;
         }
-        Err(TableError::Corrupt)
+        Err(RequestError::Corrupt)
     }
 
     /// Finds or compiles the version with `stamp`. `None`: `scratch` holds it.
     #[cold]
     #[inline(never)]
-    fn find_or_compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, TableError> {
+    fn find_or_compile<'t>(
+        &'t self,
+        stamp: u64,
+        scratch: &mut Scratch<'t>,
+    ) -> Result<Option<&'t Version>, RequestError> {
         match scratch.holds(stamp) || self.share_local(stamp, scratch) {
             true => Ok(None),
             false => self.compile(stamp, scratch),
@@ -326,13 +332,14 @@ impl Policies {
 
     /// Compiles the version with `stamp`. `None`: `scratch` holds it.
     #[inline(never)]
-    fn compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, TableError> {
+    fn compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, RequestError> {
         let (policy, terms) = read(self.memory.records(), stamp)?;
         match self.versions.keep(&policy, terms, stamp) {
+            Ok(version) => return Ok(Some(version)),
             Err(TableError::Versions | TableError::NoMemory) => {}
-            kept => return kept.map(Some),
+            Err(_) => return Err(RequestError::Corrupt),
         }
-        let version = Version::of(&policy, terms, stamp).ok_or(TableError::Corrupt)?;
+        let version = Version::of(&policy, terms, stamp).ok_or(RequestError::Corrupt)?;
         scratch.put(version, self.local(stamp).filter(|_| self.versions.is_full()));
         Ok(None)
     }
@@ -355,8 +362,8 @@ pub(crate) fn salt(policy: u32) -> u64 {
 }
 
 /// Reads the policy of the version with `stamp`.
-fn read(records: &[Record; VERSIONS], stamp: u64) -> Result<(Policy, Terms), TableError> {
-    records.get(version_of(stamp)).and_then(|record| record.read_kept(stamp)).ok_or(TableError::Corrupt)
+fn read(records: &[Record; VERSIONS], stamp: u64) -> Result<(Policy, Terms), RequestError> {
+    records.get(version_of(stamp)).and_then(|record| record.read_kept(stamp)).ok_or(RequestError::Corrupt)
 }
 
 #[cfg(test)]

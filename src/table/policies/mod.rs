@@ -15,7 +15,7 @@ pub use crate::policy::Keep;
 use crate::policy::Policy;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::{RequestError, TableError};
 use crate::table::memory::slot::{TAG, TAG_BITS};
 use crate::table::memory::Memory;
 use crate::table::slots::states::Event;
@@ -85,7 +85,7 @@ impl Policies {
         policy: PolicyId,
         hash: u64,
         scratch: &'s mut Scratch<'t>,
-    ) -> Result<&'s Version, TableError> {
+    ) -> Result<&'s Version, RequestError> {
         self.current_inlined(policy, hash, scratch)
     }
 
@@ -96,16 +96,16 @@ impl Policies {
         policy: PolicyId,
         hash: u64,
         scratch: &'s mut Scratch<'t>,
-    ) -> Result<&'s Version, TableError> {
+    ) -> Result<&'s Version, RequestError> {
         let stamp = self.stamp_for(policy.0, hash);
         if stamp == 0 {
-            return Err(TableError::NoSuchPolicy);
+            return Err(RequestError::NoSuchPolicy);
         }
         match self.versions.known(stamp) {
             Some(version) => Ok(version),
             None => match self.find_or_compile_current(policy.0, hash, stamp, scratch)? {
                 Some(version) => Ok(version),
-                None => scratch.version().ok_or(TableError::Corrupt),
+                None => scratch.version().ok_or(RequestError::Corrupt),
             },
         }
     }

@@ -14,7 +14,7 @@ use super::encoding::{decode, encode, Terms};
 use super::{references, Keep, ROUNDS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::{RequestError, TableError};
 use crate::table::memory::layout::{word_of, Header, Record, POLICIES_MOST, RECORD_WORDS, VERSIONS, VERSIONS_AT};
 use crate::table::memory::mix::fold;
 use crate::table::memory::slot::TAG_BITS;
@@ -149,10 +149,10 @@ pub(crate) fn change(
     policy: &Policy,
     keep: Keep,
 ) -> Result<(), TableError> {
-    let current = header.current.get(number as usize).ok_or(TableError::NoSuchPolicy)?;
+    let current = header.current.get(number as usize).ok_or(RequestError::NoSuchPolicy)?;
     let mut seen = current.load(Ordering::Acquire);
     if seen == 0 {
-        return Err(TableError::NoSuchPolicy);
+        return Err(RequestError::NoSuchPolicy.into());
     }
     let is_equal = records.get(version_of(seen)).and_then(|record| record.read(seen)) == Some(*policy);
     if is_equal && keep != Keep::Reset {

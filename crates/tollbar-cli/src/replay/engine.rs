@@ -2,6 +2,7 @@
 
 use super::tables::Tables;
 use crate::problem::{Problem, Result};
+use tollbar::algorithm::closed::Closed;
 use tollbar::algorithm::{describe_leaving, step_leaving, Algorithm, Rule};
 use tollbar::limiter::Shared;
 use tollbar::policy::Classes;
@@ -38,7 +39,7 @@ impl Engine {
     pub fn new(policy: &Policy) -> std::result::Result<Engine, PolicyError> {
         if policy.limit == 0 {
             policy.validate()?;
-            return Ok(Engine::Words(Rule::Closed, policy.classes, Vec::new()));
+            return Ok(Engine::Words(Rule::Closed(Closed), policy.classes, Vec::new()));
         }
         match Rule::new(policy) {
             Ok(rule) => Ok(Engine::Words(rule, policy.classes, Vec::new())),

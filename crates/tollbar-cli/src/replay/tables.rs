@@ -5,7 +5,7 @@ use crate::problem::{Problem, Result};
 use std::io;
 use tollbar::clock::Source;
 use tollbar::policy::{PolicyError, Words};
-use tollbar::table::{Missing, OnFull, Options, PolicyId, Table, TableError, POLICIES_MOST};
+use tollbar::table::{Missing, OnFull, Options, PolicyId, RequestError, Table, TableError, POLICIES_MOST};
 use tollbar::{Decision, Policy};
 
 /// The size that the caller asks for.
@@ -178,7 +178,7 @@ impl Tables {
                 table.try_check(policy, ask.key, Some(ask.now), ask.cost)
             }
             class => match table.check_class_at(policy, ask.key, ask.now, ask.cost, class) {
-                Err(TableError::Policy(PolicyError::NoSuchClass)) => return Err(unknown_class(class)),
+                Err(RequestError::Policy(PolicyError::NoSuchClass)) => return Err(unknown_class(class)),
                 decided => decided,
             },
         };

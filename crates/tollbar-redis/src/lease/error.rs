@@ -6,7 +6,6 @@ use tollbar::table::TableError;
 
 /// Why a node cannot be made or attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum NodeError {
     /// The policy, the options or the name cannot be leased.
     Terms(TermsError),

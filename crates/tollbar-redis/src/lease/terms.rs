@@ -64,7 +64,6 @@ impl Options {
 
 /// Why a limit cannot be leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TermsError {
     /// The policy is invalid.
     Policy(PolicyError),

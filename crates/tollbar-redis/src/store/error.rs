@@ -4,7 +4,7 @@ use super::plan::Plan;
 use crate::redis::{Fault, LinkError, Text, Why};
 use core::fmt;
 use tollbar::policy::{Kind, PolicyError};
-use tollbar::table::TableError;
+use tollbar::table::{RequestError, TableError};
 
 /// A server's text or a key's name: at most 96 printable ASCII bytes.
 pub type Message = Text<96>;
@@ -62,7 +62,7 @@ pub enum StoreError {
     /// The command does not fit into the connection's buffer.
     NoRoom,
     /// The table refused the call.
-    Table(TableError),
+    Table(RequestError),
 }
 
 impl StoreError {

@@ -20,31 +20,31 @@ struct KeyAt<'a> {
 }
 
 impl Permits for KeyAt<'_> {
-    type Error = TableError;
+    type Error = RequestError;
 
     fn now(&self) -> u64 {
         self.clock.now()
     }
-    fn check(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
+    fn check(&self, now: u64, cost: u64) -> Result<Decision, RequestError> {
         self.key.check(now, cost)
     }
-    fn peek(&self, now: u64, cost: u64) -> Result<Decision, TableError> {
+    fn peek(&self, now: u64, cost: u64) -> Result<Decision, RequestError> {
         self.key.peek(now, cost)
     }
-    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, TableError> {
+    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, RequestError> {
         self.key.book(now, cost, until)
     }
-    fn books_ahead(&self) -> Result<bool, TableError> {
+    fn books_ahead(&self) -> Result<bool, RequestError> {
         self.key.books_ahead()
     }
-    fn counts_refusals(&self) -> Result<bool, TableError> {
+    fn counts_refusals(&self) -> Result<bool, RequestError> {
         self.key.counts_refusals()
     }
     fn give_back(&self, booking: Charge) {
         let KeyPermits { table, policy, key } = self.key;
         table.give_back_at(policy, key, self.clock.now(), booking, booking.cost).unwrap();
     }
-    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, TableError> {
+    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, RequestError> {
         self.key.last_of(now, costs, until)
     }
 }

@@ -52,11 +52,13 @@ mod credit;
 mod threads;
 
 use super::answer::{describe, Answer};
-use super::{Lookup, Table, When, SHORT};
+use super::fast::When;
+use super::lookup::{Lookup, SHORT};
+use super::Table;
 use crate::algorithm::Rule;
 use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
-use crate::table::memory::error::TableError;
+use crate::table::memory::error::RequestError;
 use crate::table::memory::slot::{find_in, find_in_two};
 use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
@@ -104,7 +106,7 @@ impl Table {
         key: &[u8],
         now: Option<u64>,
         cost: u64,
-    ) -> Result<Decision, TableError> {
+    ) -> Result<Decision, RequestError> {
         self.decide_hot_long(policy, key, now, cost)
     }
 

@@ -15,7 +15,7 @@ fn a_caller_that_slept_through_many_changes_gets_the_current_version() {
     let mut scratch = Scratch::new();
     assert_eq!(
         table.policies.compile(first, &mut scratch).err(),
-        Some(TableError::Corrupt),
+        Some(RequestError::Corrupt),
         "the record belongs to another version"
     );
     let compiled = table.policies.compile_current(0, 0, first, &mut scratch).expect("a version").expect("kept");
