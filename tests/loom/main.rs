@@ -1,6 +1,6 @@
 //! The shared states under every interleaving that loom finds within a bound of preemptions.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --test loom`
 //!
 //! A thread that loom stops between two steps while the others run to their end looks to them like a killed thread.
 //! Every model ends, so no thread ever waits for another. What each model proves is in

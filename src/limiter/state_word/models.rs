@@ -1,6 +1,6 @@
 //! A slot that changes hands, under every interleaving that loom finds within a bound of preemptions.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib state_word::models`
+//! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib state_word::models`
 
 use super::fake::{Pair, Place};
 use super::{Owner, Slot, StateWord};

@@ -1,6 +1,6 @@
 //! Credit under every interleaving that loom finds within a bound of preemptions.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom --lib striped::models`
+//! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib striped::models`
 //!
 //! The limiter has 20 permits and a day to refill, so the permits charged are the permits taken. It mostly has
 //! one stripe, so that all threads want the same one. What each model proves is in docs/internals/verification.md.

@@ -49,10 +49,10 @@ impl Table {
     /// Fills `top` with the keys that requests were refused most, the most refused first, at the table's time.
     /// Returns their number, at most 224.
     ///
-    /// A count is that of the last minute or two: it is halved each 68.7 s. Counts are not exact. Of a million keys
-    /// whose frequencies follow Zipf's law the first twenty are found (`refusals` in docs/internals/verification.md).
-    /// A key that another call is just recording is left out. So is a key whose bytes do not have its hash, as in
-    /// damaged memory.
+    /// A count is that of the last minute or two: it is halved each 68.7 s. Counts are not exact. Of the
+    /// first twenty of a million keys whose frequencies follow Zipf's law at least nineteen are found
+    /// (`table_refusals` in docs/internals/verification.md). A key that another call is just recording is
+    /// left out. So is a key whose bytes do not have its hash, as in damaged memory.
     pub fn top_refused(&self, top: &mut [Refused]) -> usize {
         self.top_refused_at(self.now(), top)
     }

@@ -1,4 +1,7 @@
 //! Hot keys: permits taken in advance never admit more than the policy, and starve no thread.
+//!
+//! No other thread sees a thread's credit, so the tests play several threads in one and need no
+//! interleavings.
 
 mod calls;
 
