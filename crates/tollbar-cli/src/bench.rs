@@ -36,7 +36,7 @@ fn nanoseconds(mut call: impl FnMut(u64)) -> f64 {
 pub fn run(args: &BenchArgs) -> Result<()> {
     let wrong = |error: &dyn std::fmt::Display| Problem::io(error.to_string());
     let policy: Policy = "1000000000/s burst 1000000".parse().map_err(|error| wrong(&error))?;
-    crate::print(
+    crate::stdout::print(
         format!("Nanoseconds a call, one thread, the best of {ROUNDS} rounds of {} calls\n\n", grouped(CALLS))
             .as_bytes(),
     )?;
@@ -88,5 +88,5 @@ pub fn run(args: &BenchArgs) -> Result<()> {
 }
 
 fn print_figure(name: &str, ns: f64) -> Result<()> {
-    crate::print(format!("{name:45}{ns:8.1}\n").as_bytes())
+    crate::stdout::print(format!("{name:45}{ns:8.1}\n").as_bytes())
 }

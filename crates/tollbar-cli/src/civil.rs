@@ -56,11 +56,11 @@ pub struct Stamp {
 }
 
 /// Why a time is wrong; the text completes "found …, expected …" in a message of its own.
-pub type Wrong = &'static str;
+pub type WrongTime = &'static str;
 
 impl Stamp {
     /// Nanoseconds since 1970.
-    pub fn unix_ns(&self) -> Result<u64, Wrong> {
+    pub fn unix_ns(&self) -> Result<u64, WrongTime> {
         let seconds = days_since_1970(self.date) * 86_400 + self.second - self.zone;
         let seconds = u64::try_from(seconds).map_err(|_| "the time is before 1970")?;
         match seconds.checked_mul(1_000_000_000).and_then(|ns| ns.checked_add(self.ns)) {
@@ -115,7 +115,7 @@ impl Rest<'_> {
     }
 
     /// `10:05:03`, perhaps with a fraction.
-    fn time_of_day(&mut self) -> Result<(i64, u64), Wrong> {
+    fn time_of_day(&mut self) -> Result<(i64, u64), WrongTime> {
         let hour = self.number(2).filter(|&hour| hour < 24);
         let hour = hour.filter(|_| self.next(b':')).ok_or("the hour is not 00 to 23 and a colon")?;
         let minute = self.number(2).filter(|&minute| minute < 60);
@@ -127,7 +127,7 @@ impl Rest<'_> {
     }
 
     /// The hours and minutes of a zone, with a colon between them if `colon`.
-    fn zone(&mut self, colon: bool) -> Result<i64, Wrong> {
+    fn zone(&mut self, colon: bool) -> Result<i64, WrongTime> {
         let east = self.next(b'+');
         if !east && !self.next(b'-') {
             return Err("the zone does not start with + or -");
@@ -145,7 +145,7 @@ impl Rest<'_> {
 }
 
 /// `17/May/2015:10:05:03 +0000`, and what follows it.
-pub fn clf(text: &[u8]) -> Result<(Stamp, &[u8]), Wrong> {
+pub fn clf(text: &[u8]) -> Result<(Stamp, &[u8]), WrongTime> {
     let (mut stamp, text) = haproxy(text)?;
     let mut rest = Rest(text);
     if !rest.next(b' ') {
@@ -156,7 +156,7 @@ pub fn clf(text: &[u8]) -> Result<(Stamp, &[u8]), Wrong> {
 }
 
 /// `17/May/2015:10:05:03.250`, which has no zone and is taken as UTC, and what follows it.
-pub fn haproxy(text: &[u8]) -> Result<(Stamp, &[u8]), Wrong> {
+pub fn haproxy(text: &[u8]) -> Result<(Stamp, &[u8]), WrongTime> {
     let mut rest = Rest(text);
     let day = rest.number(2).filter(|_| rest.next(b'/')).ok_or("the day is not two digits and a slash")?;
     let month = rest.month_name();
@@ -176,7 +176,7 @@ pub fn is_month(text: &[u8]) -> bool {
 }
 
 /// `2015-05-17T10:05:03.25+02:00`, also with a blank for the T and with Z for the zone. The whole text.
-pub fn rfc3339(text: &[u8]) -> Result<u64, Wrong> {
+pub fn rfc3339(text: &[u8]) -> Result<u64, WrongTime> {
     let mut rest = Rest(text);
     let year = rest.number(4).filter(|&year| year > 0);
     let year = year.filter(|_| rest.next(b'-')).ok_or("the year is not four digits and a hyphen")?;
@@ -198,7 +198,7 @@ pub fn rfc3339(text: &[u8]) -> Result<u64, Wrong> {
 }
 
 /// Unix time as a decimal: seconds with or without a fraction or, by their size, whole milli-, micro- or nanoseconds.
-pub fn unix(text: &[u8]) -> Result<u64, Wrong> {
+pub fn unix(text: &[u8]) -> Result<u64, WrongTime> {
     let point = text.iter().position(|&byte| byte == b'.').unwrap_or(text.len());
     let mut whole: u64 = 0;
     for &byte in &text[..point] {
@@ -233,7 +233,7 @@ pub fn unix(text: &[u8]) -> Result<u64, Wrong> {
 }
 
 /// A time in any of the three forms.
-pub fn any(text: &[u8]) -> Result<u64, Wrong> {
+pub fn any(text: &[u8]) -> Result<u64, WrongTime> {
     match text {
         [_, _, b'/', ..] => match clf(text)? {
             (stamp, []) => stamp.unix_ns(),

@@ -2,6 +2,7 @@
 //! this machine.
 
 mod bench;
+mod chart;
 mod civil;
 mod import;
 mod policy;
@@ -10,6 +11,7 @@ mod replay;
 mod report;
 mod rules;
 mod schedule;
+mod stdout;
 mod table;
 mod text;
 mod top;
@@ -95,7 +97,7 @@ fn run(command: Command) -> Result<()> {
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "tollbar", &mut text);
-            print(&text)
+            stdout::print(&text)
         }
         Command::Man { directory } => {
             let wrong = |error: std::io::Error| Problem::system(&directory.display().to_string(), &error);
@@ -103,10 +105,4 @@ fn run(command: Command) -> Result<()> {
             clap_mangen::generate_to(Arguments::command(), &directory).map_err(wrong)
         }
     }
-}
-
-/// Writes text to standard output and says so if it cannot be written.
-fn print(text: &[u8]) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text).and_then(|()| out.flush()).map_err(|error| Problem::system("standard output", &error))
 }

@@ -1,7 +1,7 @@
 //! `tollbar policy`: explains a policy in words, with its worst case and a chart, and checks whether texts are
 //! policies.
 
-use crate::civil::of_unix;
+use crate::chart::{chart_row, local_time, WIDTH};
 use crate::problem::{Problem, Result};
 use crate::schedule;
 use crate::text::{grouped, span};
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tollbar::algorithm::calendar::Calendar;
 use tollbar::limiter::Shared;
 use tollbar::policy::text::parse_checked;
-use tollbar::policy::{Opt, Span, SyntaxError, Zone};
+use tollbar::policy::{Opt, Span};
 use tollbar::{Kind, Policy, State, Unit};
 
 /// Explains and checks policies
@@ -40,20 +40,12 @@ pub fn run(command: PolicyCommand) -> Result<()> {
             policies.iter().map(|policy| shortest(policy)).collect::<Result<String>>()?
         }
     };
-    crate::print(text.as_bytes())
+    crate::stdout::print(text.as_bytes())
 }
 
 /// A policy that a limiter can have, or a message that shows where the text is wrong.
 pub fn parse(text: &str) -> Result<Policy> {
-    parse_checked(text.as_bytes(), &State::validate).map_err(|error| wrong("policy", text, &error))
-}
-
-/// A message that shows where a text is wrong.
-pub fn wrong(what: &str, text: &str, error: &SyntaxError) -> Problem {
-    let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    // The column counts bytes. The mark needs one blank for each character before it.
-    let before = text.char_indices().take_while(|(at, _)| at + 1 < error.column).count();
-    Problem::usage(format!("{what}, {error}\n  {shown}\n  {:before$}^", ""))
+    parse_checked(text.as_bytes(), &State::validate).map_err(|error| Problem::syntax("policy", text, &error))
 }
 
 /// A policy or a schedule in its shortest form.
@@ -252,24 +244,8 @@ fn coming(policy: &Policy, now: i64) -> Result<String> {
     Ok(out)
 }
 
-/// What local clocks show at an instant (Unix seconds), and their offset: `2026-11-23 06:00 +01:00`.
-pub fn local_time(zone: &Zone, instant: i64) -> String {
-    let offset = i64::from(zone.offset_at(instant));
-    let (date, second) = of_unix(u64::try_from(instant + offset).unwrap_or(0));
-    let (hour, minute, sign) = (second / 3600, second / 60 % 60, if offset < 0 { '-' } else { '+' });
-    let (ahead, offset) = (offset.abs() / 3600, offset.abs() / 60 % 60);
-    format!("{:04}-{:02}-{:02} {hour:02}:{minute:02} {sign}{ahead:02}:{offset:02}", date.year, date.month, date.day)
-}
-
-/// A row of a chart: when, how many, and a bar.
-pub fn chart_row(out: &mut String, when: &str, number: &str, bar: usize) {
-    let _ = writeln!(out, "  {when:>14} {number:>12} {}", "#".repeat(bar));
-}
-
 /// The bars of the chart for each period.
 const PARTS: u64 = 10;
-/// The widest bar, in columns.
-pub const WIDTH: u64 = 48;
 
 /// What the library gives a new key that takes all it can, [`PARTS`] times a period, for two periods.
 fn chart(policy: &Policy) -> Result<String> {

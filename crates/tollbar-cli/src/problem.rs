@@ -1,6 +1,7 @@
 //! What ends the program early: a message and an exit status.
 
 use std::fmt;
+use tollbar::policy::SyntaxError;
 
 /// Why the command stops. `Display` is the message without the program's name.
 #[derive(Debug)]
@@ -23,6 +24,14 @@ impl Problem {
     /// The caller asked for something that cannot be.
     pub fn usage(text: impl Into<String>) -> Problem {
         Problem { status: 2, text: text.into() }
+    }
+
+    /// A text of the caller is wrong: says where, with a mark below it.
+    pub fn syntax(what: &str, text: &str, error: &SyntaxError) -> Problem {
+        let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        // The column counts bytes. The mark needs one blank for each character before it.
+        let before = text.char_indices().take_while(|(at, _)| at + 1 < error.column).count();
+        Problem::usage(format!("{what}, {error}\n  {shown}\n  {:before$}^", ""))
     }
 
     /// `name: what the system said`.

@@ -63,7 +63,7 @@ pub fn run(command: RulesCommand) -> Result<()> {
             for header in &headers {
                 fields.push(field(header)?);
             }
-            crate::print(explain(&rules, &fields).as_bytes())
+            crate::stdout::print(explain(&rules, &fields).as_bytes())
         }
     }
 }
@@ -90,7 +90,7 @@ fn check(file: &str) -> Result<()> {
     let (rules, limits) =
         (crate::text::count(rules.rules.len() as u64, "rule"), crate::text::count(limits as u64, "limit"));
     let _ = writeln!(out, "{file}: {rules} with {limits}, {}", crate::text::count(warnings as u64, "warning"));
-    crate::print(out.as_bytes())?;
+    crate::stdout::print(out.as_bytes())?;
     match warnings {
         0 => Ok(()),
         _ => Err(Problem::io(format!("{file}: {}", crate::text::count(warnings as u64, "warning")))),
@@ -117,7 +117,7 @@ fn import(from: From, file: &str) -> Result<()> {
             "{file}: no limit was found that a rules file can have, so there is no rules file"
         )));
     }
-    crate::print(imported.toml.as_bytes())
+    crate::stdout::print(imported.toml.as_bytes())
 }
 
 fn load(file: &str) -> Result<RuleFile> {

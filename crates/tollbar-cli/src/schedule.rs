@@ -1,6 +1,6 @@
 //! `tollbar policy explain` and `check` for schedules: other policies by time of day and day of the week.
 
-use crate::policy::{chart_row, local_time, wrong, WIDTH};
+use crate::chart::{chart_row, local_time, WIDTH};
 use crate::problem::{Problem, Result};
 use crate::text::{grouped, span};
 use std::fmt::Write;
@@ -20,7 +20,7 @@ pub fn has_entries(text: &str) -> bool {
 
 /// A schedule whose policies a limiter can have, or a message that shows where the text is wrong.
 pub fn parse(text: &str) -> Result<Schedule> {
-    Schedule::parse(text.as_bytes(), &State::validate).map_err(|error| wrong("schedule", text, &error))
+    Schedule::parse(text.as_bytes(), &State::validate).map_err(|error| Problem::syntax("schedule", text, &error))
 }
 
 /// Explains a schedule in four parts: its canonical text, the policy in force at `now` (Unix seconds), the next

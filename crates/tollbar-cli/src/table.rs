@@ -119,7 +119,7 @@ pub fn run(command: TableCommand) -> Result<()> {
     match command {
         TableCommand::Stat { file } => {
             let table = open(&file)?;
-            crate::print(stat(&table).as_bytes())
+            crate::stdout::print(stat(&table).as_bytes())
         }
         TableCommand::Metrics { files, openmetrics } => metrics(&files, openmetrics),
         TableCommand::Dump { file, owing } => dump(&open(&file)?, owing),
@@ -165,7 +165,7 @@ fn metrics(files: &[String], openmetrics: bool) -> Result<()> {
     loop {
         let length = tollbar::metrics::write(&sources, format, &mut text);
         if length <= text.len() {
-            return crate::print(&text[..length]);
+            return crate::stdout::print(&text[..length]);
         }
         text.resize(length + length / 8, 0);
     }
@@ -249,9 +249,9 @@ fn top(table: &Table, count: usize, watch: bool) -> Result<()> {
         let text = top_once(table, count);
         if watch && std::io::stdout().is_terminal() {
             // Clears the terminal, as top does.
-            crate::print(b"\x1b[H\x1b[2J")?;
+            crate::stdout::print(b"\x1b[H\x1b[2J")?;
         }
-        crate::print(text.as_bytes())?;
+        crate::stdout::print(text.as_bytes())?;
         if !watch {
             return Ok(());
         }
@@ -299,7 +299,7 @@ fn set_policy(file: &str, text: &str, number: u32, keep: Kept) -> Result<()> {
         Kept::Reset => Keep::Reset,
     };
     table.set_policy_keeping(id, &policy, keep).and_then(|()| table.sync()).map_err(|error| wrong(file, error))?;
-    crate::print(format!("policy {number}: {policy}, before {former}\n").as_bytes())
+    crate::stdout::print(format!("policy {number}: {policy}, before {former}\n").as_bytes())
 }
 
 fn numbered(table: &Table, file: &str, number: u32) -> Result<(PolicyId, Policy)> {
@@ -318,7 +318,7 @@ fn reset(file: &str, key: Option<&str>, address: Option<&str>, number: u32) -> R
     let Some(key) = key else {
         let done = table.set_policy_keeping(id, &policy, Keep::Reset).and_then(|()| table.sync());
         done.map_err(|error| wrong(file, error))?;
-        return crate::print(format!("policy {number}: all keys begin anew\n").as_bytes());
+        return crate::stdout::print(format!("policy {number}: all keys begin anew\n").as_bytes());
     };
     let bytes = match address {
         Some(bits) => {
@@ -337,7 +337,7 @@ fn reset(file: &str, key: Option<&str>, address: Option<&str>, number: u32) -> R
     let anew = table.reset(id, &bytes).map_err(|error| wrong(file, error))?;
     table.sync().map_err(|error| wrong(file, error))?;
     match anew {
-        true => crate::print(format!("policy {number}: {key} begins anew\n").as_bytes()),
+        true => crate::stdout::print(format!("policy {number}: {key} begins anew\n").as_bytes()),
         false => Err(Problem::io(format!("{file}: {key} keeps its debt: the table has no other slot for it"))),
     }
 }
@@ -369,14 +369,14 @@ fn copy(file: &str, to: &str, keys: u64) -> Result<()> {
         drop(std::fs::remove_file(to));
         wrong(to, error)
     })?;
-    crate::print(format!("copied {}, lost {}\n", grouped(copied.copied), grouped(copied.lost)).as_bytes())
+    crate::stdout::print(format!("copied {}, lost {}\n", grouped(copied.copied), grouped(copied.lost)).as_bytes())
 }
 
 fn repair(file: &str, unused: bool) -> Result<()> {
     let table = open(file)?;
     let health = table.validate(table.now());
     if !unused {
-        return crate::print(
+        return crate::stdout::print(
             format!(
                 "{file}: {}\nNothing was changed: stop all processes that use the table, and say --unused.\n",
                 sound(&health)
@@ -385,7 +385,7 @@ fn repair(file: &str, unused: bool) -> Result<()> {
         );
     }
     let before = table.repair(table.now());
-    crate::print(
+    crate::stdout::print(
         format!("{file}: {} slots emptied, {} keys kept once\n", grouped(before.unknown), grouped(before.duplicate))
             .as_bytes(),
     )

@@ -35,20 +35,20 @@ pub fn run(args: &TopArgs) -> Result<()> {
     let table = Table::open(&args.file).map_err(|error| Problem::io(format!("{}: {error}", args.file)))?;
     if args.off {
         table.record_refusals(false);
-        return crate::print(format!("{}: refusals are no longer recorded\n", args.file).as_bytes());
+        return crate::stdout::print(format!("{}: refusals are no longer recorded\n", args.file).as_bytes());
     }
     let began = !table.records_refusals();
     table.record_refusals(true);
     if args.json {
-        return crate::print(json(&table, args.count).as_bytes());
+        return crate::stdout::print(json(&table, args.count).as_bytes());
     }
     let is_live = !args.once && std::io::stdout().is_terminal();
     loop {
         if is_live {
             // Clears the terminal, as top does.
-            crate::print(b"\x1b[H\x1b[2J")?;
+            crate::stdout::print(b"\x1b[H\x1b[2J")?;
         }
-        crate::print(page(&table, args.count, began).as_bytes())?;
+        crate::stdout::print(page(&table, args.count, began).as_bytes())?;
         if !is_live {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! Envoy's local rate limits: token buckets of the HTTP filter, of virtual hosts and of routes.
 
-use super::envoy::Import;
+use super::envoy_descriptors::EnvoyImport;
 use super::plan::{everywhere, Group, Location};
 use super::tree::{nanoseconds, prefix, Tree};
 use tollbar_rules::internal::{quoted, Node};
@@ -9,13 +9,13 @@ use tollbar_rules::Place;
 
 /// Adds the local rate limits anywhere in the configuration. A limit of a route is for the route's path, and takes
 /// the place of limits with wider paths there.
-pub(super) fn limits(import: &mut Import, root: &Node) {
+pub(super) fn limits(import: &mut EnvoyImport, root: &Node) {
     let all = everywhere();
     find(import, root, &all, false);
 }
 
 /// `is_route`: the node stands in a route whose path a rule can have.
-fn find(import: &mut Import, node: &Node, path: &Pattern, is_route: bool) {
+fn find(import: &mut EnvoyImport, node: &Node, path: &Pattern, is_route: bool) {
     let is_typed = node.text_of("@type").is_some_and(|name| name.ends_with("local_ratelimit.v3.LocalRateLimit"));
     if is_typed || (node.get("stat_prefix").is_some() && node.get("token_bucket").is_some()) {
         return local(import, node, path, is_route);
@@ -31,7 +31,7 @@ fn find(import: &mut Import, node: &Node, path: &Pattern, is_route: bool) {
 }
 
 /// The path of a route, which is `match: { prefix | path }`.
-fn route_path(import: &mut Import, matched: &Node) -> Option<Pattern> {
+fn route_path(import: &mut EnvoyImport, matched: &Node) -> Option<Pattern> {
     if let Some(path) = matched.text_of("path") {
         return Pattern::parse(&path).ok();
     }
@@ -44,7 +44,7 @@ fn route_path(import: &mut Import, matched: &Node) -> Option<Pattern> {
 }
 
 /// Adds the limits of one filter or route.
-fn local(import: &mut Import, node: &Node, path: &Pattern, is_route: bool) {
+fn local(import: &mut EnvoyImport, node: &Node, path: &Pattern, is_route: bool) {
     let name = node.text_of("stat_prefix").unwrap_or_else(|| "local".to_owned());
     let (enabled, enforced) = (share(import, node, "filter_enabled"), share(import, node, "filter_enforced"));
     if enabled == Share::None {
@@ -111,7 +111,7 @@ enum Share {
 }
 
 /// The share of a runtime fraction. A remark says that a rule is for all requests.
-fn share(import: &mut Import, node: &Node, name: &str) -> Share {
+fn share(import: &mut EnvoyImport, node: &Node, name: &str) -> Share {
     let Some(value) = node.get(name).and_then(|fraction| fraction.get("default_value")) else { return Share::None };
     let most = match value.text_of("denominator").as_deref() {
         Some("TEN_THOUSAND") => 10_000,
@@ -128,7 +128,7 @@ fn share(import: &mut Import, node: &Node, name: &str) -> Share {
     }
 }
 
-fn status(import: &mut Import, node: &Node) -> Option<u16> {
+fn status(import: &mut EnvoyImport, node: &Node) -> Option<u16> {
     let code = node.get("status")?.get("code")?;
     match code.text()?.as_str() {
         "TooManyRequests" => None,
@@ -147,7 +147,7 @@ fn status(import: &mut Import, node: &Node) -> Option<u16> {
 }
 
 /// The policy of a token bucket, which gets its tokens at the ends of intervals.
-fn token_bucket(import: &mut Import, bucket: &Node) -> Option<String> {
+fn token_bucket(import: &mut EnvoyImport, bucket: &Node) -> Option<String> {
     let place: Place = bucket.place;
     let interval = bucket.text_of("fill_interval").and_then(|text| nanoseconds(&text));
     let burst = bucket.get("max_tokens").and_then(Node::whole).filter(|burst| *burst > 0);

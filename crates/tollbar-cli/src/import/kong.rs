@@ -19,7 +19,8 @@ use tollbar_rules::{Format, Place, Problem};
 /// The faults of the YAML, with their places.
 pub fn kong(text: &str) -> Result<Imported, Vec<Problem>> {
     let root = parse(text, Format::Yaml)?;
-    let mut import = Import { plan: Plan::default(), services: Vec::new(), routes: Vec::new(), seen: HashSet::new() };
+    let mut import =
+        KongImport { plan: Plan::default(), services: Vec::new(), routes: Vec::new(), seen: HashSet::new() };
     let global = import.plugins(&root, "global", &everywhere(), &Scope::Global);
     for service in list(&root, "services") {
         let name = name_of(service);
@@ -57,7 +58,7 @@ pub fn kong(text: &str) -> Result<Imported, Vec<Problem>> {
     Ok(import.plan.finish())
 }
 
-struct Import {
+struct KongImport {
     plan: Plan,
     /// The groups in force for routes of each service without a plugin of their own.
     services: Vec<(String, Vec<usize>)>,
@@ -96,7 +97,7 @@ const CONFIG: [&str; 10] = [
     "redis",
 ];
 
-impl Import {
+impl KongImport {
     /// Adds the groups of the plugins of a node, and returns their numbers.
     fn plugins(&mut self, node: &Node, name: &str, path: &Pattern, scope: &Scope<'_>) -> Vec<usize> {
         let mut groups = Vec::new();

@@ -4,6 +4,7 @@
 //! rules file cannot express. The plan writes the rules file.
 
 mod envoy;
+mod envoy_descriptors;
 mod envoy_local;
 mod kong;
 mod limitador;

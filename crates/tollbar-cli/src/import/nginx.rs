@@ -20,7 +20,7 @@ use tollbar_rules::{Place, Problem};
 /// # Errors
 /// The first fault of the configuration's syntax, and its place.
 pub fn nginx(text: &str) -> Result<Imported, Vec<Problem>> {
-    let mut import = Import::default();
+    let mut import = NginxImport::default();
     let all = directives(text)?;
     import.zones(&all);
     let block =
@@ -54,7 +54,7 @@ struct Block {
 }
 
 #[derive(Default)]
-struct Import {
+struct NginxImport {
     plan: Plan,
     zones: BTreeMap<String, Zone>,
     /// The zones of `limit_conn`.
@@ -62,7 +62,7 @@ struct Import {
     servers: usize,
 }
 
-impl Import {
+impl NginxImport {
     fn remark(&mut self, directive: &Directive, text: impl AsRef<str>) {
         self.plan.remark(directive.place, text);
     }

@@ -1,11 +1,12 @@
 //! `tollbar replay --rules`: a log by a rules file.
 
 use super::decisions::Decisions;
+use super::keys::Keys;
 use super::options::Options;
 use super::order::{Event, Order};
 use super::parse::Key;
+use super::reading::{self, Input};
 use super::source::Source;
-use super::{keys::Keys, open_decisions, reading, Input};
 use crate::problem::{Problem, Result};
 use crate::text;
 use std::io::Write;
@@ -34,7 +35,7 @@ pub fn replay(path: &str, options: &Options) -> Result<()> {
     let rules = Rules::open(path, &table).map_err(|error| crate::rules::problem(&error))?;
     let first = Source::open(&options.logs[0])?;
     let decisions = match &options.decisions {
-        Some(path) => Some(open_decisions(path, options, &first)?),
+        Some(path) => Some(Decisions::of_options(path, options, &first)?),
         None => None,
     };
     let order = Order::new(options.reorder);

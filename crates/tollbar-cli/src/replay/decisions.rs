@@ -1,5 +1,7 @@
 //! A line for each decision, in the order of the log.
 
+use super::options::Options;
+use super::source::{identity, Source};
 use crate::problem::{Problem, Result};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -18,12 +20,25 @@ pub struct Decisions {
 }
 
 impl Decisions {
+    /// The file for the decisions of these options. `first` is the first log, which is open.
+    pub fn of_options(path: &str, options: &Options, first: &Source) -> Result<Decisions> {
+        let log = |name: &str| format!("{name}: decisions would overwrite the log");
+        let mut others = vec![(first.identity, log(&first.name))];
+        for name in &options.logs[1..] {
+            let identity = std::fs::metadata(name).ok().and_then(|metadata| identity(&metadata));
+            others.push((identity, log(name)));
+        }
+        let stdout = std::fs::metadata("/dev/stdout").ok().and_then(|metadata| identity(&metadata));
+        others.push((stdout, format!("{path}: the report would overwrite the decisions")));
+        Decisions::open(path, &others)
+    }
+
     /// Opens the file and does not truncate it before it is known to be none of `others` (files with a message each).
     pub fn open(path: &str, others: &[(Option<(u64, u64)>, String)]) -> Result<Decisions> {
         let wrong = |error: std::io::Error| Problem::system(path, &error);
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(wrong)?;
         let metadata = file.metadata().map_err(wrong)?;
-        let own = super::source::identity(&metadata);
+        let own = identity(&metadata);
         if let Some((_, text)) = others.iter().find(|(other, _)| other.is_some() && *other == own) {
             return Err(Problem::usage(text.clone()));
         }

@@ -1,5 +1,6 @@
 //! The state of each key under one policy, in memory of the replay or in a table.
 
+use super::ask::{unknown_class, Ask};
 use super::tables::Tables;
 use crate::problem::{Problem, Result};
 use tollbar::algorithm::closed::Closed;
@@ -17,21 +18,6 @@ pub enum Engine {
     States(Policy, Vec<Option<Box<State>>>),
     /// A table that other policies may share: its number among [`Tables`], and the policy's number in it.
     Table(usize, PolicyId),
-}
-
-/// A request as the engine decides it.
-#[derive(Clone, Copy)]
-pub struct Ask<'a> {
-    /// The key's number.
-    pub number: u32,
-    /// The key's bytes.
-    pub key: &'a [u8],
-    /// Nanoseconds.
-    pub now: u64,
-    /// Permits.
-    pub cost: u64,
-    /// The name or number of its class in the policy; empty for none.
-    pub class: &'a [u8],
 }
 
 impl Engine {
@@ -99,12 +85,6 @@ fn reserve(classes: &Classes, class: &[u8]) -> Result<u64> {
         return Ok(0);
     }
     classes.reserve(class).ok_or_else(|| unknown_class(class))
-}
-
-/// The message for a class that the policy does not have.
-#[cold]
-pub fn unknown_class(class: &[u8]) -> Problem {
-    Problem::io(format!("the policy has no class \"{}\"", crate::text::plain(class)))
 }
 
 #[inline]

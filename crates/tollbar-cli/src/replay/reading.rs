@@ -5,11 +5,31 @@ use super::options::Options;
 use super::parse::{self, Format, Parser, Request};
 use super::progress::Progress;
 use super::source::Source;
-use super::Input;
 use crate::problem::{Problem, Result};
 
 /// Bad lines that are printed one by one.
 const BAD_PRINTED: u64 = 5;
+
+/// What was read of the log.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// The files' names, for messages.
+    pub names: Vec<String>,
+    /// The format, once a line has been read.
+    pub format: Option<Format>,
+    /// Lines of all files.
+    pub lines: u64,
+    /// Lines that are no requests.
+    pub bad: u64,
+    /// Blank lines.
+    pub blank: u64,
+    /// Lines that are requests.
+    pub requests: u64,
+    /// The earliest time.
+    pub first: u64,
+    /// The latest time.
+    pub last: u64,
+}
 
 /// Calls `each` for every request, with its number among all requests. `details`: methods, paths and agents are wanted.
 pub fn read(

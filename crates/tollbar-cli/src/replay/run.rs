@@ -1,6 +1,7 @@
 //! One policy with what it decided.
 
-use super::engine::{Ask, Engine};
+use super::ask::Ask;
+use super::engine::Engine;
 use super::fullest::Fullest;
 use super::keys::Keys;
 use super::tables::Tables;

@@ -27,12 +27,12 @@ pub fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
     metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
 }
 
-struct Counted<R> {
+struct CountedReader<R> {
     inner: R,
     read: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountedReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let got = self.inner.read(out)?;
         self.read.fetch_add(got as u64, Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl Source {
             eprintln!("tollbar: reading the log from the terminal; control-D ends it");
         }
         let read = Arc::new(AtomicU64::new(0));
-        let mut counted = Counted { inner: file, read: Arc::clone(&read) };
+        let mut counted = CountedReader { inner: file, read: Arc::clone(&read) };
         let mut head = Vec::new();
         counted.by_ref().take(4).read_to_end(&mut head).map_err(wrong)?;
         let is_gzip = head.starts_with(&[0x1f, 0x8b]);

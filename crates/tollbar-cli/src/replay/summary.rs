@@ -4,7 +4,7 @@ use super::keys;
 use super::options::Options;
 use super::parse::Format;
 use super::run::{Run, RANKS};
-use super::Replay;
+use super::state::Replay;
 use crate::text;
 use std::io::{self, Write};
 

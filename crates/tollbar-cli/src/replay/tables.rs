@@ -1,6 +1,6 @@
 //! Tables of a given size (`--keys`), in memory or in a file.
 
-use super::engine::{unknown_class, Ask, Engine};
+use super::ask::{unknown_class, Ask};
 use crate::problem::{Problem, Result};
 use std::io;
 use tollbar::clock::Source;
@@ -140,10 +140,10 @@ impl Tables {
         }
     }
 
-    /// The tables, and for each policy where it is.
-    pub fn open(room: &Room, keys: u64, policies: &[Policy]) -> Result<(Tables, Vec<Engine>)> {
+    /// The tables, and for each policy where it is: the number of its table, and its number in that table.
+    pub fn open(room: &Room, keys: u64, policies: &[Policy]) -> Result<(Tables, Vec<(usize, PolicyId)>)> {
         let mut tables = Tables { file: room.file.clone(), ..Tables::default() };
-        let mut engines: Vec<Option<Engine>> = policies.iter().map(|_| None).collect();
+        let mut places = vec![None; policies.len()];
         for group in groups(policies) {
             let members: Vec<Policy> = group.iter().map(|&n| policies[n]).collect();
             let options = options(room, keys, members.len());
@@ -160,12 +160,12 @@ impl Tables {
                 Problem::io(text)
             })?;
             for (n, &policy) in group.iter().enumerate() {
-                engines[policy] = Some(Engine::Table(tables.tables.len(), PolicyId::new(n as u32)));
+                places[policy] = Some((tables.tables.len(), PolicyId::new(n as u32)));
             }
             tables.tables.push(table);
         }
         tables.homeless_before = tables.all_homeless();
-        Ok((tables, engines.into_iter().flatten().collect()))
+        Ok((tables, places.into_iter().flatten().collect()))
     }
 
     /// One request.

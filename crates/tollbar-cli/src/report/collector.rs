@@ -1,15 +1,14 @@
 //! Collects the report's figures, request by request.
 
-use super::data::{self, Data};
 use super::limits::Limits;
 use super::paths::{Paths, Top, NONE};
 use super::series::{Axis, Strip};
 use crate::problem::Result;
-use crate::replay::engine::{Ask, Engine};
+use crate::replay::ask::Ask;
+use crate::replay::engine::Engine;
 use crate::replay::fullest::Fullest;
 use crate::replay::run::Run;
 use crate::replay::tables::Tables;
-use crate::replay::Replay;
 use tollbar::policy::Opt;
 use tollbar::{Kind, Policy, Verdict};
 
@@ -128,11 +127,6 @@ impl Collector {
         self.minutes |= 1 << (ask.now / 60_000_000_000 % 60);
         self.whole_seconds &= ask.now % 1_000_000_000 == 0;
         Ok(())
-    }
-
-    /// All of it as one value.
-    pub fn finish(self, replay: &Replay) -> Data {
-        data::of(&self, replay)
     }
 }
 

@@ -5,7 +5,7 @@ use super::limits::{BURSTS, RATES};
 use super::series::{Axis, Strip};
 use crate::replay::keys::{shown, Keys};
 use crate::replay::run::{Run, RANKS};
-use crate::replay::Replay;
+use crate::replay::state::Replay;
 use crate::text;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -129,6 +129,7 @@ const CLIENTS: usize = 20;
 /// The paths of each.
 const PATHS: usize = 3;
 
+/// The figures of a replay, with those that were collected on the way.
 pub fn of(collector: &Collector, replay: &Replay) -> Data {
     let outcome = |run: &Run| outcome(run, replay);
     Data {

@@ -51,7 +51,7 @@ pub const RATES: [Rate; 20] = [
 pub const BURSTS: [u64; 20] = [1, 2, 3, 4, 5, 7, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1_000];
 
 /// One client under all rates.
-struct Client {
+struct ClientBuckets {
     tats: [u64; RATES.len()],
     needs: [u64; RATES.len()],
     /// For each rate in turn, the buckets of the bursts that are below the need.
@@ -60,7 +60,7 @@ struct Client {
 
 /// The grid.
 pub struct Limits {
-    clients: Vec<Option<Box<Client>>>,
+    clients: Vec<Option<Box<ClientBuckets>>>,
     /// Refused requests by rate and burst.
     pub refused: [[u64; BURSTS.len()]; RATES.len()],
 }
@@ -85,7 +85,7 @@ impl Limits {
             self.clients.resize_with(key + 1, || None);
         }
         let client = self.clients[key].get_or_insert_with(|| {
-            Box::new(Client { tats: [0; RATES.len()], needs: [0; RATES.len()], buckets: Vec::new() })
+            Box::new(ClientBuckets { tats: [0; RATES.len()], needs: [0; RATES.len()], buckets: Vec::new() })
         });
         let mut at = 0;
         for (n, rate) in RATES.iter().enumerate() {

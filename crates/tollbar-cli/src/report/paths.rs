@@ -56,10 +56,10 @@ impl Paths {
 /// The paths of one client that were refused most often, by the Space-Saving algorithm. A path that takes the place
 /// of another inherits its count, which may belong to other paths. The report subtracts the inherited part.
 #[derive(Clone, Debug, Default)]
-pub struct Top(Vec<Counted>);
+pub struct Top(Vec<PathCount>);
 
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct PathCount {
     path: u32,
     count: u32,
     /// The part of the count that may belong to other paths.
@@ -75,9 +75,9 @@ impl Top {
         if let Some(one) = self.0.iter_mut().find(|one| one.path == path) {
             one.count = one.count.saturating_add(1);
         } else if self.0.len() < COUNTED {
-            self.0.push(Counted { path, count: 1, inherited: 0 });
+            self.0.push(PathCount { path, count: 1, inherited: 0 });
         } else if let Some(least) = self.0.iter_mut().min_by_key(|one| one.count) {
-            *least = Counted { path, count: least.count.saturating_add(1), inherited: least.count };
+            *least = PathCount { path, count: least.count.saturating_add(1), inherited: least.count };
         }
     }
 

@@ -1,14 +1,14 @@
 //! AWS Application Load Balancer: `TYPE TIME BALANCER CLIENT:PORT TARGET:PORT … "REQUEST" "AGENT" …`.
 
-use super::client::{self, Key};
+use super::client;
 use super::prefixes::word;
-use super::{method_of, path_of, quoted, Request, Wrong};
+use super::request::{method_of, path_of, quoted, Key, Request, WrongLine};
 use crate::civil;
 use std::borrow::Cow;
 
 const TYPES: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
-pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, Wrong> {
+pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, WrongLine> {
     if cut {
         return Err(Cow::Borrowed("longer than a mebibyte"));
     }

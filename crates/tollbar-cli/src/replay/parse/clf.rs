@@ -1,9 +1,9 @@
 //! Common and Combined Log Format, also with the names of virtual hosts, and HAProxy's lines of HTTP requests, which
 //! begin alike.
 
-use super::client::{self, Key};
+use super::client;
 use super::prefixes::{self, word};
-use super::{method_of, path_of, Request, Wrong};
+use super::request::{method_of, path_of, Key, Request, WrongLine};
 use crate::civil;
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ impl Clf {
     }
 
     #[inline]
-    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Request<'a>, Wrong> {
+    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Request<'a>, WrongLine> {
         let (time, after) = self.find_time(line, cut).map_err(Cow::Borrowed)?;
         let key = match self.key {
             None => Key::Address(client_of(line)?),
@@ -121,14 +121,14 @@ fn minute_and_second(text: &[u8]) -> Option<u64> {
 /// The client of a line: its first word, that behind what collectors put before it, or the second one behind the name
 /// of a virtual host.
 #[inline]
-fn client_of(line: &[u8]) -> Result<IpAddr, Wrong> {
+fn client_of(line: &[u8]) -> Result<IpAddr, WrongLine> {
     match client::address(first_word(line.trim_ascii_start()), FIRST) {
         Ok(address) => Ok(address),
         Err(_) => client_behind(line),
     }
 }
 
-fn client_behind(line: &[u8]) -> Result<IpAddr, Wrong> {
+fn client_behind(line: &[u8]) -> Result<IpAddr, WrongLine> {
     let line = prefixes::behind(line);
     let first = first_word(line);
     client::address(first, FIRST).or_else(|wrong| {
@@ -155,7 +155,7 @@ fn first_word(text: &[u8]) -> &[u8] {
 }
 
 /// The key that is the word of that number, from 1 on.
-fn named_word(line: &[u8], number: usize) -> Result<Key<'_>, Wrong> {
+fn named_word(line: &[u8], number: usize) -> Result<Key<'_>, WrongLine> {
     let mut words = line.split(|&byte| byte == b' ' || byte == b'\t').filter(|word| !word.is_empty());
     let word = words.nth(number - 1).unwrap_or(b"");
     client::any(Cow::Borrowed(word), &format!("word {number}"))

@@ -1,28 +1,14 @@
 //! Whose request a line is.
 
-use super::{text, Wrong};
+use super::request::{Key, WrongLine};
+use crate::text;
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use tollbar::address;
 
-/// What the requests of one client have in common.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Key<'a> {
-    /// An address, by whatever text the log has it.
-    Address(IpAddr),
-    /// A text: a key of a trace, or of a field that the caller has named.
-    Text(Cow<'a, [u8]>),
-}
-
-impl Default for Key<'_> {
-    fn default() -> Self {
-        Key::Text(Cow::Borrowed(b""))
-    }
-}
-
 /// Reads a client's address, with or without a port, brackets and a zone. `what` says in a message where it stands.
 #[inline]
-pub fn address(written: &[u8], what: &str) -> Result<IpAddr, Wrong> {
+pub fn address(written: &[u8], what: &str) -> Result<IpAddr, WrongLine> {
     match plain_ipv4(written).map(IpAddr::V4).or_else(|| address::parse(written)) {
         Some(address) => Ok(address),
         None => Err(no_address(written, what)),
@@ -31,7 +17,7 @@ pub fn address(written: &[u8], what: &str) -> Result<IpAddr, Wrong> {
 
 /// Reads a key from a field that the caller has named: an address, or any other text. A text that is no address may
 /// not be empty, `-`, which logs write for nothing, or have control bytes, which could steer a terminal.
-pub fn any<'a>(written: Cow<'a, [u8]>, what: &str) -> Result<Key<'a>, Wrong> {
+pub fn any<'a>(written: Cow<'a, [u8]>, what: &str) -> Result<Key<'a>, WrongLine> {
     if let Some(address) = address::parse(&written) {
         return Ok(Key::Address(address));
     }
@@ -53,7 +39,7 @@ pub fn last_hop(list: &[u8]) -> &[u8] {
 const SHOWN: usize = 40;
 
 #[cold]
-fn no_address(written: &[u8], what: &str) -> Wrong {
+fn no_address(written: &[u8], what: &str) -> WrongLine {
     let shown = text::plain(&written[..written.len().min(SHOWN)]);
     let more = if written.len() > SHOWN { "..." } else { "" };
     Cow::Owned(match written {

@@ -1,8 +1,8 @@
 //! Comma-separated values, a record a line; the first line has the columns' names.
 
-use super::client::{self, Key};
+use super::client;
 use super::fields::{Named, Role, ROLES};
-use super::{origin_form, Request, Wrong};
+use super::request::{origin_form, Key, Request, WrongLine};
 use crate::civil;
 use csv_core::{ReadFieldResult, Reader};
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ impl Csv {
         Csv { named, columns: None, key: String::new() }
     }
 
-    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Option<Request<'a>>, Wrong> {
+    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Option<Request<'a>>, WrongLine> {
         if cut {
             return Err(Cow::Borrowed("longer than a mebibyte"));
         }

@@ -1,12 +1,12 @@
 //! Envoy's default line of text:
 //! `[START_TIME] "METHOD PATH PROTOCOL" CODE FLAGS … "X-FORWARDED-FOR" "USER-AGENT" "REQUEST-ID" "AUTHORITY" "UPSTREAM"`.
 
-use super::client::{self, Key};
-use super::{method_of, path_of, quoted, Request, Wrong};
+use super::client;
+use super::request::{method_of, path_of, quoted, Key, Request, WrongLine};
 use crate::civil;
 use std::borrow::Cow;
 
-pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, Wrong> {
+pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, WrongLine> {
     if cut {
         return Err(Cow::Borrowed("longer than a mebibyte"));
     }

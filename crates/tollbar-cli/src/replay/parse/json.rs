@@ -1,8 +1,9 @@
 //! A JSON object a line: nginx with `escape=json`, Caddy, Envoy and whatever names its fields as they do.
 
-use super::client::{self, Key};
+use super::client;
 use super::fields::{Named, Role, ROLES};
-use super::{method_of, origin_form, path_of, prefixes, Request, Wrong};
+use super::prefixes;
+use super::request::{method_of, origin_form, path_of, Key, Request, WrongLine};
 use crate::civil;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -18,7 +19,7 @@ impl Json {
         Json { names: named.names(), named }
     }
 
-    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Request<'a>, Wrong> {
+    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Request<'a>, WrongLine> {
         if cut {
             return Err(Cow::Borrowed("longer than a mebibyte"));
         }
@@ -31,7 +32,7 @@ impl Json {
         self.request(found)
     }
 
-    fn find<'a>(&self, text: &'a str) -> Result<Found<'a>, Wrong> {
+    fn find<'a>(&self, text: &'a str) -> Result<Found<'a>, WrongLine> {
         let mut found = Found::default();
         let mut reader = serde_json::Deserializer::from_str(text);
         let object = Object { names: &self.names, prefix: "", found: &mut found };
@@ -42,7 +43,7 @@ impl Json {
         Ok(found)
     }
 
-    fn request<'a>(&self, mut found: Found<'a>) -> Result<Request<'a>, Wrong> {
+    fn request<'a>(&self, mut found: Found<'a>) -> Result<Request<'a>, WrongLine> {
         let missing = |role| Named::missing(role, &self.names);
         let time = match found.take(Role::Time).ok_or_else(|| missing(Role::Time))?.1 {
             Scalar::Text(text) => civil::any(text.as_bytes()),

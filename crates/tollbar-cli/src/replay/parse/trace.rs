@@ -1,7 +1,6 @@
 //! Lines of `time_ns key cost`.
 
-use super::client::Key;
-use super::Request;
+use super::request::{Key, Request};
 use std::borrow::Cow;
 
 pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, &'static str> {

@@ -1,8 +1,8 @@
 //! W3C extended log format: IIS, Amazon CloudFront and others that name their fields in a line `#Fields:`.
 
-use super::client::{self, Key};
+use super::client;
 use super::fields::{Named, Role};
-use super::{Request, Wrong};
+use super::request::{Key, Request, WrongLine};
 use crate::civil;
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ enum Time {
 }
 
 impl Columns {
-    fn new(names: &[u8], named: &Named) -> Result<Columns, Wrong> {
+    fn new(names: &[u8], named: &Named) -> Result<Columns, WrongLine> {
         let at = |name: &str| cells(names).position(|cell| cell.eq_ignore_ascii_case(name.as_bytes()));
         let find = |role, usual: &str| match named.of(role) {
             Some(name) => at(name).map(Some).ok_or_else(|| Cow::Owned(format!("#Fields: has no field {name}"))),
@@ -73,7 +73,7 @@ impl W3c {
         W3c { named, columns: None }
     }
 
-    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Option<Request<'a>>, Wrong> {
+    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Option<Request<'a>>, WrongLine> {
         if cut {
             return Err(Cow::Borrowed("longer than a mebibyte"));
         }
