@@ -65,28 +65,28 @@ impl Time {
 
 /// The rules of a request that have limits.
 #[derive(Default)]
-pub(crate) struct Parts {
+pub(crate) struct LimitedRules {
     count: usize,
-    parts: [Part; LIMITS_MOST],
+    parts: [LimitedRule; LIMITS_MOST],
 }
 
 #[derive(Default)]
-struct Part {
+struct LimitedRule {
     rule: usize,
     /// The places of the key, and of what the request says of its class.
     key: Range<usize>,
     class: Range<usize>,
 }
 
-impl Parts {
+impl LimitedRules {
     pub fn push(&mut self, rule: usize, key: Range<usize>, class: Range<usize>) {
         if let Some(place) = self.parts.get_mut(self.count) {
-            *place = Part { rule, key, class };
+            *place = LimitedRule { rule, key, class };
             self.count += 1;
         }
     }
 
-    fn all(&self) -> &[Part] {
+    fn all(&self) -> &[LimitedRule] {
         &self.parts[..self.count]
     }
 }
@@ -104,7 +104,7 @@ pub(crate) struct Charge<'a> {
 
 impl Charge<'_> {
     /// Charges all limits of these rules or none. `None` if there are no limits.
-    pub fn take(&self, parts: &Parts, keys: &[u8]) -> Result<Option<Decided>, ManyError> {
+    pub fn take(&self, parts: &LimitedRules, keys: &[u8]) -> Result<Option<Decided>, ManyError> {
         match self.take_with(parts, keys, true) {
             // A reload has changed the classes of a policy, and this request still has the set of before. It is
             // decided without a class.
@@ -114,7 +114,7 @@ impl Charge<'_> {
     }
 
     /// Whether the limits of all rules but this one would admit the request. Charges nothing.
-    pub fn admits_without(&self, rule: usize, parts: &Parts, keys: &[u8]) -> Result<bool, ManyError> {
+    pub fn admits_without(&self, rule: usize, parts: &LimitedRules, keys: &[u8]) -> Result<bool, ManyError> {
         let of_others = |classes| {
             let mut several = Several::new(None);
             for part in parts.all().iter().filter(|part| part.rule != rule) {
@@ -128,7 +128,7 @@ impl Charge<'_> {
         }
     }
 
-    fn take_with(&self, parts: &Parts, keys: &[u8], classes: bool) -> Result<Option<Decided>, ManyError> {
+    fn take_with(&self, parts: &LimitedRules, keys: &[u8], classes: bool) -> Result<Option<Decided>, ManyError> {
         let mut several = Several::new(None);
         // For each limit its part, its rule and its number there.
         let mut of = [(0, 0, 0); LIMITS_MOST];
@@ -154,7 +154,7 @@ impl Charge<'_> {
     fn add<'a>(
         &'a self,
         several: &mut Several<'a>,
-        part: &Part,
+        part: &LimitedRule,
         keys: &'a [u8],
         classes: bool,
         mut added: impl FnMut(usize) -> Result<(), ManyError>,

@@ -1,6 +1,6 @@
 //! Rules in force: one decision on one request, and the reload of the file.
 
-use crate::charge::{Charge, Decided, Parts, Time};
+use crate::charge::{Charge, Decided, LimitedRules, Time};
 use crate::file::{Format, Place, Problem};
 use crate::load::{LoadError, Stamp};
 use crate::request::Field;
@@ -179,7 +179,7 @@ impl Rules {
     ) -> Result<Decided, ManyError> {
         let seen = set.see(request);
         let matching = set.matching(&seen);
-        let mut parts = Parts::default();
+        let mut parts = LimitedRules::default();
         let mut uncharged = None;
         for &rule in matching.rules() {
             let part = set.part(rule, &seen, keys);
@@ -208,7 +208,7 @@ impl Rules {
                 let part = set.part(shadow, &seen, keys);
                 set.tally(shadow, &part);
                 if let Part::Limited(key) = part {
-                    let mut alone = Parts::default();
+                    let mut alone = LimitedRules::default();
                     alone.push(shadow, key, set.class(shadow, &seen, keys));
                     // A shadow's decision does not change the answer. The table counts it. An error is left out,
                     // because the shadow refuses nothing.

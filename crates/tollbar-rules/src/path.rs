@@ -6,13 +6,13 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<Segment>,
     /// It ends in `**`: more segments may follow, or none.
     open: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Part {
+enum Segment {
     Literal(String),
     /// Any one segment, with a name or without.
     Any(Option<String>),
@@ -47,7 +47,7 @@ impl Pattern {
             }
             match segment {
                 "**" => pattern.open = true,
-                "*" => pattern.parts.push(Part::Any(None)),
+                "*" => pattern.parts.push(Segment::Any(None)),
                 "" | "." | ".." => return Err((at, "a segment with a name")),
                 _ => match segment.strip_prefix(':') {
                     Some(name)
@@ -57,11 +57,11 @@ impl Pattern {
                         if pattern.position(name).is_some() {
                             return Err((at, "each name of a segment once"));
                         }
-                        pattern.parts.push(Part::Any(Some(name.to_owned())));
+                        pattern.parts.push(Segment::Any(Some(name.to_owned())));
                     }
                     Some(_) => return Err((at, "a name of letters, digits, _ and - after the colon")),
                     None if segment.contains('*') => return Err((at, "* or ** as a whole segment")),
-                    None => pattern.parts.push(Part::Literal(segment.to_owned())),
+                    None => pattern.parts.push(Segment::Literal(segment.to_owned())),
                 },
             }
             at += segment.len() + 1;
@@ -72,7 +72,7 @@ impl Pattern {
     /// The pattern for paths in lower case.
     pub(crate) fn in_lower_case(mut self) -> Pattern {
         for part in &mut self.parts {
-            if let Part::Literal(text) = part {
+            if let Segment::Literal(text) = part {
                 text.make_ascii_lowercase();
             }
         }
@@ -86,7 +86,7 @@ impl Pattern {
 
     /// The number of the segment that has the name.
     pub fn position(&self, name: &str) -> Option<usize> {
-        self.parts.iter().position(|part| matches!(part, Part::Any(Some(own)) if own == name))
+        self.parts.iter().position(|part| matches!(part, Segment::Any(Some(own)) if own == name))
     }
 
     /// Whether the pattern matches a path. The path must be decoded, and without query, empty segments, `.` and `..`.
@@ -95,7 +95,7 @@ impl Pattern {
         for part in &self.parts {
             match (part, segments.next()) {
                 (_, None) => return false,
-                (Part::Literal(wanted), Some(found)) if wanted.as_bytes() != found => return false,
+                (Segment::Literal(wanted), Some(found)) if wanted.as_bytes() != found => return false,
                 _ => {}
             }
         }
@@ -104,15 +104,15 @@ impl Pattern {
 
     /// How narrow the pattern is. Of several routes the narrowest is the nearest.
     pub fn narrowness(&self) -> Narrowness {
-        let of = |part: &Part| if matches!(part, Part::Literal(_)) { 3 } else { 2 };
+        let of = |part: &Segment| if matches!(part, Segment::Literal(_)) { 3 } else { 2 };
         // The end of the path is narrower than "anything may follow", and a segment is narrower than both.
         Narrowness(self.parts.iter().map(of).chain([u8::from(!self.open)]).collect())
     }
 
     /// Whether some path matches both.
     pub fn overlaps(&self, other: &Pattern) -> bool {
-        let differ = |(one, two): (&Part, &Part)| match (one, two) {
-            (Part::Literal(one), Part::Literal(two)) => one != two,
+        let differ = |(one, two): (&Segment, &Segment)| match (one, two) {
+            (Segment::Literal(one), Segment::Literal(two)) => one != two,
             _ => false,
         };
         if self.parts.iter().zip(&other.parts).any(differ) {
@@ -129,9 +129,9 @@ impl Pattern {
             return false;
         }
         self.parts.iter().zip(&other.parts).all(|(one, two)| match (one, two) {
-            (Part::Any(_), _) => true,
-            (Part::Literal(one), Part::Literal(two)) => one == two,
-            (Part::Literal(_), Part::Any(_)) => false,
+            (Segment::Any(_), _) => true,
+            (Segment::Literal(one), Segment::Literal(two)) => one == two,
+            (Segment::Literal(_), Segment::Any(_)) => false,
         })
     }
 }

@@ -2,9 +2,8 @@
 
 use crate::engine::Rules;
 use crate::rule::Rule;
-use crate::set::Home;
 use std::fmt;
-use tollbar::table::{Keep, RequestError, Table, TableError};
+use tollbar::table::{RequestError, TableError};
 
 /// Why nothing was reset.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,19 +88,6 @@ impl Rules {
         self.put_in_force(anew);
         Ok(true)
     }
-}
-
-/// Lets all keys of a rule begin anew under one of its limits.
-pub fn begin_anew(rule: &Rule, limit: usize, home: &Home, shared: &Table) -> Result<(), TableError> {
-    let (table, id) = home.table(shared);
-    if let Some(limit) = rule.limits.get(limit) {
-        table.set_policy_keeping(id, &limit.policy, Keep::Reset)?;
-    }
-    // That leaves out keys with a policy of their own.
-    for (key, _) in &rule.keys {
-        table.reset(id, key)?;
-    }
-    Ok(())
 }
 
 fn numbered<'a>(rules: &'a [Rule], name: &str) -> Result<(usize, &'a Rule), ResetError> {

@@ -1,8 +1,7 @@
 //! The tables with the states of all keys, and their change from one set of rules to the next.
 
 use crate::read::{is_alone, is_calendar};
-use crate::reset::begin_anew;
-use crate::rule::RuleFile;
+use crate::rule::{Rule, RuleFile};
 use crate::set::{Home, Set};
 use crate::tally::{Ledger, Tally};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -335,6 +334,19 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Lets all keys of a rule begin anew under one of its limits.
+fn begin_anew(rule: &Rule, limit: usize, home: &Home, shared: &Table) -> Result<(), TableError> {
+    let (table, id) = home.table(shared);
+    if let Some(limit) = rule.limits.get(limit) {
+        table.set_policy_keeping(id, &limit.policy, Keep::Reset)?;
+    }
+    // That leaves out keys with a policy of their own.
+    for (key, _) in &rule.keys {
+        table.reset(id, key)?;
+    }
+    Ok(())
 }
 
 fn is_same(one: &Home, two: &Home) -> bool {

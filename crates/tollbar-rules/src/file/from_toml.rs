@@ -1,6 +1,6 @@
 //! TOML by the crate `toml`, which gives the place of every value.
 
-use super::{syntax, Entry, Node, Place, Problem, Text, Value};
+use super::tree::{syntax, Entry, Node, Place, Problem, Text, Value};
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 

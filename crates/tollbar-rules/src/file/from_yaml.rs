@@ -1,7 +1,7 @@
 //! YAML by the events of `saphyr-parser`, which have places. Anchors, aliases, tags and several documents are
 //! refused: rules do not need them, and a few aliases can stand for gigabytes.
 
-use super::{syntax, Entry, Node, Place, Problem, Text, Value, DEPTH_MOST};
+use super::tree::{syntax, Entry, Node, Place, Problem, Text, Value, DEPTH_MOST};
 use saphyr_parser::{Event, Input, Marker, Parser, ScalarStyle, Span};
 use std::collections::HashSet;
 

@@ -2,50 +2,10 @@
 
 mod from_toml;
 mod from_yaml;
+mod tree;
 
-use std::fmt;
-
-/// A place in a file. Both numbers count from 1, and columns count characters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    /// The line.
-    pub line: usize,
-    /// The column.
-    pub column: usize,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
-    }
-}
-
-/// A fault of a rules file: where it is, what was found there, and what is expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where.
-    pub place: Place,
-    /// The field, such as `group.api.limit`; empty if the file's syntax is at fault.
-    pub field: String,
-    /// What was found.
-    pub found: String,
-    /// What is expected.
-    pub expected: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.place)?;
-        if !self.field.is_empty() {
-            write!(f, "{}: ", self.field)?;
-        }
-        f.write_str(&self.found)?;
-        if !self.expected.is_empty() {
-            write!(f, "; expected {}", self.expected)?;
-        }
-        Ok(())
-    }
-}
+use tree::syntax;
+pub use tree::{Entry, Node, Place, Problem, Text, Value};
 
 /// The formats of rules files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,68 +26,6 @@ impl Format {
     }
 }
 
-/// A value with its place.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// Where it begins.
-    pub place: Place,
-    /// The value.
-    pub value: Value,
-}
-
-/// A value.
-#[derive(Clone, Debug)]
-pub enum Value {
-    /// A string.
-    Text(Text),
-    /// A whole number.
-    Number(i64),
-    /// True or false.
-    Bool(bool),
-    /// A value that no field takes, by its type's name.
-    Other(&'static str),
-    /// A list.
-    List(Vec<Node>),
-    /// In the order of the file.
-    Table(Vec<Entry>),
-}
-
-/// A string.
-#[derive(Clone, Debug)]
-pub struct Text {
-    /// The string.
-    pub text: String,
-    /// The place of its first character, if its characters stand in the file one by one.
-    pub begins: Option<Place>,
-}
-
-/// An entry of a table.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Its name.
-    pub name: String,
-    /// Where the name begins.
-    pub place: Place,
-    /// Its value.
-    pub node: Node,
-}
-
-impl Value {
-    /// The type's name in messages.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Value::Text(_) => "a string",
-            Value::Number(_) => "a number",
-            Value::Bool(_) => "a boolean",
-            Value::Other(kind) => kind,
-            Value::List(_) => "a list",
-            Value::Table(_) => "a table",
-        }
-    }
-}
-
-/// The deepest nesting that a file may have. A rules file needs four levels.
-const DEPTH_MOST: usize = 32;
 /// The longest file.
 const BYTES_MOST: usize = 16 << 20;
 
@@ -144,10 +42,6 @@ pub fn parse(text: &str, format: Format) -> Result<Node, Vec<Problem>> {
         Format::Toml => from_toml::parse(text),
         Format::Yaml => from_yaml::parse(text),
     }
-}
-
-fn syntax(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Problem {
-    Problem { place, field: String::new(), found: found.into(), expected: expected.into() }
 }
 
 /// The text in quotes, as a line of printable characters that is not too long.

@@ -1,7 +1,6 @@
 //! `class`: where the class of a request comes from.
 
-use super::fields::{Fields, Problems};
-use super::rules::inside;
+use super::fields::{inside, Fields, Problems};
 use crate::file::quoted;
 use crate::key::{Key, Source};
 use crate::path::Pattern;

@@ -2,6 +2,7 @@
 
 use crate::file::{quoted, Entry, Node, Place, Problem, Text, Value};
 use crate::rule::Refusal;
+use tollbar::address::Network;
 
 /// The problems found so far.
 #[derive(Default)]
@@ -154,6 +155,28 @@ pub fn texts<'a>(node: &'a Node, field: &str, problems: &mut Problems) -> Vec<(P
             Vec::new()
         }
     }
+}
+
+/// Networks of addresses and, where `sockets` says so, Unix sockets.
+pub fn networks(node: &Node, field: &str, sockets: bool, problems: &mut Problems) -> Vec<Network> {
+    let all = texts(node, field, problems);
+    let network = |(place, text): (Place, &Text)| {
+        let network = Network::parse(text.text.as_bytes()).filter(|network| sockets || *network != Network::UNIX);
+        if network.is_none() {
+            let expected =
+                "a network such as 10.0.0.0/8 or 2001:db8::/32, without bits beyond its prefix, or an address";
+            let expected = if sockets { format!("{expected}, or unix:") } else { expected.to_owned() };
+            problems.add(place, field, quoted(&text.text), expected);
+        }
+        network
+    };
+    all.into_iter().filter_map(network).collect()
+}
+
+/// The place of an offset in a text.
+pub fn inside(place: Place, text: &Text, at: usize) -> Place {
+    let before = text.text.get(..at).map_or(0, |before| before.chars().count());
+    text.begins.map_or(place, |begins| Place { column: begins.column + before, ..begins })
 }
 
 /// Whether the words differ in one character, or in the order of two, or in their case.

@@ -1,14 +1,17 @@
 //! Policies in a rules file.
 
 use super::fields::Problems;
-use super::is_calendar;
 use crate::file::{quoted, Place, Text};
 use crate::rule::Limit;
 use tollbar::clock::Source;
 use tollbar::policy::text::parse_checked;
-use tollbar::policy::{Fault, PolicyError};
+use tollbar::policy::{Fault, PolicyError, Words};
 use tollbar::table::{Options, Table, TableError};
-use tollbar::Policy;
+use tollbar::{Kind, Policy};
+
+/// The most limits of a file. A table has 128 policies, and a reload may rename every rule while requests still use
+/// the old ones.
+pub const LIMITS_OF_FILE_MOST: usize = 63;
 
 /// Reads a policy that a key of a table can be under.
 pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) -> Option<Limit> {
@@ -49,6 +52,16 @@ pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) ->
 /// The policy of a text, if a key of a table can be under it, or else what is wrong.
 pub fn policy_for_table(text: &str) -> Result<Policy, String> {
     parse_checked(text.as_bytes(), &suits_table).map_err(|error| error.to_string())
+}
+
+/// A sliding window or log has a table for itself, and its keys have no policies of their own.
+pub fn is_alone(policy: &Policy) -> bool {
+    policy.limit != 0 && policy.kind.words() != Words::One
+}
+
+/// A calendar has a table for itself, whose clock is the wall clock.
+pub fn is_calendar(policy: &Policy) -> bool {
+    policy.kind == Kind::Calendar
 }
 
 fn suits_table(policy: &Policy) -> Result<(), PolicyError> {

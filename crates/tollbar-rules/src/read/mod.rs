@@ -3,16 +3,17 @@
 mod classes;
 pub(crate) mod fields;
 pub(crate) mod limits;
-pub(crate) use rules::{is_alone, is_calendar};
 mod rules;
+
+pub use limits::LIMITS_OF_FILE_MOST;
+pub(crate) use limits::{is_alone, is_calendar};
 
 use crate::file::{self, Format, Node, Place, Problem, Value};
 use crate::path::Spelling;
 use crate::rule::{Role, Rule, RuleFile};
-use fields::{Fields, Problems};
+use fields::{networks, Fields, Problems};
 use rules::{Defaults, Draft};
 use std::collections::{HashMap, HashSet};
-use tollbar::address::Network;
 use tollbar::take_many::LIMITS_MOST;
 use tollbar::Policy;
 
@@ -20,10 +21,6 @@ use tollbar::Policy;
 const VERSION: i64 = 1;
 /// The most rules of a file.
 pub const RULES_MOST: usize = 96;
-/// The most limits of a file. A table has 128 policies, and a reload may rename every rule while requests still use
-/// the old ones.
-pub const LIMITS_OF_FILE_MOST: usize = 63;
-
 /// The most policies of single keys in a file, each counted once for each limit of its rule.
 pub const KEYS_MOST: usize = 1 << 18;
 /// The most different policies of a file, those of limits and of keys. A table has 255 versions of policies, and a
@@ -116,22 +113,6 @@ fn spelling(fields: &Fields<'_>, problems: &mut Problems) -> Spelling {
 
 fn is_name(name: &str) -> bool {
     (1..64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-}
-
-/// Networks of addresses and, where `sockets` says so, Unix sockets.
-fn networks(node: &Node, field: &str, sockets: bool, problems: &mut Problems) -> Vec<Network> {
-    let texts = fields::texts(node, field, problems);
-    let network = |(place, text): (file::Place, &file::Text)| {
-        let network = Network::parse(text.text.as_bytes()).filter(|network| sockets || *network != Network::UNIX);
-        if network.is_none() {
-            let expected =
-                "a network such as 10.0.0.0/8 or 2001:db8::/32, without bits beyond its prefix, or an address";
-            let expected = if sockets { format!("{expected}, or unix:") } else { expected.to_owned() };
-            problems.add(place, field, file::quoted(&text.text), expected);
-        }
-        network
-    };
-    texts.into_iter().filter_map(network).collect()
 }
 
 /// C5: refuses more keys with policies of their own, and more different policies, than the table holds.

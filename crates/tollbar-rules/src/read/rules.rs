@@ -1,7 +1,8 @@
 //! Groups, routes and shadows.
 
-use super::fields::{shown, Fields, Problems};
-use super::{classes, limits, networks, LIMITS_OF_FILE_MOST};
+use super::classes;
+use super::fields::{self, inside, networks, shown, Fields, Problems};
+use super::limits::{self, is_alone, is_calendar, LIMITS_OF_FILE_MOST};
 use crate::file::{quoted, Entry, Node, Place, Text, Value};
 use crate::key::Key;
 use crate::path::Pattern;
@@ -236,12 +237,6 @@ fn pattern(place: Place, text: &Text, field: &str, problems: &mut Problems) -> O
         .ok()
 }
 
-/// The place of an offset in a text.
-pub fn inside(place: Place, text: &Text, at: usize) -> Place {
-    let before = text.text.get(..at).map_or(0, |before| before.chars().count());
-    text.begins.map_or(place, |begins| Place { column: begins.column + before, ..begins })
-}
-
 /// The rule's key: `address` if the rule has no field `key`.
 fn key(fields: &Fields<'_>, pattern: &Pattern, problems: &mut Problems) -> Option<Key> {
     let Some(texts) = fields.texts("key", problems) else { return Key::parse(&["address"], pattern).ok() };
@@ -364,7 +359,7 @@ fn own_policies(fields: &Fields<'_>, rule: &Rule, problems: &mut Problems) -> Ve
 }
 
 fn policies_of_key(node: &Node, field: &str, rule: &Rule, problems: &mut Problems) -> Option<Vec<tollbar::Policy>> {
-    let texts = super::fields::texts(node, field, problems);
+    let texts = fields::texts(node, field, problems);
     let mut own = Vec::new();
     for (place, text) in texts {
         let Some(limit) = limits::limit(place, text, field, problems) else { continue };
@@ -403,14 +398,4 @@ fn policies_of_key(node: &Node, field: &str, rule: &Rule, problems: &mut Problem
         );
     }
     Some(own.into_iter().map(|limit| limit.policy).collect())
-}
-
-/// A sliding window or log has a table for itself, and its keys have no policies of their own.
-pub fn is_alone(policy: &tollbar::Policy) -> bool {
-    policy.limit != 0 && policy.kind.words() != tollbar::policy::Words::One
-}
-
-/// A calendar has a table for itself, whose clock is the wall clock.
-pub fn is_calendar(policy: &tollbar::Policy) -> bool {
-    policy.kind == tollbar::Kind::Calendar
 }
