@@ -10,7 +10,8 @@ use common::scribble::{Memory, Watchdog};
 use common::{policy, Rng, SEC};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use tollbar_redis::lease::bucket::{Ask, Grant};
+use tollbar_redis::lease::ask::Ask;
+use tollbar_redis::lease::bucket::Grant;
 use tollbar_redis::lease::{Client, Driver, Node, NodeError, Options};
 use tollbar_redis::redis::Url;
 

@@ -9,8 +9,9 @@ mod store;
 mod world;
 
 use tollbar::Policy;
-use tollbar_redis::lease::bucket::{execute, Ask, Grant};
-use tollbar_redis::lease::record::{Record, Requester};
+use tollbar_redis::lease::ask::{Ask, Requester};
+use tollbar_redis::lease::bucket::{execute, Grant};
+use tollbar_redis::lease::record::Record;
 use tollbar_redis::lease::{Fallback, Options, Terms};
 use world::{Powers, World};
 

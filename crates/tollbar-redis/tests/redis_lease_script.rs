@@ -9,8 +9,9 @@ mod redis;
 use random::Rng;
 use redis::{Raw, Server};
 use tollbar::Policy;
-use tollbar_redis::lease::bucket::{self, Ask, Grant};
-use tollbar_redis::lease::record::{Record, Requester, GRACE};
+use tollbar_redis::lease::ask::{Ask, Requester};
+use tollbar_redis::lease::bucket::{self, Grant};
+use tollbar_redis::lease::record::{Record, GRACE};
 use tollbar_redis::lease::{Options, Terms};
 
 /// The script with the test's clock in place of the server's. Keys live an hour longer, so that the server does not

@@ -5,25 +5,9 @@
 //! tests/redis_lease_script.rs asks it and a real Redis the same questions. Times are microseconds on the record's
 //! own clock, which never goes back ([`super::record`]).
 
-use super::record::{Record, Requester, Update};
+use super::ask::{Ask, Requester};
+use super::record::{Record, Update};
 use super::terms::Terms;
-
-/// A node's question about one key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ask {
-    /// The permits that the node asks for. 0: it wants no lease.
-    pub want: u64,
-    /// The smallest grant that the node accepts.
-    pub least: u64,
-    /// The latest TAT of this key that the node has seen. It restores the TAT in a store that has lost the key.
-    pub hint: u64,
-    /// Permits that the node has admitted without a lease, to be charged now.
-    pub debt: u64,
-    /// The node's estimate of the store's time when it sent the question (`horizon.rs`). 0: it has had no answer yet.
-    pub at: u64,
-    /// How far the store's time may be beyond `at` when the question arrives, in microseconds.
-    pub slack: u64,
-}
 
 /// The store's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

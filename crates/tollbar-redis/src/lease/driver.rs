@@ -5,10 +5,11 @@
 //! in flight. It is a question for the script and not a ping, so the circuit closes only when the store's script
 //! works.
 
-use super::bucket::{Ask, Grant};
+use super::ask::Ask;
+use super::bucket::Grant;
 use super::keys::{Entry, Fifo, Keys, Phase};
 use super::node::Node;
-use super::ring::{Found, Message};
+use super::ring::{Found, KeyMessage};
 use super::stats::{Circuit, Count};
 use super::watchdog::{Trouble, Watchdog};
 use tollbar::internal::sync::Ordering;
@@ -25,7 +26,7 @@ pub struct Driver {
     owed: u64,
     /// A message whose key has no entry yet, because all entries of its set are busy. The driver reads no further
     /// message before it has one.
-    stalled: Option<Message>,
+    stalled: Option<KeyMessage>,
     /// The number of the ring's message that is claimed and not published, and when the driver first saw it so.
     claimed: Option<(u64, u64)>,
     circuit: Circuit,
@@ -286,7 +287,7 @@ impl Driver {
         self.owed() == 0 && self.stalled.as_ref().map_or(0, |message| message.debt) == 0
     }
 
-    fn note(&mut self, node: &Node, message: Message, now: u64) {
+    fn note(&mut self, node: &Node, message: KeyMessage, now: u64) {
         let Some(number) = self.keys.place(&message, now) else {
             self.stalled = Some(message);
             return;

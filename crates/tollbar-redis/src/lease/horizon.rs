@@ -3,7 +3,7 @@
 //! An answer has the store's time at which the store executed the question. The node sent the question before that.
 //! So the store's time is ahead of the node's by at most (the answer's time − the time of sending). The node keeps
 //! the smallest such difference, and sends an upper bound of the store's time with each question
-//! ([`Ask::at`](super::bucket::Ask::at)). The store does not follow its server's clock further than this bound and a
+//! ([`Ask::at`](super::ask::Ask::at)). The store does not follow its server's clock further than this bound and a
 //! slack.
 //!
 //! Two exceptions raise the difference:

@@ -1,7 +1,7 @@
 //! The driver's record of each key, in memory of a fixed size: sets of eight entries. If all entries of its set are
 //! busy, a new key waits.
 
-use super::ring::{Message, KEY_MOST};
+use super::ring::{KeyMessage, KEY_MOST};
 use alloc::boxed::Box;
 
 /// A key about which the driver has asked or will ask. Times are nanoseconds of the node's clock.
@@ -113,7 +113,7 @@ impl Keys {
 
     /// The index of the message's key. A new key replaces the entry of its set that is done and was touched longest
     /// ago. `None`: no entry of the set is done.
-    pub(super) fn place(&mut self, message: &Message, now: u64) -> Option<usize> {
+    pub(super) fn place(&mut self, message: &KeyMessage, now: u64) -> Option<usize> {
         let first = (message.hash as usize & self.0.len().wrapping_sub(1)) & !(WAYS - 1);
         let set = self.0.get(first..first.checked_add(WAYS)?)?;
         let known = set.iter().position(|entry| entry.state != Phase::Vacant && entry.hash == message.hash);

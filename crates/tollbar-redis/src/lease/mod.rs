@@ -15,6 +15,7 @@
 // Under loom only the modules that have models are compiled, and nothing calls most of their functions.
 #![cfg_attr(loom, allow(dead_code))]
 
+pub mod ask;
 pub mod bucket;
 #[cfg(not(loom))]
 mod client;

@@ -11,7 +11,7 @@
 use super::bucket::Grant;
 use super::layout::{Header, Layout};
 use super::line::{Line, Taken};
-use super::ring::{Found, Message, Ring, KEY_MOST, NUMBER_MOST};
+use super::ring::{Found, KeyMessage, Ring, KEY_MOST, NUMBER_MOST};
 use super::stats::{Circuit, Count, Stats};
 use super::terms::{Fallback, Terms};
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
@@ -342,7 +342,7 @@ impl Node {
     fn write_message(&self, hash: u64, key: &[u8], debt: u64, want: u64) -> bool {
         let mut bytes = [0; KEY_MOST];
         let length = store_key(key, &mut bytes);
-        let message = Message { hash, debt: debt.min(NUMBER_MOST), want: want.min(NUMBER_MOST), bytes, length };
+        let message = KeyMessage { hash, debt: debt.min(NUMBER_MOST), want: want.min(NUMBER_MOST), bytes, length };
         let written = self.ring().push(&message);
         if !written {
             self.count(Count::QueueFull, 1);

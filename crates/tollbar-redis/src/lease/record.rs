@@ -11,7 +11,7 @@
 //! **Terms.** Machines may have different terms while a change is rolled out. The slower rate and the smaller cap are
 //! in force until no machine has asked by them for [`Terms::hold`].
 
-use super::bucket::Ask;
+use super::ask::{Ask, Requester};
 use super::terms::{fitting, micros, Terms};
 
 /// The record of a limit. Times are microseconds on the record's own clock (above). `raw` alone is on the server's
@@ -53,17 +53,6 @@ pub struct Record {
     pub reach: u64,
     /// The time until which keys with debts of the former `reach` may exist.
     pub reach_until: u64,
-}
-
-/// The part of a question that is about the asking node and not about a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requester {
-    /// The name of the data in its last answer; 0: it has had none.
-    pub seen: u64,
-    /// The server process that its connection leads to; 0: unknown.
-    pub run: u64,
-    /// The name for new data, if the store has no record.
-    pub fresh: u64,
 }
 
 /// The record after a question, before it is written back.

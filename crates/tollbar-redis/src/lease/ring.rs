@@ -22,7 +22,7 @@ const WORDS: usize = KEY_MOST / 8;
 
 /// A message about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct KeyMessage {
     /// The key's hash in this node, by which its lines are found.
     pub(super) hash: u64,
     /// Permits that the reserve admitted and the store has to charge.
@@ -76,7 +76,7 @@ const TRIES: u32 = 1 << 10;
 /// What the reader found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    Message(Message),
+    Message(KeyMessage),
     /// A damaged message, which was dropped. The next place may have a message.
     Lost,
     /// The message of this number is claimed and not published.
@@ -98,7 +98,7 @@ impl<'a> Ring<'a> {
 
     /// Writes a message. `false`: the message is lost, because the ring is full or damaged or the reader has skipped
     /// this writer.
-    pub(super) fn push(&self, message: &Message) -> bool {
+    pub(super) fn push(&self, message: &KeyMessage) -> bool {
         // Relaxed: this is only a guess. The exchange of the head checks it.
         let mut number = self.ends.head.load(Ordering::Relaxed);
         let mut tries = 0_u32;
@@ -180,7 +180,7 @@ impl<'a> Ring<'a> {
             return Found::Lost;
         }
         let (debt, want) = (numbers >> NUMBER_BITS & NUMBER_MOST, numbers & NUMBER_MOST);
-        Found::Message(Message { hash, debt, want, bytes, length })
+        Found::Message(KeyMessage { hash, debt, want, bytes, length })
     }
 
     /// Skips message `number`, whose writer is dead or whose place is damaged. If it is not the oldest message, the
@@ -251,8 +251,8 @@ fn fold(sum: u64, word: u64) -> u64 {
 pub(super) mod tests {
     use super::*;
 
-    pub(crate) fn message(hash: u64) -> Message {
-        Message { hash, debt: 1, want: 2, bytes: [7; KEY_MOST], length: 3 }
+    pub(crate) fn message(hash: u64) -> KeyMessage {
+        KeyMessage { hash, debt: 1, want: 2, bytes: [7; KEY_MOST], length: 3 }
     }
 
     pub(crate) fn memory(places: usize) -> (Ends, alloc::vec::Vec<Place>) {

@@ -44,7 +44,7 @@ const TURN_LEAST: u64 = 100_000_000;
 
 impl Watchdog {
     /// Judges an answer that came at `now` to a question sent at `sent`, both in nanoseconds. `least` is the question's
-    /// [`Ask::least`](super::bucket::Ask::least).
+    /// [`Ask::least`](super::ask::Ask::least).
     pub(super) fn on_answer(&mut self, terms: &Terms, least: u64, grant: &Grant, sent: u64, now: u64) {
         self.clock(grant, sent, now);
         if grant.permits != 0 {

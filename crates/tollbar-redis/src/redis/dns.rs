@@ -27,7 +27,7 @@ pub(super) enum Kind {
 
 /// The outcome of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum DnsAnswer {
     /// The datagram does not answer this question.
     Foreign,
     /// The server reports a failure, or its answer is malformed.
@@ -54,7 +54,7 @@ pub(super) fn question(name: &[u8], kind: Kind, id: u16, into: &mut [u8; QUESTIO
     if name.is_empty() || name.len() > 253 {
         return None;
     }
-    let mut out = Writer { bytes: into, at: 0 };
+    let mut out = DnsWriter { bytes: into, at: 0 };
     for word in [id, RECURSE, 1, 0, 0, 0] {
         out.put(&word.to_be_bytes())?;
     }
@@ -70,38 +70,38 @@ pub(super) fn question(name: &[u8], kind: Kind, id: u16, into: &mut [u8; QUESTIO
 }
 
 /// Reads `message` as the answer to `question`, and gives each address in it to `found`.
-pub(super) fn answer(message: &[u8], question: &[u8], kind: Kind, mut found: impl FnMut(&[u8])) -> Answer {
-    let mut reader = Reader { rest: message };
+pub(super) fn answer(message: &[u8], question: &[u8], kind: Kind, mut found: impl FnMut(&[u8])) -> DnsAnswer {
+    let mut reader = DnsReader { rest: message };
     let asked = question.get(HEADER..).unwrap_or_default();
-    let Some([id, flags, questions, answers, _, _]) = reader.header() else { return Answer::Foreign };
+    let Some([id, flags, questions, answers, _, _]) = reader.header() else { return DnsAnswer::Foreign };
     let is_answer = flags & 0x8000 != 0 && flags & 0x7800 == 0;
     let repeated = reader.take(asked.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(asked));
     if Some(&id.to_be_bytes()[..]) != question.get(..2) || !is_answer || questions != 1 || !repeated {
-        return Answer::Foreign;
+        return DnsAnswer::Foreign;
     }
     match flags & 15 {
         0 => {}
-        3 => return Answer::Absent,
-        _ => return Answer::Failed,
+        3 => return DnsAnswer::Absent,
+        _ => return DnsAnswer::Failed,
     }
     for _ in 0..answers {
         let Some((record, data)) = reader.record() else {
             // The server cut a long answer and set the flag "truncated". The records before the cut are valid.
-            return if flags & 0x0200 != 0 { Answer::Addresses } else { Answer::Failed };
+            return if flags & 0x0200 != 0 { DnsAnswer::Addresses } else { DnsAnswer::Failed };
         };
         if record == [kind as u16, CLASS_IN] && data.len() == kind.octets() {
             found(data);
         }
     }
-    Answer::Addresses
+    DnsAnswer::Addresses
 }
 
-struct Writer<'a> {
+struct DnsWriter<'a> {
     bytes: &'a mut [u8; QUESTION_MOST],
     at: usize,
 }
 
-impl Writer<'_> {
+impl DnsWriter<'_> {
     fn put(&mut self, bytes: &[u8]) -> Option<()> {
         let end = self.at.checked_add(bytes.len())?;
         self.bytes.get_mut(self.at..end)?.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
@@ -110,11 +110,11 @@ impl Writer<'_> {
     }
 }
 
-struct Reader<'a> {
+struct DnsReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DnsReader<'a> {
     fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let taken = self.rest.get(..n)?;
         self.rest = self.rest.get(n..)?;

@@ -1,6 +1,6 @@
 //! Reads /etc/hosts and /etc/resolv.conf.
 
-use super::socket::{Place, Places};
+use super::socket::{HostAddress, HostAddresses};
 use super::text::Text;
 use core::ffi::{c_int, CStr};
 use tollbar::internal::again;
@@ -9,7 +9,7 @@ use tollbar::internal::again;
 #[derive(Clone, Copy)]
 pub(super) struct Settings {
     /// The name servers; the first `count` are set.
-    pub(super) servers: [Place; Settings::SERVERS],
+    pub(super) servers: [HostAddress; Settings::SERVERS],
     pub(super) count: usize,
     /// The search list: domains with a space after each.
     pub(super) search: Text<255>,
@@ -44,7 +44,7 @@ impl Settings {
     /// The defaults, before the first line.
     pub(super) fn new() -> Settings {
         Settings {
-            servers: [Place::none(); Settings::SERVERS],
+            servers: [HostAddress::none(); Settings::SERVERS],
             count: 0,
             search: Text::new(),
             dots: 1,
@@ -58,7 +58,7 @@ impl Settings {
         let mut words = words(line, b"#;");
         match words.next() {
             Some(b"nameserver") => {
-                let place = words.next().and_then(|address| Place::of_text(address, 53));
+                let place = words.next().and_then(|address| HostAddress::of_text(address, 53));
                 if let (Some(to), Some(place)) = (self.servers.get_mut(self.count), place) {
                     *to = place;
                     self.count = self.count.saturating_add(1);
@@ -80,7 +80,9 @@ impl Settings {
 
     /// Ends the reading. Without a name server the resolver asks the one on this machine.
     pub(super) fn finish(&mut self) {
-        if let (0, Some(to), Some(here)) = (self.count, self.servers.first_mut(), Place::of_text(b"127.0.0.1", 53)) {
+        if let (0, Some(to), Some(here)) =
+            (self.count, self.servers.first_mut(), HostAddress::of_text(b"127.0.0.1", 53))
+        {
             (*to, self.count) = (here, 1);
         }
     }
@@ -105,17 +107,19 @@ impl Settings {
 }
 
 /// The addresses that /etc/hosts has for `host`. If it has none for `localhost`, they are 127.0.0.1 and ::1.
-pub(super) fn known(host: &[u8], port: u16) -> Places {
-    let mut places = Places::new();
+pub(super) fn known(host: &[u8], port: u16) -> HostAddresses {
+    let mut places = HostAddresses::new();
     each_line(HOSTS, |line| {
-        if let Some(place) = of_line(line, host).and_then(|address| Place::of_text(address, port)) {
+        if let Some(place) = of_line(line, host).and_then(|address| HostAddress::of_text(address, port)) {
             places.push(place);
         }
     });
     if !places.has_next() && host.eq_ignore_ascii_case(b"localhost") {
-        [b"127.0.0.1".as_slice(), b"::1"].iter().filter_map(|text| Place::of_text(text, port)).for_each(|place| {
-            places.push(place);
-        });
+        [b"127.0.0.1".as_slice(), b"::1"].iter().filter_map(|text| HostAddress::of_text(text, port)).for_each(
+            |place| {
+                places.push(place);
+            },
+        );
     }
     places
 }

@@ -3,8 +3,9 @@
 //! It runs on Linux, Android, the BSDs and macOS. Each new connection looks up the server's name again, in /etc/hosts
 //! and at the name servers of /etc/resolv.conf, without blocking ([`super::lookup`]).
 
+use super::link_error::{LinkError, Operation};
 use super::lookup::Lookup;
-use super::socket::{self, Places};
+use super::socket::{self, HostAddresses, Wants};
 use super::text::Text;
 use super::url::{Address, Url};
 use core::ffi::c_int;
@@ -19,57 +20,11 @@ pub struct Link {
     fd: c_int,
     state: State,
     /// Addresses that have not been tried for this connection.
-    places: Places,
+    places: HostAddresses,
     /// The addresses that the last successful lookup found. The link tries them while no name server answers.
-    known: Places,
+    known: HostAddresses,
     /// Whether the link tries `known` for this connection, because the lookup had not ended.
     fell_back: bool,
-}
-
-/// What an event loop waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wants {
-    /// The descriptor is readable.
-    pub readable: bool,
-    /// The descriptor is writable, or the connection has been made.
-    pub writable: bool,
-}
-
-/// Why there is no connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkError {
-    /// The host's name could not be looked up.
-    Name(NameFault),
-    /// A system call failed; the number is its errno.
-    System(Operation, i32),
-    /// The server closed the connection.
-    Ended,
-    /// There is no connection, and none has been begun.
-    Closed,
-}
-
-/// Why a name has no address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameFault {
-    /// Neither /etc/hosts nor a name server knows an address for it.
-    Absent,
-    /// No name server of /etc/resolv.conf gave a usable answer in its time.
-    NoAnswer,
-}
-
-/// The system call that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Making a socket.
-    Open,
-    /// Connecting it.
-    Connect,
-    /// Reading.
-    Read,
-    /// Writing.
-    Write,
-    /// Waiting.
-    Wait,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +50,8 @@ impl Link {
             lookup: Lookup::new(host, port),
             fd: -1,
             state: State::Closed,
-            places: Places::new(),
-            known: Places::new(),
+            places: HostAddresses::new(),
+            known: HostAddresses::new(),
             fell_back: false,
         }
     }
@@ -234,7 +189,7 @@ impl Link {
 
     /// Goes on after a call of the lookup. With addresses the link connects to the first one, with `None` it waits
     /// for the lookup, and after a failure it uses the last known addresses.
-    fn after_lookup(&mut self, found: Result<Option<Places>, LinkError>) -> Result<(), LinkError> {
+    fn after_lookup(&mut self, found: Result<Option<HostAddresses>, LinkError>) -> Result<(), LinkError> {
         self.places = match found {
             Ok(Some(places)) => {
                 self.known = places;
@@ -266,7 +221,9 @@ impl Link {
     #[cfg(test)]
     pub(crate) fn ask_only(&mut self, port: u16) {
         let mut settings = super::hosts::Settings::new();
-        if let (Some(to), Some(place)) = (settings.servers.first_mut(), socket::Place::of_text(b"127.0.0.1", port)) {
+        if let (Some(to), Some(place)) =
+            (settings.servers.first_mut(), socket::HostAddress::of_text(b"127.0.0.1", port))
+        {
             (*to, settings.count, settings.timeout) = (place, 1, 3_600_000_000_000);
         }
         self.lookup.given = Some(settings);
@@ -321,32 +278,3 @@ impl Drop for Link {
         self.close();
     }
 }
-
-impl core::fmt::Display for LinkError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let (did, errno) = match self {
-            LinkError::Name(NameFault::Absent) => return f.write_str("the host's name is unknown"),
-            LinkError::Name(NameFault::NoAnswer) => return f.write_str("no name server answers for the host's name"),
-            LinkError::Ended => return f.write_str("the server closed the connection"),
-            LinkError::Closed => return f.write_str("not connected to the server"),
-            LinkError::System(Operation::Open, errno) => ("could not open a socket", *errno),
-            LinkError::System(Operation::Connect, errno) => ("could not connect to the server", *errno),
-            LinkError::System(Operation::Read, errno) => ("could not read from the server", *errno),
-            LinkError::System(Operation::Write, errno) => ("could not write to the server", *errno),
-            LinkError::System(Operation::Wait, errno) => ("could not wait for the server", *errno),
-        };
-        let why = match errno {
-            libc::ECONNREFUSED => "refused",
-            libc::ENOENT => "no such socket",
-            libc::EACCES => "not permitted",
-            libc::ETIMEDOUT => "no answer",
-            libc::ENETUNREACH | libc::EHOSTUNREACH => "unreachable",
-            libc::ECONNRESET | libc::EPIPE => "reset",
-            libc::EMFILE | libc::ENFILE => "too many open files",
-            _ => return write!(f, "{did} (errno {errno})"),
-        };
-        write!(f, "{did}: {why} (errno {errno})")
-    }
-}
-
-impl core::error::Error for LinkError {}

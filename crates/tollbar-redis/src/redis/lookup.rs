@@ -7,10 +7,10 @@
 //! IPv4 addresses come before IPv6 addresses. A machine without one kind refuses it at once, and the link tries the
 //! next address.
 
-use super::dns::{self, Answer, Kind};
+use super::dns::{self, DnsAnswer, Kind};
 use super::hosts::{self, Settings};
-use super::link::{LinkError, NameFault, Operation};
-use super::socket::{self, Place, Places};
+use super::link_error::{LinkError, NameFault, Operation};
+use super::socket::{self, HostAddress, HostAddresses};
 use super::text::Text;
 use core::ffi::c_int;
 use tollbar::internal::random_u64;
@@ -34,7 +34,7 @@ pub(super) struct Lookup {
     ids: [u16; 2],
     /// For each kind, whether its answer is missing.
     pending: [bool; 2],
-    found: [Places; 2],
+    found: [HostAddresses; 2],
 }
 
 const KINDS: [Kind; 2] = [Kind::A, Kind::Aaaa];
@@ -59,15 +59,15 @@ impl Lookup {
             asked_at: 0,
             ids: [0; 2],
             pending: [false; 2],
-            found: [Places::new(); 2],
+            found: [HostAddresses::new(); 2],
         }
     }
 
     /// Begins a lookup, or goes on with the next server after [`Lookup::pause`]. Returns the addresses if they are
     /// known without a name server, otherwise `None` after it has sent a question.
-    pub(super) fn begin(&mut self, now: u64) -> Result<Option<Places>, LinkError> {
-        if let Some(place) = Place::of_text(self.host.as_bytes(), self.port) {
-            let mut places = Places::new();
+    pub(super) fn begin(&mut self, now: u64) -> Result<Option<HostAddresses>, LinkError> {
+        if let Some(place) = HostAddress::of_text(self.host.as_bytes(), self.port) {
+            let mut places = HostAddresses::new();
             places.push(place);
             return Ok(Some(places));
         }
@@ -84,7 +84,7 @@ impl Lookup {
     }
 
     /// Reads the answers that have come. Returns the addresses when the lookup is over.
-    pub(super) fn advance(&mut self, now: u64) -> Result<Option<Places>, LinkError> {
+    pub(super) fn advance(&mut self, now: u64) -> Result<Option<HostAddresses>, LinkError> {
         let mut message = [0; dns::ANSWER_MOST];
         for _ in 0..DATAGRAMS {
             let went_on = match socket::receive(self.fd, &mut message) {
@@ -101,7 +101,7 @@ impl Lookup {
             return Ok(None);
         }
         // Some servers never answer for one kind, so the other kind's addresses are enough.
-        if self.found.iter().any(Places::has_next) {
+        if self.found.iter().any(HostAddresses::has_next) {
             return Ok(Some(self.finish()));
         }
         self.next_server(now).map(|()| None)
@@ -137,23 +137,23 @@ impl Lookup {
             let length = self.question(kind, id, &mut question).unwrap_or(0);
             let (mut places, port) = (found, self.port);
             let answer = dns::answer(message, question.get(..length).unwrap_or_default(), kind, |octets| {
-                if let Some(place) = Place::of_octets(octets, port) {
+                if let Some(place) = HostAddress::of_octets(octets, port) {
                     places.push(place);
                 }
             });
             match answer {
                 _ if !pending => {}
-                Answer::Foreign => {}
-                Answer::Failed => return self.next_server(now).map(|()| true),
-                Answer::Absent => return self.next_candidate(now).map(|()| true),
-                Answer::Addresses => {
+                DnsAnswer::Foreign => {}
+                DnsAnswer::Failed => return self.next_server(now).map(|()| true),
+                DnsAnswer::Absent => return self.next_candidate(now).map(|()| true),
+                DnsAnswer::Addresses => {
                     if let (Some(pending), Some(found)) = (self.pending.get_mut(n), self.found.get_mut(n)) {
                         (*pending, *found) = (false, places);
                     }
                 }
             }
         }
-        if self.pending == [false; 2] && !self.found.iter().any(Places::has_next) {
+        if self.pending == [false; 2] && !self.found.iter().any(HostAddresses::has_next) {
             return self.next_candidate(now).map(|()| true);
         }
         Ok(false)
@@ -161,7 +161,7 @@ impl Lookup {
 
     /// Ends the lookup. The socket stays open until [`Lookup::pause`], so that the connection's descriptor has
     /// another number.
-    fn finish(&mut self) -> Places {
+    fn finish(&mut self) -> HostAddresses {
         self.is_running = false;
         let [mut all, others] = self.found;
         all.append(others);
@@ -182,7 +182,7 @@ impl Lookup {
     /// cannot send.
     fn ask(&mut self, now: u64) -> Result<(), LinkError> {
         let most = self.settings.count.saturating_mul(self.settings.attempts);
-        self.found = [Places::new(); 2];
+        self.found = [HostAddresses::new(); 2];
         loop {
             if !self.has_candidate() {
                 return self.over(NameFault::Absent);
@@ -303,7 +303,7 @@ impl core::fmt::Debug for Lookup {
 }
 
 /// A datagram socket that receives from this server only.
-fn connected(server: &Place) -> Result<c_int, i32> {
+fn connected(server: &HostAddress) -> Result<c_int, i32> {
     let fd = socket::open_datagram(server.family())?;
     match socket::connect(fd, server) {
         0 => Ok(fd),

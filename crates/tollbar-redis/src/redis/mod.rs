@@ -15,6 +15,7 @@ mod expect;
 mod fault;
 mod hosts;
 mod link;
+mod link_error;
 mod lookup;
 pub mod resp;
 mod session;
@@ -24,8 +25,10 @@ mod url;
 
 pub use answer::Answer;
 pub use fault::{Fault, Why};
-pub use link::{Link, LinkError, NameFault, Operation, Wants};
+pub use link::Link;
+pub use link_error::{LinkError, NameFault, Operation};
 pub use session::{Arg, NoMemory, Script, Session, SCRIPTS_MOST};
+pub use socket::Wants;
 pub use text::Text;
 pub use url::{Address, Url, UrlError, UrlFault};
 

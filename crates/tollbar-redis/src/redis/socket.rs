@@ -1,15 +1,24 @@
 //! The system calls of a link, and socket addresses.
 
-use super::link::{LinkError, Operation, Wants};
+use super::link_error::{LinkError, Operation};
 use core::ffi::c_int;
 use core::mem::{align_of, size_of, zeroed};
 use core::ptr::{addr_of, addr_of_mut};
 use tollbar::internal::{again, errno};
 
+/// What an event loop waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// The descriptor is readable.
+    pub readable: bool,
+    /// The descriptor is writable, or the connection has been made.
+    pub writable: bool,
+}
+
 /// A list of one server's addresses, and the index of the next to try.
 #[derive(Clone, Copy)]
-pub(super) struct Places {
-    list: [Place; Places::MOST],
+pub(super) struct HostAddresses {
+    list: [HostAddress; HostAddresses::MOST],
     len: usize,
     next: usize,
 }
@@ -17,7 +26,7 @@ pub(super) struct Places {
 /// An internet address with a port. It has room for IPv6 and no more, because lists of places are copied on the
 /// stacks of callers.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct HostAddress {
     address: libc::sockaddr_in6,
     len: libc::socklen_t,
 }
@@ -25,16 +34,16 @@ pub(super) struct Place {
 const _: () = assert!(size_of::<libc::sockaddr_in>() <= size_of::<libc::sockaddr_in6>());
 const _: () = assert!(align_of::<libc::sockaddr_in>() <= align_of::<libc::sockaddr_in6>());
 
-impl Places {
+impl HostAddresses {
     const MOST: usize = 8;
 
     /// No address.
-    pub(super) fn new() -> Places {
-        Places { list: [Place::none(); Places::MOST], len: 0, next: 0 }
+    pub(super) fn new() -> HostAddresses {
+        HostAddresses { list: [HostAddress::none(); HostAddresses::MOST], len: 0, next: 0 }
     }
 
     /// Adds an address. The list holds eight, and drops further ones.
-    pub(super) fn push(&mut self, place: Place) {
+    pub(super) fn push(&mut self, place: HostAddress) {
         if let Some(to) = self.list.get_mut(self.len) {
             *to = place;
             self.len = self.len.saturating_add(1);
@@ -42,14 +51,14 @@ impl Places {
     }
 
     /// Adds the addresses of `other` that have not been tried.
-    pub(super) fn append(&mut self, mut other: Places) {
+    pub(super) fn append(&mut self, mut other: HostAddresses) {
         while let Some(place) = other.next() {
             self.push(place);
         }
     }
 
     /// The next address to try.
-    pub(super) fn next(&mut self) -> Option<Place> {
+    pub(super) fn next(&mut self) -> Option<HostAddress> {
         let place = self.list.get(self.next).copied().filter(|_| self.has_next())?;
         self.next = self.next.saturating_add(1);
         Some(place)
@@ -65,21 +74,21 @@ impl Places {
     }
 }
 
-impl core::fmt::Debug for Places {
+impl core::fmt::Debug for HostAddresses {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} of {}", self.next, self.len)
     }
 }
 
-impl Place {
+impl HostAddress {
     /// No address: the filler of a list.
-    pub(super) const fn none() -> Place {
+    pub(super) const fn none() -> HostAddress {
         // SAFETY: a sockaddr_in6 consists of integers, for which zeroes are valid.
-        Place { address: unsafe { zeroed() }, len: 0 }
+        HostAddress { address: unsafe { zeroed() }, len: 0 }
     }
 
     /// An address as text: IPv4, or IPv6 without brackets.
-    pub(super) fn of_text(text: &[u8], port: u16) -> Option<Place> {
+    pub(super) fn of_text(text: &[u8], port: u16) -> Option<HostAddress> {
         extern "C" {
             fn inet_pton(family: c_int, text: *const core::ffi::c_char, address: *mut core::ffi::c_void) -> c_int;
         }
@@ -95,12 +104,12 @@ impl Place {
             // SAFETY: the text ends with a zero byte, and `octets` has 16 bytes, enough for either family.
             unsafe { inet_pton(*family, name.as_ptr().cast(), octets.as_mut_ptr().cast()) == 1 }
         })?;
-        Place::of_octets(octets.get(..length)?, port)
+        HostAddress::of_octets(octets.get(..length)?, port)
     }
 
     /// An address as bytes: 4 or 16.
-    pub(super) fn of_octets(octets: &[u8], port: u16) -> Option<Place> {
-        let mut place = Place::none();
+    pub(super) fn of_octets(octets: &[u8], port: u16) -> Option<HostAddress> {
+        let mut place = HostAddress::none();
         if let Ok(octets) = <[u8; 4]>::try_from(octets) {
             // SAFETY: a sockaddr_in consists of integers, for which zeroes are valid.
             let mut name: libc::sockaddr_in = unsafe { zeroed() };
@@ -173,7 +182,7 @@ fn set(fd: c_int, level: c_int, option: c_int) -> Result<c_int, i32> {
 }
 
 /// Begins to connect; 0 or an errno.
-pub(super) fn connect(fd: c_int, place: &Place) -> i32 {
+pub(super) fn connect(fd: c_int, place: &HostAddress) -> i32 {
     // SAFETY: `place.address` is readable for `place.len` bytes, at most its size.
     match unsafe { libc::connect(fd, addr_of!(place.address).cast(), place.len) } {
         0 => 0,

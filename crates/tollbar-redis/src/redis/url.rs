@@ -81,11 +81,11 @@ impl Url {
         let plain: [&[u8]; 2] = [b"redis://", b"valkey://"];
         for scheme in plain {
             if starts(text, scheme) {
-                return Reader { text, at: scheme.len() }.tcp();
+                return UrlReader { text, at: scheme.len() }.tcp();
             }
         }
         if starts(text, b"unix:") {
-            return Reader { text, at: 5 }.unix();
+            return UrlReader { text, at: 5 }.unix();
         }
         let known: [(&[u8], UrlFault); 6] = [
             (b"rediss:", UrlFault::Tls),
@@ -145,12 +145,12 @@ impl fmt::Display for UrlError {
 
 impl core::error::Error for UrlError {}
 
-struct Reader<'a> {
+struct UrlReader<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl Reader<'_> {
+impl UrlReader<'_> {
     fn tcp(mut self) -> Result<Url, UrlError> {
         let mut url = Url::of(Address::Tcp(Text::new(), 6379));
         // An @ before the path ends user and password. An @ within them is written %40.

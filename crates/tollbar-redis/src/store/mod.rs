@@ -18,6 +18,7 @@
 //! waiting for the network.
 
 mod error;
+mod kinds;
 mod memory;
 mod plan;
 mod redis;

@@ -7,7 +7,8 @@
 //! `permit` units. For gcra a step is a microsecond, and `rate / permit` is the limit over the period (in
 //! microseconds), in lowest terms.
 
-use super::LimitError;
+use super::error::LimitError;
+use super::kinds::supports;
 use crate::redis::{Arg, Script};
 use core::num::NonZeroU64;
 use tollbar::decision::{Decision, Reason, Verdict};
@@ -64,7 +65,7 @@ pub(super) enum Plan {
 
 /// The reply of a script.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reply {
+pub(super) struct ScriptReply {
     /// 0 allowed, 1 denied, 2 never.
     pub(super) verdict: u64,
     /// Permits taken.
@@ -86,7 +87,7 @@ pub(super) enum Mode {
 impl Plan {
     pub(super) fn new(policy: &Policy) -> Result<Plan, LimitError> {
         State::validate(policy).map_err(LimitError::Policy)?;
-        if !Plan::supports(policy.kind) {
+        if !supports(policy.kind) {
             return Err(LimitError::Unsupported(policy.kind));
         }
         if policy.borrow {
@@ -113,20 +114,6 @@ impl Plan {
         }
         let period = NonZeroU64::new(policy.period / 1000).ok_or(LimitError::Fraction)?;
         Plan::windows(policy, period).ok_or(LimitError::TooLarge)
-    }
-
-    /// Whether a script decides by that algorithm.
-    pub(super) const fn supports(kind: Kind) -> bool {
-        match kind {
-            Kind::Gcra | Kind::Interval | Kind::FixedWindow | Kind::WeightedWindow | Kind::SlidingLog => true,
-            Kind::SlidingWindow
-            | Kind::Pacer
-            | Kind::WarmUp
-            | Kind::Quota
-            | Kind::Curve
-            | Kind::LevelRefill
-            | Kind::Calendar => false,
-        }
     }
 
     /// The script's index in [`SCRIPTS`].
@@ -160,7 +147,7 @@ impl Plan {
     }
 
     /// The decision. `retry_after` and `reset_after` are whole microseconds, rounded up.
-    pub(super) fn describe(&self, reply: &Reply, cost: u64) -> Decision {
+    pub(super) fn decision(&self, reply: &ScriptReply, cost: u64) -> Decision {
         let verdict = match reply.verdict {
             0 => Verdict::Allowed,
             1 => Verdict::Denied,

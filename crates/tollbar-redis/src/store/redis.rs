@@ -22,7 +22,7 @@
 //! | needs | Redis 6.2 or any Valkey; an ACL user needs `~tollbar:*`, EVALSHA, SCRIPT LOAD, TIME, and the commands that the scripts in `scripts/` call |
 
 use super::memory::closed;
-use super::plan::{Mode, Plan, Reply, RESET, SCRIPTS};
+use super::plan::{Mode, Plan, ScriptReply, RESET, SCRIPTS};
 use super::{check_key, check_name, LimitError, Message, Store, StoreError, KEY_MOST, NAME_MOST};
 use crate::redis::{Answer, Arg, Fault, Link, LinkError, NoMemory, Session, Url};
 use tollbar::clock::{Clock, Monotonic};
@@ -80,13 +80,19 @@ impl RedisStore {
         self.link.close();
     }
 
-    fn decide(&mut self, limit: &RedisLimit, key: &[u8], mode: Mode, cost: u64) -> Result<Reply, StoreError> {
+    fn decide(&mut self, limit: &RedisLimit, key: &[u8], mode: Mode, cost: u64) -> Result<ScriptReply, StoreError> {
         let args = limit.plan.args(mode, cost);
         self.call(limit.plan.script(), limit, key, &args)
     }
 
     /// Runs one script on one key.
-    fn call(&mut self, script: usize, limit: &RedisLimit, key: &[u8], args: &[Arg<'_>]) -> Result<Reply, StoreError> {
+    fn call(
+        &mut self,
+        script: usize,
+        limit: &RedisLimit,
+        key: &[u8],
+        args: &[Arg<'_>],
+    ) -> Result<ScriptReply, StoreError> {
         check_key(key)?;
         let mut name = Bytes::<{ PREFIX_MOST + KEY_MOST }>::new();
         name.push(limit.prefix.get());
@@ -104,7 +110,7 @@ impl RedisStore {
         Ok(reply)
     }
 
-    fn exchange(&mut self, script: usize, name: &[u8], args: &[Arg<'_>]) -> Result<Reply, StoreError> {
+    fn exchange(&mut self, script: usize, name: &[u8], args: &[Arg<'_>]) -> Result<ScriptReply, StoreError> {
         let deadline = Monotonic.now().saturating_add(self.timeout);
         self.connected(deadline)?;
         let mut tries = 0_u32;
@@ -151,7 +157,7 @@ impl RedisStore {
     }
 
     /// Waits for the answer to the one outstanding call.
-    fn answer(&mut self, deadline: u64, name: &[u8]) -> Result<Result<Reply, Fault>, StoreError> {
+    fn answer(&mut self, deadline: u64, name: &[u8]) -> Result<Result<ScriptReply, Fault>, StoreError> {
         loop {
             match self.session.next() {
                 Some(Ok(answer)) => return reply(&answer, name).map(Ok),
@@ -207,7 +213,7 @@ impl Store for RedisStore {
             return check_key(key).map(|()| closed(cost));
         }
         let reply = self.decide(limit, key, Mode::Check, cost)?;
-        Ok(limit.plan.describe(&reply, cost))
+        Ok(limit.plan.decision(&reply, cost))
     }
 
     fn peek(&mut self, limit: &RedisLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
@@ -215,7 +221,7 @@ impl Store for RedisStore {
             return check_key(key).map(|()| closed(cost));
         }
         let reply = self.decide(limit, key, Mode::Peek, cost)?;
-        Ok(limit.plan.describe(&reply, cost))
+        Ok(limit.plan.decision(&reply, cost))
     }
 
     fn take_up_to(&mut self, limit: &RedisLimit, key: &[u8], most: u64) -> Result<u64, StoreError> {
@@ -232,7 +238,7 @@ impl Store for RedisStore {
 
 /// Decodes what a script returned. Its first number is the verdict: 0 allowed, 1 denied, 2 never, 3 another value at
 /// the key.
-fn reply(answer: &Answer<'_>, name: &[u8]) -> Result<Reply, StoreError> {
+fn reply(answer: &Answer<'_>, name: &[u8]) -> Result<ScriptReply, StoreError> {
     let number = |n: usize| answer.int(n).and_then(|value| u64::try_from(value).ok());
     let verdict = number(0).ok_or(StoreError::Protocol)?;
     if verdict == 3 {
@@ -240,7 +246,7 @@ fn reply(answer: &Answer<'_>, name: &[u8]) -> Result<Reply, StoreError> {
     }
     let (Some(taken), Some(now)) = (number(1), number(2)) else { return Err(StoreError::Protocol) };
     let state = [3, 4, 5].map(|n| number(n).unwrap_or(0));
-    Ok(Reply { verdict, taken, now, state })
+    Ok(ScriptReply { verdict, taken, now, state })
 }
 
 /// At most `N` bytes. Further bytes would be dropped, but each `N` here has room for the longest name or key.

@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use tollbar::{Decision, Policy};
-use tollbar_redis::lease::bucket::{Ask, Grant};
+use tollbar_redis::lease::ask::Ask;
+use tollbar_redis::lease::bucket::Grant;
 use tollbar_redis::lease::{Driver, Node, Options};
 
 /// The way to the store and back.

@@ -2,8 +2,9 @@
 #![allow(dead_code)] // each test program uses a part of it
 
 use super::common::Rng;
-use tollbar_redis::lease::bucket::{self, Ask, Grant};
-use tollbar_redis::lease::record::{Record, Requester};
+use tollbar_redis::lease::ask::{Ask, Requester};
+use tollbar_redis::lease::bucket::{self, Grant};
+use tollbar_redis::lease::record::Record;
 use tollbar_redis::lease::Terms;
 
 /// What the store has: one key's TAT, with the time of the server's clock at which it is forgotten, and the limit's

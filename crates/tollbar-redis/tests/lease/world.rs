@@ -4,7 +4,8 @@
 use super::common::Rng;
 use super::store::{Data, Store};
 use tollbar::Policy;
-use tollbar_redis::lease::bucket::{Ask, Grant};
+use tollbar_redis::lease::ask::Ask;
+use tollbar_redis::lease::bucket::Grant;
 use tollbar_redis::lease::{Circuit, Driver, Node, Options};
 
 /// What the adversary may do besides: to the store's clock, to single keys, to machines' terms.

@@ -95,7 +95,7 @@ fn a_dry_key_asks_once() {
     node.mark_exhausted(node.hash(b"hot"), exhausted);
     assert_eq!((passed(&node, b"hot", exhausted - 1), node.pop()), (0, Found::Empty));
     assert_eq!(passed(&node, b"hot", exhausted + 2), 0);
-    assert!(matches!(node.pop(), Found::Message(Message { want: 1, debt: 0, .. })));
+    assert!(matches!(node.pop(), Found::Message(KeyMessage { want: 1, debt: 0, .. })));
     assert_eq!(node.pop(), Found::Empty);
 }
 

@@ -1,9 +1,9 @@
 //! Lookups against name servers that the tests run. Every wait is bounded by ten seconds, because the machine may be
 //! busy.
 
-use crate::redis::dns::{self, Answer, Kind};
+use crate::redis::dns::{self, DnsAnswer, Kind};
 use crate::redis::hosts::{of_line, Settings};
-use crate::redis::socket::Place;
+use crate::redis::socket::HostAddress;
 use crate::redis::{Link, LinkError, NameFault, Url};
 use std::net::{TcpListener, UdpSocket};
 use std::prelude::v1::*;
@@ -16,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A name server's behaviour: its answer to a question for a name and a kind.
 struct Server {
-    place: Place,
+    place: HostAddress,
     asked: Arc<Mutex<Vec<String>>>,
     stop: Arc<AtomicU32>,
 }
@@ -42,7 +42,7 @@ impl Server {
                 }
             }
         });
-        Server { place: Place::of_text(b"127.0.0.1", port).expect("a place"), asked, stop }
+        Server { place: HostAddress::of_text(b"127.0.0.1", port).expect("a place"), asked, stop }
     }
 
     fn names(&self) -> Vec<String> {
@@ -214,7 +214,8 @@ fn names_with_dots_are_tried_as_they_are_first() {
 fn the_next_server_is_asked() {
     let (first, _second, port) = listeners();
     let closed = Server::new(|_, _| None);
-    let place = Place::of_text(b"127.0.0.1", UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+    let place =
+        HostAddress::of_text(b"127.0.0.1", UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
     let refuses = Server::new(|_, _| Some((5, vec![])));
     let half = Server::new(|_, kind| if kind == Kind::A { v4(1) } else { None });
     let mut servers = impatient(&[&closed, &refuses, &half], "");
@@ -286,19 +287,19 @@ fn messages_from_anybody() {
         let mut found = Vec::new();
         (dns::answer(message, &question, Kind::A, |octets| found.push(octets.to_vec())), found)
     };
-    assert_eq!(read(&whole), (Answer::Addresses, vec![vec![192, 0, 2, 1], vec![192, 0, 2, 2]]));
+    assert_eq!(read(&whole), (DnsAnswer::Addresses, vec![vec![192, 0, 2, 1], vec![192, 0, 2, 2]]));
     for end in 0..whole.len() {
         let (answer, found) = read(&whole[..end]);
-        assert!(answer != Answer::Addresses && found.len() < 2);
+        assert!(answer != DnsAnswer::Addresses && found.len() < 2);
     }
     // The server cut the answer: its whole records count.
     let mut cut = whole[..whole.len() - 5].to_vec();
     cut[2] |= 2;
-    assert_eq!(read(&cut), (Answer::Addresses, vec![vec![192, 0, 2, 1]]));
+    assert_eq!(read(&cut), (DnsAnswer::Addresses, vec![vec![192, 0, 2, 1]]));
     for (at, foreign) in [(0, 1), (2, 0x01), (5, 2), (13, b'b'), (whole.len() - 1, 9)] {
         let mut other = whole.clone();
         other[at] = foreign;
-        assert_eq!(read(&other).0 == Answer::Foreign, at < 20, "byte {at}");
+        assert_eq!(read(&other).0 == DnsAnswer::Foreign, at < 20, "byte {at}");
     }
     let mut random = Monotonic.now() | 1;
     let seed = random;

@@ -1,0 +1,67 @@
+//! Errors of a link.
+
+/// Why there is no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkError {
+    /// The host's name could not be looked up.
+    Name(NameFault),
+    /// A system call failed; the number is its errno.
+    System(Operation, i32),
+    /// The server closed the connection.
+    Ended,
+    /// There is no connection, and none has been begun.
+    Closed,
+}
+
+/// Why a name has no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameFault {
+    /// Neither /etc/hosts nor a name server knows an address for it.
+    Absent,
+    /// No name server of /etc/resolv.conf gave a usable answer in its time.
+    NoAnswer,
+}
+
+/// The system call that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Making a socket.
+    Open,
+    /// Connecting it.
+    Connect,
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Waiting.
+    Wait,
+}
+
+impl core::fmt::Display for LinkError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (did, errno) = match self {
+            LinkError::Name(NameFault::Absent) => return f.write_str("the host's name is unknown"),
+            LinkError::Name(NameFault::NoAnswer) => return f.write_str("no name server answers for the host's name"),
+            LinkError::Ended => return f.write_str("the server closed the connection"),
+            LinkError::Closed => return f.write_str("not connected to the server"),
+            LinkError::System(Operation::Open, errno) => ("could not open a socket", *errno),
+            LinkError::System(Operation::Connect, errno) => ("could not connect to the server", *errno),
+            LinkError::System(Operation::Read, errno) => ("could not read from the server", *errno),
+            LinkError::System(Operation::Write, errno) => ("could not write to the server", *errno),
+            LinkError::System(Operation::Wait, errno) => ("could not wait for the server", *errno),
+        };
+        let why = match errno {
+            libc::ECONNREFUSED => "refused",
+            libc::ENOENT => "no such socket",
+            libc::EACCES => "not permitted",
+            libc::ETIMEDOUT => "no answer",
+            libc::ENETUNREACH | libc::EHOSTUNREACH => "unreachable",
+            libc::ECONNRESET | libc::EPIPE => "reset",
+            libc::EMFILE | libc::ENFILE => "too many open files",
+            _ => return write!(f, "{did} (errno {errno})"),
+        };
+        write!(f, "{did}: {why} (errno {errno})")
+    }
+}
+
+impl core::error::Error for LinkError {}
