@@ -167,7 +167,7 @@ fn lists_of_what_has_no_reserve() {
 
 #[test]
 fn lists_of_what_names_classes() {
-    check(&[("crates/tollbar-c/src/policy.rs", "pub second_burst: u64,", ": the classes")], &some(names_classes));
+    check(&[("crates/tollbar-c/src/policy/spec.rs", "pub second_burst: u64,", ": the classes")], &some(names_classes));
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub unsafe extern "C" fn tollbar_table_peek(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { peek(Asked::new(table, policy, key, length, None, cost), out) }))
+    guard(|| code(unsafe { peek(KeyRequest::new(table, policy, key, length, None, cost), out) }))
 }
 
 /// tollbar_table_peek at the caller's time.
@@ -83,11 +83,11 @@ pub unsafe extern "C" fn tollbar_table_peek_at(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { peek(Asked::new(table, policy, key, length, Some(now_ns), cost), out) }))
+    guard(|| code(unsafe { peek(KeyRequest::new(table, policy, key, length, Some(now_ns), cost), out) }))
 }
 
 /// A request for a key of a table, from the arguments of a C call.
-struct Asked<'a> {
+struct KeyRequest<'a> {
     table: &'a Table,
     policy: PolicyId,
     key: &'a [u8],
@@ -95,7 +95,7 @@ struct Asked<'a> {
     cost: u64,
 }
 
-impl Asked<'_> {
+impl KeyRequest<'_> {
     /// # Safety
     /// As the public calls.
     #[inline(always)]
@@ -109,7 +109,7 @@ impl Asked<'_> {
     ) -> Result<Self, i32> {
         // SAFETY: by the caller's promise.
         let (table, key) = unsafe { (table_of(table)?, bytes(key.cast(), length)?) };
-        Ok(Asked { table, policy: PolicyId::new(policy), key, now, cost })
+        Ok(KeyRequest { table, policy: PolicyId::new(policy), key, now, cost })
     }
 }
 
@@ -136,7 +136,8 @@ unsafe fn check(
         });
     }
     // SAFETY: by the caller's promise.
-    let Asked { table, policy, key, now, cost } = unsafe { Asked::new(table, policy, key, length, now, cost) }?;
+    let KeyRequest { table, policy, key, now, cost } =
+        unsafe { KeyRequest::new(table, policy, key, length, now, cost) }?;
     let Code(code) = table.decide(policy, key, now, cost);
     Ok(code)
 }
@@ -154,7 +155,7 @@ unsafe fn check_in_full_at(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    code(unsafe { write_in_full(Asked::new(table, policy, key, length, Some(now), cost), out) })
+    code(unsafe { write_in_full(KeyRequest::new(table, policy, key, length, Some(now), cost), out) })
 }
 
 /// # Safety
@@ -169,7 +170,7 @@ unsafe fn check_in_full(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    code(unsafe { write_in_full(Asked::new(table, policy, key, length, None, cost), out) })
+    code(unsafe { write_in_full(KeyRequest::new(table, policy, key, length, None, cost), out) })
 }
 
 /// Decides, writes the full decision to `out`, and returns its verdict. There is one copy for both kinds of time,
@@ -178,8 +179,8 @@ unsafe fn check_in_full(
 /// # Safety
 /// As the public calls.
 #[inline(never)]
-unsafe fn write_in_full(asked: Result<Asked<'_>, i32>, out: *mut tollbar_decision) -> Result<i32, i32> {
-    let Asked { table, policy, key, now, cost } = asked?;
+unsafe fn write_in_full(request: Result<KeyRequest<'_>, i32>, out: *mut tollbar_decision) -> Result<i32, i32> {
+    let KeyRequest { table, policy, key, now, cost } = request?;
     // SAFETY: by the caller's promise.
     let size = unsafe { usual_size_at(out) }?;
     match table.decide::<Result<Decision, RequestError>>(policy, key, now, cost) {
@@ -191,8 +192,8 @@ unsafe fn write_in_full(asked: Result<Asked<'_>, i32>, out: *mut tollbar_decisio
 
 /// # Safety
 /// As the public calls.
-unsafe fn peek(asked: Result<Asked<'_>, i32>, out: *mut tollbar_decision) -> Result<i32, i32> {
-    let Asked { table, policy, key, now, cost } = asked?;
+unsafe fn peek(request: Result<KeyRequest<'_>, i32>, out: *mut tollbar_decision) -> Result<i32, i32> {
+    let KeyRequest { table, policy, key, now, cost } = request?;
     if out.is_null() {
         let Code(code) = table.peek_for(policy, key, now, cost);
         return Ok(code);

@@ -4,7 +4,7 @@ use super::boundary::*;
 use super::check::put;
 use super::decision::tollbar_decision;
 use super::limiter::tollbar_limiter;
-use super::policy::TOLLBAR_CLASS_NAME_SIZE;
+use super::policy::spec::TOLLBAR_CLASS_NAME_SIZE;
 use super::status::*;
 use super::table::{request_code, tollbar_table};
 use core::ffi::{c_char, c_void};

@@ -4,7 +4,7 @@ use super::boundary::*;
 use super::check::answer;
 use super::decision::tollbar_decision;
 use super::limiter::tollbar_limiter;
-use super::policy::{describe, policy, tollbar_policy_spec};
+use super::policy::{policy, spec_of, tollbar_policy_spec};
 use super::status::*;
 use core::mem::size_of;
 use tollbar::clock::{Clock, Utc};
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn tollbar_limiter_get_policy(
         // SAFETY: by the caller's promise.
         let limiter = unsafe { reference(limiter) }?;
         // SAFETY: by the caller's promise.
-        unsafe { write(out, &describe(limiter.limiter.changed_policy().unwrap_or(&limiter.policy))) }
+        unsafe { write(out, &spec_of(limiter.limiter.changed_policy().unwrap_or(&limiter.policy))) }
             .map(|()| TOLLBAR_ALLOWED)
     })
 }

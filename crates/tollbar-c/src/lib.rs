@@ -46,7 +46,7 @@ pub mod schedule;
 pub mod status;
 pub mod survey;
 pub mod table;
-mod table_options;
+pub mod table_options;
 pub mod take_many;
 pub mod transfer;
 pub mod version;

@@ -1,7 +1,7 @@
 //! Keys with a policy of their own.
 
 use super::boundary::*;
-use super::policy::{describe, policy as policy_of, tollbar_policy_spec};
+use super::policy::{policy as policy_of, spec_of, tollbar_policy_spec};
 use super::status::*;
 use super::table::{request_code, table_code, tollbar_table};
 use core::ffi::c_void;
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn tollbar_table_get_override(
         size_at(out)?;
         match table.table.override_of(PolicyId::new(policy), key).map_err(request_code)? {
             // SAFETY: by the caller's promise; size_at has checked it.
-            Some(own) => unsafe { write(out, &describe(&own)) }.map(|()| TOLLBAR_YES),
+            Some(own) => unsafe { write(out, &spec_of(&own)) }.map(|()| TOLLBAR_YES),
             None => Ok(TOLLBAR_NO),
         }
     })
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn tollbar_table_next_override(
         let value = tollbar_table_override { struct_size: 0, policy: found.policy.number(), hash: found.hash, next };
         if !spec.is_null() {
             // SAFETY: by the caller's promise; size_at has checked it.
-            unsafe { write(spec, &describe(&found.of)) }?;
+            unsafe { write(spec, &spec_of(&found.of)) }?;
         }
         // SAFETY: by the caller's promise; size_at has checked it.
         unsafe { write(out, &value) }.map(|()| TOLLBAR_YES)

@@ -1,7 +1,7 @@
 //! Schedules: another policy by time of day and day of the week.
 
 use super::boundary::*;
-use super::policy::{describe, read_text, tollbar_policy_error, tollbar_policy_spec};
+use super::policy::{read_text, spec_of, tollbar_policy_error, tollbar_policy_spec};
 use super::status::*;
 use core::ffi::c_char;
 use tollbar::limiter::State;
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn tollbar_schedule_at(
             unsafe { place(until_ns) }?.write(now.until);
         }
         // SAFETY: size_at has checked it; by the caller's promise writable.
-        unsafe { write(policy, &describe(&now.policy)) }.map(|()| TOLLBAR_ALLOWED)
+        unsafe { write(policy, &spec_of(&now.policy)) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 

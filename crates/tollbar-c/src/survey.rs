@@ -1,7 +1,7 @@
 //! Entries, policies, counters and health of tables.
 
 use super::boundary::*;
-use super::policy::{describe, policy, tollbar_policy_spec};
+use super::policy::{policy, spec_of, tollbar_policy_spec};
 use super::status::*;
 use super::table::{request_code, table_code, tollbar_table};
 use core::mem::size_of;
@@ -296,7 +296,7 @@ pub unsafe extern "C" fn tollbar_table_get_policy(
         let table = unsafe { reference(table) }?;
         let policy = table.table.policy(PolicyId::new(number)).map_err(request_code)?;
         // SAFETY: by the caller's promise.
-        unsafe { write(out, &describe(&policy)) }.map(|()| TOLLBAR_ALLOWED)
+        unsafe { write(out, &spec_of(&policy)) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 

@@ -3,88 +3,18 @@
 use super::boundary::*;
 use super::policy::tollbar_policy_spec;
 use super::status::*;
-use super::table_options::{any_table, asked};
+use super::table_options::{any_table, new_table, tollbar_table_options};
 use core::ffi::{c_char, c_int, c_void, CStr};
-use core::mem::size_of;
 use core::ptr::NonNull;
 use tollbar::internal::set_errno;
 use tollbar::policy::Policy;
 use tollbar::table::{Call, Options, RequestError, Table, TableError};
-
-/// The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its
-/// expiry. The table forgets the key that had the slot.
-pub const TOLLBAR_ON_FULL_EVICT_NEAREST: u32 = 0;
-/// A new key takes over the slot that would have expired first, together with its debt.
-pub const TOLLBAR_ON_FULL_INHERIT: u32 = 1;
-/// The table admits a new key as a fresh one, and does not store it.
-pub const TOLLBAR_ON_FULL_ALLOW: u32 = 2;
-/// The table refuses a new key. It evicts no key, and admits no key without a count. Use it only for keys that a
-/// stranger cannot invent, because a stranger with invented keys can fill the table and shut out all new keys.
-pub const TOLLBAR_ON_FULL_DENY: u32 = 3;
-
-/// The table refuses a request without a key (NULL, or a length of 0).
-pub const TOLLBAR_MISSING_DENY: u32 = 0;
-/// The table admits a request without a key, and charges no key.
-pub const TOLLBAR_MISSING_ALLOW: u32 = 1;
-/// A request without a key returns TOLLBAR_E_MISSING_KEY.
-pub const TOLLBAR_MISSING_REPORT: u32 = 2;
-
-/// The table uses `seed`. Without this flag the seed is random.
-pub const TOLLBAR_TABLE_HAS_SEED: u32 = 1;
-/// The library does not advise the system to use huge pages.
-pub const TOLLBAR_TABLE_SMALL_PAGES: u32 = 2;
-/// The call opens a file whatever its owner and permissions are. Every user who may write the file can admit or
-/// refuse keys, and the file's owner can end this process by SIGBUS at any time.
-pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
 
 /// This process's view of a table. Any number of threads may use it at once, on both sides of a fork, in all calls but
 /// tollbar_table_close and tollbar_table_repair.
 pub struct tollbar_table {
     pub(super) table: Table,
 }
-
-/// How a table is made. Start from TOLLBAR_TABLE_OPTIONS_INIT.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct tollbar_table_options {
-    /// sizeof(tollbar_table_options), as the caller's compiler sees it.
-    pub struct_size: u32,
-    /// A TOLLBAR_ON_FULL_ number: what the table does with a new key if no slot is free for it. 0 is
-    /// TOLLBAR_ON_FULL_EVICT_NEAREST.
-    pub on_full: u32,
-    /// The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120.
-    pub capacity: u64,
-    /// The seed of the hash, with TOLLBAR_TABLE_HAS_SEED. A client that knows the seed can choose keys that collide.
-    pub seed: u64,
-    /// A TOLLBAR_MISSING_ number: how the table decides on a request without a key.
-    pub missing_key: u32,
-    /// A TOLLBAR_CLOCK_ number: the clock that calls without `_at` read (tollbar_table_now).
-    pub clock: u32,
-    /// The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode`
-    /// does not let write.
-    pub mode: u32,
-    /// TOLLBAR_TABLE_ flags.
-    pub flags: u32,
-    /// Callers of this object that may sleep in tollbar_table_wait at one time. 0 means 1024. A further caller is
-    /// refused at once.
-    pub waiters: u32,
-    /// The keys for which each thread of this process may take permits in advance (see above): the keys that it
-    /// checks most often. 0: none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ
-    /// from process to process.
-    pub hot_keys: u32,
-    /// The keys that may have a policy of their own at one time (tollbar_table_set_override), 32 bytes each. 0: 1024.
-    /// At most 524,288.
-    pub overrides: u32,
-    /// Must be 0.
-    pub reserved: u32,
-}
-
-// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
-unsafe impl Growable for tollbar_table_options {
-    const FIRST_SIZE: usize = 56;
-}
-
-const _: () = assert!(size_of::<tollbar_table_options>() == 56);
 
 /// Writes to `*bytes` the size of a table with these options and policies. A table's size never changes.
 ///
@@ -99,8 +29,8 @@ pub unsafe extern "C" fn tollbar_table_bytes(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (out, asked) = unsafe { (place(bytes)?, asked(options, policies, count)?) };
-        out.write(Table::bytes_for(&asked.options, &asked.policies).map_err(table_code)?);
+        let (out, new) = unsafe { (place(bytes)?, new_table(options, policies, count)?) };
+        out.write(Table::bytes_for(&new.options, &new.policies).map_err(table_code)?);
         Ok(TOLLBAR_ALLOWED)
     })
 }
@@ -178,8 +108,8 @@ pub unsafe extern "C" fn tollbar_table_open(
             table.map(|table| table.with_waiters(any.waiters))
         } else {
             // SAFETY: by the caller's promise.
-            let asked = unsafe { asked(options, policies, count) }?;
-            Table::file_at(path, &asked.options, &asked.policies)
+            let new = unsafe { new_table(options, policies, count) }?;
+            Table::file_at(path, &new.options, &new.policies)
         };
         out.write(boxed(tollbar_table { table: table.map_err(table_code)? })?);
         Ok(TOLLBAR_ALLOWED)
@@ -205,8 +135,8 @@ pub unsafe extern "C" fn tollbar_table_new_sealed(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (out, fd, asked) = unsafe { (place(out)?, place(fd)?, asked(options, policies, count)?) };
-        let (table, descriptor) = Table::sealed(&asked.options, &asked.policies).map_err(table_code)?;
+        let (out, fd, new) = unsafe { (place(out)?, place(fd)?, new_table(options, policies, count)?) };
+        let (table, descriptor) = Table::sealed(&new.options, &new.policies).map_err(table_code)?;
         match boxed(tollbar_table { table }) {
             Ok(table) => out.write(table),
             Err(error) => {
@@ -384,8 +314,8 @@ unsafe fn make(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (out, asked) = unsafe { (place(out)?, asked(options, policies, count)?) };
-        let table = make(&asked.options, &asked.policies).map_err(table_code)?;
+        let (out, new) = unsafe { (place(out)?, new_table(options, policies, count)?) };
+        let table = make(&new.options, &new.policies).map_err(table_code)?;
         out.write(boxed(tollbar_table { table })?);
         Ok(TOLLBAR_ALLOWED)
     })

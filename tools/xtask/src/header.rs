@@ -132,14 +132,22 @@ fn costs(top: &str, root: &Path) -> Result<String, String> {
 fn section(root: &Path, sources: &str, file: &str) -> Result<String, String> {
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml"))?;
     let mut out = Vec::new();
-    cbindgen::Builder::new()
-        .with_config(config)
-        .with_src(root.join(format!("{sources}/{file}.rs")))
-        .generate()
-        .map_err(|e| format!("{sources}/{file}.rs: {e}"))?
-        .write(&mut out);
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for file in files(file) {
+        builder = builder.with_src(root.join(format!("{sources}/{file}.rs")));
+    }
+    builder.generate().map_err(|e| format!("{sources}/{file}.rs: {e}"))?.write(&mut out);
     let text = String::from_utf8(out).map_err(|e| e.to_string())?;
     Ok(polish(&text))
+}
+
+/// The files of a section, in the order of their structs in the header.
+fn files<'a>(section: &'a str) -> Vec<&'a str> {
+    match section {
+        "policy" => vec!["policy/spec", "policy"],
+        "table" => vec!["table", "table_options"],
+        file => vec![file],
+    }
 }
 
 /// Does what cbindgen cannot. Rust's safety sections go, because they say nothing to a C reader. Comments

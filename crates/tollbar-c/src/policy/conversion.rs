@@ -1,7 +1,13 @@
 //! Policies to structs of C and back.
 
-use super::*;
-use tollbar::policy::{Anchor, Classes, Knots, Mode, Rate, Unit, Zone};
+use super::spec::{
+    tollbar_class, tollbar_policy_spec, TOLLBAR_POLICY_BORROW, TOLLBAR_POLICY_COUNT_REJECTED, TOLLBAR_POLICY_HAS_INIT,
+};
+use crate::boundary::{policy_code, read};
+use crate::status::{TOLLBAR_E_CALENDAR, TOLLBAR_E_OUT_OF_RANGE, TOLLBAR_E_RESERVED};
+use core::ffi::c_char;
+use core::mem::size_of;
+use tollbar::policy::{Anchor, Classes, Kind, Knots, Mode, Policy, Rate, Unit, Zone};
 
 /// The policy that a struct from C describes.
 ///
@@ -52,7 +58,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
 
 /// The struct that describes `policy`.
 #[inline(never)]
-pub(crate) fn describe(policy: &Policy) -> tollbar_policy_spec {
+pub(crate) fn spec_of(policy: &Policy) -> tollbar_policy_spec {
     let implied = if policy.borrow { 0 } else { policy.burst };
     let explicit = policy.init != implied;
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
