@@ -122,14 +122,14 @@ pub fn write_each(sources: &Each<'_>, format: Format, out: &mut [u8]) -> usize {
 struct Family {
     /// The name without a counter's suffix `_total`.
     name: &'static str,
-    kind: Kind,
+    kind: MetricKind,
     help: &'static str,
     /// The source's value. `None`: the source does not have this metric.
     value: fn(&Source<'_>, Option<&Stats>) -> Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum MetricKind {
     Counter,
     Gauge,
 }
@@ -139,7 +139,7 @@ const fn counter(
     help: &'static str,
     value: fn(&Source<'_>, Option<&Stats>) -> Option<u64>,
 ) -> Family {
-    Family { name, kind: Kind::Counter, help, value }
+    Family { name, kind: MetricKind::Counter, help, value }
 }
 
 const fn gauge(
@@ -147,7 +147,7 @@ const fn gauge(
     help: &'static str,
     value: fn(&Source<'_>, Option<&Stats>) -> Option<u64>,
 ) -> Family {
-    Family { name, kind: Kind::Gauge, help, value }
+    Family { name, kind: MetricKind::Gauge, help, value }
 }
 
 static FAMILIES: [Family; 13] = [
@@ -192,12 +192,12 @@ impl<'a> Exposition<'a> {
 
     /// Begins a counter. `name` is without the suffix `_total`, which its samples have.
     pub fn counter(&mut self, name: &str, help: &str) {
-        self.head(name, Kind::Counter, help);
+        self.head(name, MetricKind::Counter, help);
     }
 
     /// Begins a gauge.
     pub fn gauge(&mut self, name: &str, help: &str) {
-        self.head(name, Kind::Gauge, help);
+        self.head(name, MetricKind::Gauge, help);
     }
 
     /// A sample of the metric that was begun last, with at least one label.
@@ -222,7 +222,7 @@ impl<'a> Exposition<'a> {
     }
 
     fn decisions(&mut self, sources: &Each<'_>) {
-        self.head("tollbar_decisions", Kind::Counter, "Decisions by policy and verdict.");
+        self.head("tollbar_decisions", MetricKind::Counter, "Decisions by policy and verdict.");
         sources(&mut |source| {
             each_policy(source, |number, _, counts| {
                 let verdicts = [("allowed", counts.allowed), ("denied", counts.denied), ("never", counts.never)];
@@ -239,7 +239,7 @@ impl<'a> Exposition<'a> {
     fn reasons(&mut self, sources: &Each<'_>) {
         self.head(
             "tollbar_reasons",
-            Kind::Counter,
+            MetricKind::Counter,
             "Decisions for a ban, a reserve, a full queue, a missing or an exempt key.",
         );
         sources(&mut |source| {
@@ -263,7 +263,7 @@ impl<'a> Exposition<'a> {
 
     /// Only these series have the policy's text as a label. So when an operator edits a policy, all other series go on.
     fn policies(&mut self, sources: &Each<'_>) {
-        self.head("tollbar_policy_info", Kind::Gauge, "The text of a policy.");
+        self.head("tollbar_policy_info", MetricKind::Gauge, "The text of a policy.");
         sources(&mut |source| {
             each_policy(source, |number, policy, _| {
                 let mut line = [0; text::TEXT_MOST];
@@ -288,7 +288,7 @@ impl<'a> Exposition<'a> {
                 headed = true;
             }
             self.w.text(family.name);
-            if family.kind == Kind::Counter {
+            if family.kind == MetricKind::Counter {
                 self.w.text("_total");
             }
             self.labels(source.name, None);
@@ -296,10 +296,12 @@ impl<'a> Exposition<'a> {
         });
     }
 
-    fn head(&mut self, name: &str, kind: Kind, help: &str) {
+    fn head(&mut self, name: &str, kind: MetricKind, help: &str) {
         // These lines name a counter with `_total` in Prometheus' format and without it in OpenMetrics.
-        let total = kind == Kind::Counter && self.format == Format::Prometheus;
-        for (word, rest) in [("# HELP ", help), ("# TYPE ", if kind == Kind::Counter { "counter" } else { "gauge" })] {
+        let total = kind == MetricKind::Counter && self.format == Format::Prometheus;
+        for (word, rest) in
+            [("# HELP ", help), ("# TYPE ", if kind == MetricKind::Counter { "counter" } else { "gauge" })]
+        {
             self.w.text(word);
             self.w.text(name);
             self.w.text(if total { "_total " } else { " " });

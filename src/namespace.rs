@@ -11,7 +11,7 @@ use core::ffi::{c_int, CStr};
 
 /// A kind of namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NamespaceKind {
     /// What processes' numbers mean.
     Pid,
     /// What CLOCK_MONOTONIC and CLOCK_BOOTTIME count from.
@@ -31,17 +31,17 @@ const SECOND: i64 = 1_000_000_000;
 
 /// The number of this process's namespace, which no other namespace has at the same time; `None` if the system does
 /// not say.
-pub(crate) fn number(kind: Kind) -> Option<u32> {
+pub(crate) fn number(kind: NamespaceKind) -> Option<u32> {
     let link = match kind {
-        Kind::Pid => c"/proc/self/ns/pid",
-        Kind::Time => c"/proc/self/ns/time",
+        NamespaceKind::Pid => c"/proc/self/ns/pid",
+        NamespaceKind::Time => c"/proc/self/ns/time",
     };
     link_number(link).or_else(|| by_pidfd(kind))
 }
 
 /// How far this process's clocks are ahead of the machine's; `None` if the system does not say.
 pub(crate) fn ahead() -> Option<Ahead> {
-    let Some(own) = number(Kind::Time) else {
+    let Some(own) = number(NamespaceKind::Time) else {
         // A kernel without time namespaces has the link of the other kind alone.
         return link_number(c"/proc/self/ns/pid").map(|_| Ahead::default());
     };
@@ -113,11 +113,11 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
 
 /// The number of this process's namespace by a descriptor of the process, for a process without /proc.
 #[cfg(target_os = "linux")]
-fn by_pidfd(kind: Kind) -> Option<u32> {
+fn by_pidfd(kind: NamespaceKind) -> Option<u32> {
     // _IO(0xFF, n) of linux/pidfd.h.
     let request = match kind {
-        Kind::Pid => 0xff05,
-        Kind::Time => 0xff07,
+        NamespaceKind::Pid => 0xff05,
+        NamespaceKind::Time => 0xff07,
     };
     // SAFETY: integer arguments only. Each descriptor is new, and is closed once.
     unsafe {
@@ -139,7 +139,7 @@ fn by_pidfd(kind: Kind) -> Option<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn by_pidfd(_: Kind) -> Option<u32> {
+fn by_pidfd(_: NamespaceKind) -> Option<u32> {
     None
 }
 

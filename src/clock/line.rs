@@ -5,7 +5,7 @@ use core::num::NonZeroU128;
 
 /// `ns = base_ns + (tsc − base_tsc) · mul / 2^32`, valid for `due` ticks from `base_tsc` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct ClockLine {
     pub(super) base_tsc: u64,
     pub(super) base_ns: u64,
     pub(super) mul: u64,
@@ -24,27 +24,27 @@ const SHORTEST: u64 = 10 * CALIBRATION;
 /// The most nanoseconds for which a line is valid.
 pub(super) const LONGEST: u64 = 1_000_000_000;
 
-/// Nanoseconds in `past` ticks, for a `past` below [`Line::due`]. Such spans are at most [`LONGEST`], so the
+/// Nanoseconds in `past` ticks, for a `past` below [`ClockLine::due`]. Such spans are at most [`LONGEST`], so the
 /// product is below 2^62.
 #[inline(always)]
 pub(super) fn passed(past: u64, mul: u64) -> u64 {
     past.wrapping_mul(mul) >> 32
 }
 
-impl Line {
+impl ClockLine {
     /// A line through the first comparison of the two clocks. One point gives no slope, so the next reading compares
     /// them again.
-    pub(super) fn begun((tsc, ns): (u64, u64)) -> Line {
-        Line { base_tsc: tsc, base_ns: ns, first_tsc: tsc, first_ns: ns, mul: 0, due: 0 }
+    pub(super) fn begun((tsc, ns): (u64, u64)) -> ClockLine {
+        ClockLine { base_tsc: tsc, base_ns: ns, first_tsc: tsc, first_ns: ns, mul: 0, due: 0 }
     }
 
     /// The line through two comparisons, `(counter, nanoseconds)` each; `None` if they give no slope.
-    pub(super) fn first(first: (u64, u64), second: (u64, u64)) -> Option<Line> {
-        Line { first_tsc: first.0, first_ns: first.1, ..Line::default() }.through(second, SHORTEST)
+    pub(super) fn first(first: (u64, u64), second: (u64, u64)) -> Option<ClockLine> {
+        ClockLine { first_tsc: first.0, first_ns: first.1, ..ClockLine::default() }.through(second, SHORTEST)
     }
 
     /// The line after another comparison; `None` if there is no slope any more.
-    pub(super) fn again(&self, (tsc, ns): (u64, u64)) -> Option<Line> {
+    pub(super) fn again(&self, (tsc, ns): (u64, u64)) -> Option<ClockLine> {
         let since = ns.saturating_sub(self.base_ns);
         let span = since.saturating_mul(4).clamp(SHORTEST, LONGEST);
         // If the line is off by more than 100 us and 100 ppm, the machine was suspended or moved, or the system's
@@ -60,7 +60,7 @@ impl Line {
         };
         // Otherwise a new line begins here. It has the old slope until the next comparison, which is due after
         // `SHORTEST`.
-        line.or(Some(Line {
+        line.or(Some(ClockLine {
             base_tsc: tsc,
             base_ns: ns,
             due: ticks(SHORTEST, self.mul)?,
@@ -78,11 +78,11 @@ impl Line {
     }
 
     /// The line through a comparison, with the slope since the first one, valid for `span` nanoseconds.
-    fn through(&self, (tsc, ns): (u64, u64), span: u64) -> Option<Line> {
+    fn through(&self, (tsc, ns): (u64, u64), span: u64) -> Option<ClockLine> {
         let ticks_since = NonZeroU128::new(u128::from(tsc.checked_sub(self.first_tsc)?))?;
         let time = u128::from(ns.checked_sub(self.first_ns)?);
         let mul = u64::try_from((time << 32) / ticks_since).ok()?;
-        Some(Line { base_tsc: tsc, base_ns: ns, mul, due: ticks(span, mul)?, ..*self })
+        Some(ClockLine { base_tsc: tsc, base_ns: ns, mul, due: ticks(span, mul)?, ..*self })
     }
 }
 

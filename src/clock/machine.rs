@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// The system's answer.
 #[repr(C)]
-struct Answer {
+struct ClockAnswer {
     /// [`NOT_ASKED`], [`KNOWN`] or [`UNKNOWN`].
     state: AtomicU64,
     /// Nanoseconds, modulo 2^64.
@@ -26,9 +26,9 @@ const NOT_ASKED: u64 = 0;
 const KNOWN: u64 = 1;
 const UNKNOWN: u64 = 2;
 
-impl Answer {
-    const fn none() -> Answer {
-        Answer {
+impl ClockAnswer {
+    const fn none() -> ClockAnswer {
+        ClockAnswer {
             state: AtomicU64::new(NOT_ASKED),
             monotonic: AtomicU64::new(0),
             boottime: AtomicU64::new(0),
@@ -38,9 +38,9 @@ impl Answer {
 }
 
 /// The page that the kernel zeroes in a child; null before the first call.
-static PAGE: AtomicPtr<Answer> = AtomicPtr::new(null_mut());
+static PAGE: AtomicPtr<ClockAnswer> = AtomicPtr::new(null_mut());
 /// The last answer of this process or of its parents. It is in use instead of a page if the system gives none.
-static LAST: Answer = Answer::none();
+static LAST: ClockAnswer = ClockAnswer::none();
 
 /// How many nanoseconds CLOCK_MONOTONIC of this process is ahead of the machine's, modulo 2^64. If the system does
 /// not say, the process keeps its parent's answer, or 0.
@@ -71,7 +71,7 @@ pub(crate) fn generation() -> u32 {
 }
 
 #[inline]
-fn answer() -> &'static Answer {
+fn answer() -> &'static ClockAnswer {
     // Acquire: the numbers are stored before the state.
     match NonNull::new(PAGE.load(Ordering::Acquire)) {
         // SAFETY: the page, or `LAST`, of which neither is ever freed; its fields are atomic, and zeroes are valid.
@@ -82,7 +82,7 @@ fn answer() -> &'static Answer {
 
 #[cold]
 #[inline(never)]
-fn ask() -> &'static Answer {
+fn ask() -> &'static ClockAnswer {
     let found = namespace::ahead();
     if let Some(Ahead { monotonic, boottime }) = found {
         LAST.monotonic.store(monotonic as u64, Ordering::Relaxed);
@@ -101,7 +101,7 @@ fn ask() -> &'static Answer {
     page
 }
 
-fn page() -> &'static Answer {
+fn page() -> &'static ClockAnswer {
     let new = match PAGE.load(Ordering::Acquire) {
         known if !known.is_null() => known,
         _ => {
@@ -112,7 +112,7 @@ fn page() -> &'static Answer {
                     // Another thread was first.
                     if !core::ptr::eq(new, &LAST) {
                         // SAFETY: this call mapped the page, and nobody else has its address.
-                        unsafe { libc::munmap(new.cast(), size_of::<Answer>()) };
+                        unsafe { libc::munmap(new.cast(), size_of::<ClockAnswer>()) };
                     }
                     known
                 }
@@ -125,23 +125,23 @@ fn page() -> &'static Answer {
 
 /// A page of zeroes that the kernel zeroes again in each forked child.
 #[cfg(target_os = "linux")]
-fn wiped_page() -> Option<NonNull<Answer>> {
+fn wiped_page() -> Option<NonNull<ClockAnswer>> {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
     // SAFETY: a new mapping at an address of the system's choice, so no memory in use is replaced.
-    let page = unsafe { libc::mmap(null_mut(), size_of::<Answer>(), access, flags, -1, 0) };
+    let page = unsafe { libc::mmap(null_mut(), size_of::<ClockAnswer>(), access, flags, -1, 0) };
     if page == libc::MAP_FAILED {
         return None;
     }
     // SAFETY: the page was mapped here. The advice does not change its content in this process.
-    if unsafe { libc::madvise(page, size_of::<Answer>(), libc::MADV_WIPEONFORK) } != 0 {
+    if unsafe { libc::madvise(page, size_of::<ClockAnswer>(), libc::MADV_WIPEONFORK) } != 0 {
         // SAFETY: as above; nobody else has its address.
-        unsafe { libc::munmap(page, size_of::<Answer>()) };
+        unsafe { libc::munmap(page, size_of::<ClockAnswer>()) };
         return None;
     }
     NonNull::new(page.cast())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn wiped_page() -> Option<NonNull<Answer>> {
+fn wiped_page() -> Option<NonNull<ClockAnswer>> {
     None
 }

@@ -1,13 +1,13 @@
 //! The time-stamp counter on CLOCK_MONOTONIC's scale.
 //!
-//! The process has one straight line ([`Line`]), in a record with a sequence lock. The first thread that finds the
+//! The process has one straight line ([`ClockLine`]), in a record with a sequence lock. The first thread that finds the
 //! line due takes the record, compares the clocks and writes the new line. Until that line is complete, all other
 //! threads read the system's clock.
 //!
 //! The record is in memory of this process, so a killed process leaves nothing behind. A child that is forked during
 //! an adjustment finds the record taken for ever. It reads the system's clock, which is slower and correct.
 
-use super::line::{self, Line, CALIBRATION, LONGEST};
+use super::line::{self, ClockLine, CALIBRATION, LONGEST};
 use super::system;
 use core::arch::x86_64::{__cpuid, _rdtsc};
 use core::sync::atomic::{fence, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use core::sync::atomic::{fence, AtomicU64, Ordering};
 /// The line and its lock. Every reading of the clock loads them, so they share one cache line at a fixed
 /// address.
 #[repr(C, align(64))]
-struct Record {
+struct ClockRecord {
     /// Odd while a thread writes the record. 0: no thread has compared the clocks yet. `NO_COUNTER`: the counter
     /// cannot be used.
     sequence: AtomicU64,
@@ -28,7 +28,7 @@ struct Record {
     first_ns: AtomicU64,
 }
 
-static RECORD: Record = Record {
+static RECORD: ClockRecord = ClockRecord {
     sequence: AtomicU64::new(0),
     base_tsc: AtomicU64::new(0),
     base_ns: AtomicU64::new(0),
@@ -120,20 +120,20 @@ fn start() -> u64 {
     if !invariant() || system::counter_is_struck_out() {
         return NO_COUNTER;
     }
-    write(&Line::begun(pair()));
+    write(&ClockLine::begun(pair()));
     2
 }
 
 /// Makes the second comparison, at least [`CALIBRATION`] after the first, which gives the line its slope. If it is
 /// more than [`LONGEST`] after the first, the machine may have been suspended between them, and it replaces the
 /// first.
-fn finish(first: &Line, sequence: u64) -> u64 {
+fn finish(first: &ClockLine, sequence: u64) -> u64 {
     let second = pair();
     if second.1.saturating_sub(first.first_ns) > LONGEST {
-        write(&Line::begun(second));
+        write(&ClockLine::begun(second));
         return sequence + 2;
     }
-    match Line::first((first.first_tsc, first.first_ns), second) {
+    match ClockLine::first((first.first_tsc, first.first_ns), second) {
         Some(line) => {
             write(&line);
             sequence + 2
@@ -157,8 +157,8 @@ fn adjust(sequence: u64) -> u64 {
 }
 
 /// Reads the record. Only the thread that has taken it may call this.
-fn read() -> Line {
-    Line {
+fn read() -> ClockLine {
+    ClockLine {
         base_tsc: RECORD.base_tsc.load(Ordering::Relaxed),
         base_ns: RECORD.base_ns.load(Ordering::Relaxed),
         mul: RECORD.mul.load(Ordering::Relaxed),
@@ -168,7 +168,7 @@ fn read() -> Line {
     }
 }
 
-fn write(line: &Line) {
+fn write(line: &ClockLine) {
     RECORD.base_tsc.store(line.base_tsc, Ordering::Relaxed);
     RECORD.base_ns.store(line.base_ns, Ordering::Relaxed);
     RECORD.mul.store(line.mul, Ordering::Relaxed);

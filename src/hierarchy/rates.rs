@@ -6,7 +6,7 @@ use crate::policy::Policy;
 /// A rate in permits per 10^9 s, in units of 2^-20 and rounded down: the sum of rates that are together at most
 /// another one is at most that one, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rate {
+pub(super) struct ClassRate {
     limit: u64,
     period: u64,
     scaled: u128,
@@ -17,19 +17,19 @@ pub(super) struct Rate {
 const INTERVAL_LEAST: u64 = 1_000;
 const SCALE: u128 = 1_000_000_000_000_000_000 << 20;
 
-impl Rate {
+impl ClassRate {
     /// No rate, of a class without a guarantee.
-    pub(super) const NONE: Rate = Rate { limit: 0, period: 1, scaled: 0 };
+    pub(super) const NONE: ClassRate = ClassRate { limit: 0, period: 1, scaled: 0 };
 
     /// Reads `LIMIT/PERIOD`; `None` if the text says anything else, too.
     #[inline(never)]
-    pub(super) fn parse(text: &str) -> Option<Rate> {
+    pub(super) fn parse(text: &str) -> Option<ClassRate> {
         let policy: Policy = text.parse().ok()?;
         if policy != Policy::new(policy.limit, policy.period) || policy.limit == 0 || policy.period == 0 {
             return None;
         }
         let scaled = SCALE.checked_mul(u128::from(policy.limit))?.checked_div(u128::from(policy.period))?;
-        let rate = Rate { limit: policy.limit, period: policy.period, scaled };
+        let rate = ClassRate { limit: policy.limit, period: policy.period, scaled };
         let range = INTERVAL_LEAST..=INTERVAL_MOST;
         (range.contains(&rate.rounded_down()?) && range.contains(&rate.rounded_up()?)).then_some(rate)
     }
@@ -45,7 +45,7 @@ impl Rate {
     }
 
     /// What is left of this rate without `keys` times `rate`.
-    pub(super) fn without(mut self, rate: Rate, keys: u32) -> Option<Rate> {
+    pub(super) fn without(mut self, rate: ClassRate, keys: u32) -> Option<ClassRate> {
         self.scaled = self.scaled.checked_sub(rate.scaled.checked_mul(u128::from(keys))?)?;
         Some(self)
     }

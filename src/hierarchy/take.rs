@@ -35,7 +35,7 @@ pub(super) struct Link {
 
 /// The result of a request, with places on the way in place of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct TreeDecision {
     pub(super) decision: Decision,
     /// The place of the binding node: 0 is the root.
     pub(super) bound: usize,
@@ -62,9 +62,9 @@ pub(super) fn take<N: Nodes>(
     burst: u64,
     (now, cost): (u64, u64),
     clock: &dyn Fn() -> u64,
-) -> Result<Outcome, N::Error> {
+) -> Result<TreeDecision, N::Error> {
     let mut planned: [Option<Planned<N::Seen>>; LEVELS_MOST] = [None; LEVELS_MOST];
-    let mut outcome = Outcome { decision: Decision::admitted(u64::MAX), bound: 0, interval: 0 };
+    let mut outcome = TreeDecision { decision: Decision::admitted(u64::MAX), bound: 0, interval: 0 };
     let mut above: Option<(u64, u64)> = None;
     for ((place, link), plan) in way.iter().enumerate().zip(planned.iter_mut()) {
         let seen = nodes.see(link.hash, now);
@@ -97,14 +97,14 @@ pub(super) fn take<N: Nodes>(
             nodes.undo(seen, Charge { at: now, cost: *charge }, clock);
         }
         return Ok(match refused? {
-            Some(decision) => Outcome { decision: Decision { remaining: 0, ..decision }, bound: place, ..outcome },
+            Some(decision) => TreeDecision { decision: Decision { remaining: 0, ..decision }, bound: place, ..outcome },
             None => outcome,
         });
     }
     Ok(outcome)
 }
 
-impl Outcome {
+impl TreeDecision {
     /// Adds a node's part of the decision.
     #[inline]
     fn note(&mut self, place: usize, link: &Link, interval: u64, debt: u64, charge: u64, never: bool) {

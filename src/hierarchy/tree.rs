@@ -1,6 +1,6 @@
 //! The classes of a hierarchy.
 
-use super::rates::Rate;
+use super::rates::ClassRate;
 use super::share::{
     range, slack, Intervals, BURST_LEAST, BURST_MOST, DEBT_MOST, LEVELS_MOST, NO_GUARANTEE, PERMITS_LEAST,
 };
@@ -64,7 +64,7 @@ struct Class {
     hash: u64,
     intervals: Intervals,
     /// What the children of this class may still be guaranteed.
-    free: Rate,
+    free: ClassRate,
     /// The levels of classes below this one.
     height: u32,
     depth: u32,
@@ -91,7 +91,7 @@ impl Hierarchy {
     /// [`HierarchyError::Rate`], [`HierarchyError::Burst`], [`HierarchyError::Classes`] or
     /// [`HierarchyError::NoMemory`].
     pub fn new(policy: PolicyId, rate: &str, burst: u64, classes: usize) -> Result<Hierarchy, HierarchyError> {
-        let rate = Rate::parse(rate).ok_or(HierarchyError::Rate)?;
+        let rate = ClassRate::parse(rate).ok_or(HierarchyError::Rate)?;
         let ceiling = rate.rounded_up().ok_or(HierarchyError::Rate)?;
         if !(BURST_LEAST..=BURST_MOST).contains(&burst) || ceiling.saturating_mul(PERMITS_LEAST) > burst {
             return Err(HierarchyError::Burst);
@@ -210,16 +210,21 @@ impl Hierarchy {
 }
 
 /// The intervals of a new child, its guaranteed rate, and what its parent can still guarantee to others.
-fn terms(above: &Class, guaranteed: &str, ceiling: &str, keys: u32) -> Result<(Intervals, Rate, Rate), HierarchyError> {
+fn terms(
+    above: &Class,
+    guaranteed: &str,
+    ceiling: &str,
+    keys: u32,
+) -> Result<(Intervals, ClassRate, ClassRate), HierarchyError> {
     let mut intervals = Intervals { guaranteed: NO_GUARANTEE, ceiling: above.intervals.ceiling };
-    let mut rate = Rate::NONE;
+    let mut rate = ClassRate::NONE;
     if !ceiling.is_empty() {
-        let most = Rate::parse(ceiling).and_then(|rate| rate.rounded_up()).ok_or(HierarchyError::Rate)?;
+        let most = ClassRate::parse(ceiling).and_then(|rate| rate.rounded_up()).ok_or(HierarchyError::Rate)?;
         // A node never gets more than the node above it.
         intervals.ceiling = intervals.ceiling.max(most);
     }
     if !guaranteed.is_empty() {
-        rate = Rate::parse(guaranteed).ok_or(HierarchyError::Rate)?;
+        rate = ClassRate::parse(guaranteed).ok_or(HierarchyError::Rate)?;
         intervals.guaranteed = rate.rounded_down().ok_or(HierarchyError::Rate)?;
         if rate.rounded_up().map_or(true, |interval| interval < intervals.ceiling) {
             return Err(HierarchyError::Guarantee);

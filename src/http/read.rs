@@ -109,7 +109,7 @@ fn policy(text: &[u8], name: Option<&[u8]>, limit: Option<u64>) -> Seen {
 
 /// The items of all lines of a list's field.
 fn items_of<'a>(text: &'a [u8], name: &'static str) -> Items<'a> {
-    Items { lines: values_of(text, name), parts: Parts { rest: None, separator: b',' } }
+    Items { lines: values_of(text, name), parts: FieldParts { rest: None, separator: b',' } }
 }
 
 /// The values of the fields of that name, which is in lower case.
@@ -118,15 +118,15 @@ fn values_of<'a>(text: &'a [u8], name: &'static str) -> Values<'a> {
 }
 
 /// The parts of a list between separators that are not in a quoted string.
-fn split(text: &[u8], separator: u8) -> Parts<'_> {
-    Parts { rest: Some(text), separator }
+fn split(text: &[u8], separator: u8) -> FieldParts<'_> {
+    FieldParts { rest: Some(text), separator }
 }
 
 // Each iterator is a type with one `next`: adapters would be compiled into each of their callers.
 
 struct Items<'a> {
     lines: Values<'a>,
-    parts: Parts<'a>,
+    parts: FieldParts<'a>,
 }
 
 impl<'a> Iterator for Items<'a> {
@@ -166,12 +166,12 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
-struct Parts<'a> {
+struct FieldParts<'a> {
     rest: Option<&'a [u8]>,
     separator: u8,
 }
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for FieldParts<'a> {
     type Item = &'a [u8];
 
     #[inline(never)]

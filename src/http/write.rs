@@ -1,36 +1,48 @@
 //! Header fields and problems as bytes.
 
-use super::{Draft, Fields, Limit, Reset, INTEGER_MOST};
+use super::fields::{Draft, Fields, Limit, Reset, INTEGER_MOST};
 use crate::policy::FOREVER;
 use crate::units::NEVER;
 use crate::writer::Writer;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// [`Fields::write`].
-pub fn fields(fields: &Fields, limits: &[Limit<'_>], utc: u64, out: &mut [u8]) -> usize {
-    let mut w = Lines(Writer::new(out));
-    let Some(binding) = binding(limits) else {
-        return 0;
-    };
-    if fields.retry_after && binding.refuses() && binding.retry_after != NEVER {
-        w.line("Retry-After", seconds(binding.retry_after).max(1));
+impl Fields {
+    /// Writes one line for each field, `Name: value` and a line break (CR, LF), and returns the length of all lines
+    /// in bytes. If that is more than `out.len()`, the end is missing in `out`. Without limits the call writes
+    /// nothing.
+    ///
+    /// `utc` is the time in nanoseconds since 1970; only [`Reset::Epoch`] needs it. A field with room for one limit
+    /// describes the limit that binds. If limits refuse, it is the one of them with the longest wait, and otherwise
+    /// the one with the fewest permits left.
+    pub fn write(&self, limits: &[Limit<'_>], utc: u64, out: &mut [u8]) -> usize {
+        let mut w = FieldLines(Writer::new(out));
+        let Some(binding) = binding(limits) else {
+            return 0;
+        };
+        if self.retry_after && binding.refuses() && binding.retry_after != NEVER {
+            w.line("Retry-After", seconds(binding.retry_after).max(1));
+        }
+        if let Some(reset) = self.legacy {
+            legacy(&mut w, binding, reset, utc);
+        }
+        match self.draft {
+            None => {}
+            Some(Draft::Six) => draft_six(&mut w, limits, binding),
+            Some(Draft::Seven) => draft_seven(&mut w, limits, binding),
+            Some(Draft::Eleven) => draft_eleven(&mut w, limits),
+        }
+        w.0.length
     }
-    if let Some(reset) = fields.legacy {
-        legacy(&mut w, binding, reset, utc);
-    }
-    match fields.draft {
-        None => {}
-        Some(Draft::Six) => draft_six(&mut w, limits, binding),
-        Some(Draft::Seven) => draft_seven(&mut w, limits, binding),
-        Some(Draft::Eleven) => draft_eleven(&mut w, limits),
-    }
-    w.0.length
 }
 
-/// [`super::problem`].
+/// Writes the body of a refusal's answer as a problem in JSON (RFC 9457; the media type is
+/// `application/problem+json`), and returns its length in bytes. If that is more than `out.len()`, the end is missing
+/// in `out`.
+///
+/// The problem is the draft's `quota-exceeded`. Its `violated-policies` are the names of the limits that refuse.
 pub fn problem(limits: &[Limit<'_>], status: u16, out: &mut [u8]) -> usize {
-    let mut w = Lines(Writer::new(out));
+    let mut w = FieldLines(Writer::new(out));
     w.text("{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Too many requests\",\"status\":");
     w.number(u64::from(status));
     w.text(",\"violated-policies\":[");
@@ -48,7 +60,7 @@ fn binding<'a, 'b>(limits: &'a [Limit<'b>]) -> Option<&'a Limit<'b>> {
     limits.iter().min_by_key(|limit| order(limit))
 }
 
-fn legacy(w: &mut Lines<'_>, limit: &Limit<'_>, reset: Reset, utc: u64) {
+fn legacy(w: &mut FieldLines<'_>, limit: &Limit<'_>, reset: Reset, utc: u64) {
     w.line("X-RateLimit-Limit", limit.burst);
     w.line("X-RateLimit-Remaining", limit.remaining);
     if limit.reset_after != NEVER {
@@ -60,14 +72,14 @@ fn legacy(w: &mut Lines<'_>, limit: &Limit<'_>, reset: Reset, utc: u64) {
     }
 }
 
-fn draft_six(w: &mut Lines<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
+fn draft_six(w: &mut FieldLines<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
     w.line("RateLimit-Limit", quota(binding).0);
     w.line("RateLimit-Remaining", binding.remaining.min(INTEGER_MOST));
     w.line("RateLimit-Reset", reset(binding));
     unnamed_policies(w, limits);
 }
 
-fn draft_seven(w: &mut Lines<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
+fn draft_seven(w: &mut FieldLines<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
     unnamed_policies(w, limits);
     w.text("RateLimit: limit=");
     w.number(quota(binding).0);
@@ -78,7 +90,7 @@ fn draft_seven(w: &mut Lines<'_>, limits: &[Limit<'_>], binding: &Limit<'_>) {
     w.end();
 }
 
-fn draft_eleven(w: &mut Lines<'_>, limits: &[Limit<'_>]) {
+fn draft_eleven(w: &mut FieldLines<'_>, limits: &[Limit<'_>]) {
     w.text("RateLimit-Policy: ");
     w.list(limits.iter(), ", ", |w, limit| {
         let (permits, window) = quota(limit);
@@ -101,7 +113,7 @@ fn draft_eleven(w: &mut Lines<'_>, limits: &[Limit<'_>]) {
 }
 
 /// `RateLimit-Policy` as in versions up to 07, where policies have no names.
-fn unnamed_policies(w: &mut Lines<'_>, limits: &[Limit<'_>]) {
+fn unnamed_policies(w: &mut FieldLines<'_>, limits: &[Limit<'_>]) {
     w.text("RateLimit-Policy: ");
     w.list(limits.iter(), ", ", |w, limit| {
         let (permits, window) = quota(limit);
@@ -141,9 +153,9 @@ fn seconds(nanos: u64) -> u64 {
 }
 
 /// [`Writer`] with the words of header fields.
-struct Lines<'a>(Writer<'a>);
+struct FieldLines<'a>(Writer<'a>);
 
-impl Lines<'_> {
+impl FieldLines<'_> {
     fn byte(&mut self, byte: u8) {
         self.0.byte(byte);
     }

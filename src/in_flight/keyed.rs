@@ -1,7 +1,7 @@
 //! Permits in flight by key, in memory that processes share.
 
-use super::layout::{Head, Sizes};
-use super::protocol::{Local, Refusal, System, View};
+use super::layout::{InFlightHead, InFlightSizes};
+use super::protocol::{ProcessPart, Refusal, System, TableView};
 use super::word::{Process, Ticket};
 use crate::clock::{Clock, Monotonic};
 use crate::limiter::thread;
@@ -54,7 +54,7 @@ pub struct InFlight {
     slots: usize,
     window: usize,
     secrets: RapidSecrets,
-    /// Holds a [`Local`].
+    /// Holds a [`ProcessPart`].
     local: Region,
     /// 0 if the kernel zeroes `local` in a forked child. Otherwise the number of the process that `local` belongs to.
     process: AtomicU64,
@@ -71,17 +71,17 @@ pub struct Permit<'a> {
 impl InFlight {
     /// The size in bytes of a table with these options.
     pub fn bytes_for(options: &Options) -> Result<u64, TableError> {
-        Ok(Sizes::of(options.capacity, options.processes)?.bytes)
+        Ok(InFlightSizes::of(options.capacity, options.processes)?.bytes)
     }
 
     /// Makes a table in this process's own memory.
     pub fn private(options: &Options) -> Result<InFlight, TableError> {
-        InFlight::make(Sizes::of(options.capacity, options.processes)?, true, Region::private)
+        InFlight::make(InFlightSizes::of(options.capacity, options.processes)?, true, Region::private)
     }
 
     /// Makes a table in memory that this process shares with the processes that it forks later.
     pub fn shared(options: &Options) -> Result<InFlight, TableError> {
-        InFlight::make(Sizes::of(options.capacity, options.processes)?, false, Region::shared)
+        InFlight::make(InFlightSizes::of(options.capacity, options.processes)?, false, Region::shared)
     }
 
     /// Makes a table in the caller's memory, which it overwrites. With a capacity of 0 the table has as many slots as
@@ -92,8 +92,8 @@ impl InFlight {
     /// access it.
     pub unsafe fn init_in(memory: NonNull<u8>, length: usize, options: &Options) -> Result<InFlight, TableError> {
         let sizes = match options.capacity {
-            0 => Sizes::within(length as u64, options.processes),
-            capacity => Sizes::of(capacity, options.processes),
+            0 => InFlightSizes::within(length as u64, options.processes),
+            capacity => InFlightSizes::of(capacity, options.processes),
         }?;
         InFlight::make(sizes, false, |needed| {
             if length < needed {
@@ -112,13 +112,14 @@ impl InFlight {
     /// # Safety
     /// As [`InFlight::init_in`].
     pub unsafe fn attach_in(memory: NonNull<u8>, length: usize) -> Result<InFlight, TableError> {
-        if length < size_of::<Head>() {
+        if length < size_of::<InFlightHead>() {
             return Err(TableError::Truncated);
         }
         // SAFETY: by the caller's promise.
-        let head = unsafe { Region::borrowed(memory, size_of::<Head>()) }?;
+        let head = unsafe { Region::borrowed(memory, size_of::<InFlightHead>()) }?;
         // SAFETY: as long as the head.
-        let needed = usize::try_from(unsafe { Head::of(&head) }.sizes()?.0.bytes).map_err(|_| TableError::Truncated)?;
+        let needed =
+            usize::try_from(unsafe { InFlightHead::of(&head) }.sizes()?.0.bytes).map_err(|_| TableError::Truncated)?;
         if length < needed {
             return Err(TableError::Truncated);
         }
@@ -142,16 +143,16 @@ impl InFlight {
     /// (/dev/shm, /run); [`TableError::OtherBoot`]; otherwise those of
     /// [`Table::file_at`](crate::table::Table::file_at).
     pub fn file_at(path: &CStr, options: &Options) -> Result<InFlight, TableError> {
-        let sizes = Sizes::of(options.capacity, options.processes)?;
+        let sizes = InFlightSizes::of(options.capacity, options.processes)?;
         let length = usize::try_from(sizes.bytes).map_err(|_| TableError::Capacity)?;
         let seed = random_u64()?;
-        let inspect = |head: &[u8]| match Head::inspect(head)?.0 {
+        let inspect = |head: &[u8]| match InFlightHead::inspect(head)?.0 {
             found if found == sizes => Ok(found.bytes),
             _ => Err(TableError::OtherCapacity),
         };
         let fill = |region: &Region| {
             // SAFETY: the new region has `length` bytes, and the head is shorter.
-            unsafe { Head::of(region) }.begin(region, &sizes, seed, false)
+            unsafe { InFlightHead::of(region) }.begin(region, &sizes, seed, false)
         };
         let access = Access::new(options.mode, options.trust);
         InFlight::over(Region::enter_or_create(path, length, access, &inspect, &fill, &enter)?.0)
@@ -159,7 +160,7 @@ impl InFlight {
 
     /// Opens the table in the file at `path`, whatever its options are.
     pub fn open_at(path: &CStr, trust: Trust) -> Result<InFlight, TableError> {
-        let inspect = |head: &[u8]| Head::inspect(head).map(|(found, _)| found.bytes);
+        let inspect = |head: &[u8]| InFlightHead::inspect(head).map(|(found, _)| found.bytes);
         InFlight::over(Region::enter(path, Access::new(0, trust), &inspect, &enter)?)
     }
 
@@ -219,29 +220,29 @@ impl InFlight {
 
     /// `alone`: no other process can use the memory.
     fn make(
-        sizes: Sizes,
+        sizes: InFlightSizes,
         alone: bool,
         memory: impl FnOnce(usize) -> Result<Region, TableError>,
     ) -> Result<InFlight, TableError> {
         let seed = random_u64()?;
         let region = memory(usize::try_from(sizes.bytes).map_err(|_| TableError::Capacity)?)?;
         // SAFETY: a region of that many bytes, and the head is shorter.
-        unsafe { Head::of(&region) }.begin(&region, &sizes, seed, alone)?;
+        unsafe { InFlightHead::of(&region) }.begin(&region, &sizes, seed, alone)?;
         region.populate();
         InFlight::over(region)
     }
 
     /// The table in a region whose head has been inspected or written.
     fn over(region: Region) -> Result<InFlight, TableError> {
-        if region.len() < size_of::<Head>() {
+        if region.len() < size_of::<InFlightHead>() {
             return Err(TableError::Truncated);
         }
         // SAFETY: it is as long as the head.
-        let (sizes, seed) = unsafe { Head::of(&region) }.sizes()?;
+        let (sizes, seed) = unsafe { InFlightHead::of(&region) }.sizes()?;
         if region.len() as u64 != sizes.bytes {
             return Err(TableError::Truncated);
         }
-        let local = Region::private(size_of::<Local>())?;
+        let local = Region::private(size_of::<ProcessPart>())?;
         let process = if local.wipe_in_children() { 0 } else { process() };
         let table = InFlight {
             region,
@@ -257,12 +258,12 @@ impl InFlight {
     }
 
     #[inline]
-    fn view(&self) -> View<'_, This> {
+    fn view(&self) -> TableView<'_, This> {
         if self.process.load(Ordering::Relaxed) != 0 {
             self.forget_the_parents();
         }
         let head = self.head();
-        View {
+        TableView {
             records: &head.records,
             slots: self.slots(),
             window: self.window,
@@ -274,9 +275,9 @@ impl InFlight {
     }
 
     #[inline]
-    fn head(&self) -> &Head {
+    fn head(&self) -> &InFlightHead {
         // SAFETY: `over` has seen that the region is longer.
-        unsafe { Head::of(&self.region) }
+        unsafe { InFlightHead::of(&self.region) }
     }
 
     #[inline]
@@ -286,7 +287,7 @@ impl InFlight {
     }
 
     #[inline]
-    fn local(&self) -> &Local {
+    fn local(&self) -> &ProcessPart {
         // SAFETY: a region of that size, of this value alone; atomics that are 0 in the beginning.
         unsafe { self.local.base().cast().as_ref() }
     }
@@ -326,10 +327,10 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// [`Head::enter`] for a region whose head has been inspected.
+/// [`InFlightHead::enter`] for a region whose head has been inspected.
 fn enter(region: &Region, others: &Others<'_>) -> Result<(), TableError> {
     // SAFETY: the head has been inspected, so the region is longer.
-    let head = unsafe { Head::of(region) };
+    let head = unsafe { InFlightHead::of(region) };
     let sizes = head.sizes()?.0;
     if region.len() as u64 != sizes.bytes {
         return Err(TableError::Truncated);
@@ -342,7 +343,7 @@ fn enter(region: &Region, others: &Others<'_>) -> Result<(), TableError> {
 /// The region has the head and so many slots behind it.
 unsafe fn slots_of(region: &Region, slots: usize) -> &[AtomicU64] {
     // SAFETY: by the caller's promise; the head's size is a multiple of 8. They are only ever used as atomics.
-    unsafe { core::slice::from_raw_parts(region.base().byte_add(size_of::<Head>()).cast().as_ptr(), slots) }
+    unsafe { core::slice::from_raw_parts(region.base().byte_add(size_of::<InFlightHead>()).cast().as_ptr(), slots) }
 }
 
 /// The system that this process runs on.

@@ -7,7 +7,7 @@
 //! ```
 
 use super::protocol::LINE;
-use super::word::{Record, OWNERS_MOST};
+use super::word::{OwnerRecord, OWNERS_MOST};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::word_of;
@@ -18,8 +18,12 @@ use core::mem::size_of;
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollbarf");
 /// The version of the layout. A change of the layout, of the hash, or of the meaning of a word raises it.
 const VERSION: u64 = 2;
-const LAYOUT: u64 =
-    fold(&[VERSION, size_of::<Head>() as u64, OWNERS_MOST as u64, u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8])]);
+const LAYOUT: u64 = fold(&[
+    VERSION,
+    size_of::<InFlightHead>() as u64,
+    OWNERS_MOST as u64,
+    u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8]),
+]);
 
 /// The smallest and the largest window, in slots.
 const WINDOW_LEAST: u64 = 32;
@@ -28,11 +32,11 @@ const SLOTS_MOST: u64 = u32::MAX as u64 / 2;
 
 /// The header and the records, which stand before the slots.
 #[repr(C, align(64))]
-pub(super) struct Head {
+pub(super) struct InFlightHead {
     /// [`MAGIC`], written last.
     magic: AtomicU64,
     layout: AtomicU64,
-    /// [`Sizes`] and the seed.
+    /// [`InFlightSizes`] and the seed.
     fixed: [AtomicU64; 4],
     /// [`fold`] of all above.
     check: AtomicU64,
@@ -53,38 +57,38 @@ pub(super) struct Head {
 
 /// The sizes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(super) struct InFlightSizes {
     pub(super) bytes: u64,
     pub(super) slots: u64,
     /// Slots in the window of a key.
     pub(super) window: u64,
 }
 
-impl Sizes {
+impl InFlightSizes {
     /// The sizes of a table for `capacity` keys in flight, of which each may be in `processes` processes at one time.
-    pub(super) fn of(capacity: u64, processes: u32) -> Result<Sizes, TableError> {
+    pub(super) fn of(capacity: u64, processes: u32) -> Result<InFlightSizes, TableError> {
         let window = window_for(processes);
         // If no more than `capacity` keys are in flight, at most half of the slots are taken. Then it is unlikely
         // that all slots of a window are.
         let slots = capacity.checked_mul(2).filter(|slots| *slots != 0).and_then(|slots| slots.checked_add(window));
-        Sizes::with(slots.ok_or(TableError::Capacity)?.next_multiple_of(LINE as u64), window)
+        InFlightSizes::with(slots.ok_or(TableError::Capacity)?.next_multiple_of(LINE as u64), window)
     }
 
     /// The sizes of a table with as many slots as fit into `length` bytes.
-    pub(super) fn within(length: u64, processes: u32) -> Result<Sizes, TableError> {
-        let slots = length.saturating_sub(size_of::<Head>() as u64) / 8;
+    pub(super) fn within(length: u64, processes: u32) -> Result<InFlightSizes, TableError> {
+        let slots = length.saturating_sub(size_of::<InFlightHead>() as u64) / 8;
         let window = window_for(processes);
         match slots < window {
             true => Err(TableError::Room),
-            false => Sizes::with(slots.min(SLOTS_MOST) / LINE as u64 * LINE as u64, window),
+            false => InFlightSizes::with(slots.min(SLOTS_MOST) / LINE as u64 * LINE as u64, window),
         }
     }
 
-    fn with(slots: u64, window: u64) -> Result<Sizes, TableError> {
+    fn with(slots: u64, window: u64) -> Result<InFlightSizes, TableError> {
         if slots > SLOTS_MOST {
             return Err(TableError::Capacity);
         }
-        Ok(Sizes { bytes: size_of::<Head>() as u64 + slots * 8, slots, window })
+        Ok(InFlightSizes { bytes: size_of::<InFlightHead>() as u64 + slots * 8, slots, window })
     }
 }
 
@@ -94,35 +98,35 @@ fn window_for(processes: u32) -> u64 {
     u64::from(processes).saturating_mul(4).clamp(WINDOW_LEAST, WINDOW_MOST).next_power_of_two()
 }
 
-impl Head {
+impl InFlightHead {
     /// The head of a region that has been inspected, or that is long enough and zeroed.
     ///
     /// # Safety
     /// The region has the head's size.
-    pub(super) unsafe fn of(region: &Region) -> &Head {
+    pub(super) unsafe fn of(region: &Region) -> &InFlightHead {
         // SAFETY: by the caller's promise; regions are aligned to 64 bytes; all words are atomic and may hold anything.
         unsafe { region.base().cast().as_ref() }
     }
 
     /// Checks that `bytes` begin with the head of a table. Returns its sizes and its seed.
-    pub(super) fn inspect(bytes: &[u8]) -> Result<(Sizes, u64), TableError> {
+    pub(super) fn inspect(bytes: &[u8]) -> Result<(InFlightSizes, u64), TableError> {
         let mut words = [0; 7];
         for (n, word) in words.iter_mut().enumerate() {
             *word = word_of(bytes, n).ok_or(if n == 0 { TableError::NotATable } else { TableError::Truncated })?;
         }
-        Head::check(words)
+        InFlightHead::check(words)
     }
 
-    /// [`Head::inspect`] of the memory that this head is in.
-    pub(super) fn sizes(&self) -> Result<(Sizes, u64), TableError> {
+    /// [`InFlightHead::inspect`] of the memory that this head is in.
+    pub(super) fn sizes(&self) -> Result<(InFlightSizes, u64), TableError> {
         // Acquire: the maker wrote all other words of the head before the magic number.
         let magic = self.magic.load(Ordering::Acquire);
         let [bytes, slots, window, seed] = self.fixed.each_ref().map(|word| word.load(Ordering::Relaxed));
         let (layout, check) = (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
-        Head::check([magic, layout, bytes, slots, window, seed, check])
+        InFlightHead::check([magic, layout, bytes, slots, window, seed, check])
     }
 
-    fn check(words: [u64; 7]) -> Result<(Sizes, u64), TableError> {
+    fn check(words: [u64; 7]) -> Result<(InFlightSizes, u64), TableError> {
         let [magic, layout, bytes, slots, window, seed, check] = words;
         if magic != MAGIC {
             return Err(TableError::NotATable);
@@ -130,14 +134,14 @@ impl Head {
         if layout != LAYOUT {
             return Err(TableError::Version);
         }
-        let sizes = Sizes { bytes, slots, window };
-        // The checksum detects damaged words. The other checks accept only sizes that `Sizes::with` makes, so all
-        // later offsets are inside the table.
+        let sizes = InFlightSizes { bytes, slots, window };
+        // The checksum detects damaged words. The other checks accept only sizes that `InFlightSizes::with` makes, so
+        // all later offsets are inside the table.
         let sound = window.is_power_of_two()
             && (WINDOW_LEAST..=WINDOW_MOST).contains(&window)
             && slots >= window
             && slots % LINE as u64 == 0
-            && Sizes::with(slots, window) == Ok(sizes);
+            && InFlightSizes::with(slots, window) == Ok(sizes);
         if fold(&[magic, layout, bytes, slots, window, seed]) != check || !sound {
             return Err(TableError::Corrupt);
         }
@@ -146,7 +150,13 @@ impl Head {
 
     /// Writes the head of a new table into zeroed memory that nobody else sees yet. `alone`: no other process can use
     /// the memory.
-    pub(super) fn begin(&self, region: &Region, sizes: &Sizes, seed: u64, alone: bool) -> Result<(), TableError> {
+    pub(super) fn begin(
+        &self,
+        region: &Region,
+        sizes: &InFlightSizes,
+        seed: u64,
+        alone: bool,
+    ) -> Result<(), TableError> {
         let fixed = [sizes.bytes, sizes.slots, sizes.window, seed];
         for (to, word) in self.fixed.iter().zip(fixed) {
             to.store(word, Ordering::Relaxed);
@@ -154,7 +164,7 @@ impl Head {
         self.check.store(fold(&[MAGIC, LAYOUT, sizes.bytes, sizes.slots, sizes.window, seed]), Ordering::Relaxed);
         self.layout.store(LAYOUT, Ordering::Relaxed);
         if !alone && NAMES_ITS_BOOTS {
-            self.note(&Here::now(region).if_known()?);
+            self.note(&ThisProcess::now(region).if_known()?);
         }
         self.magic.store(MAGIC, Ordering::Release);
         Ok(())
@@ -180,7 +190,7 @@ impl Head {
         if !NAMES_ITS_BOOTS {
             return Ok(());
         }
-        let here = Here::now(region);
+        let here = ThisProcess::now(region);
         let boot = self.boot().load().agrees(&here.boot);
         let same_namespace = here.namespace != 0 && here.namespace == self.namespace.load(Ordering::Relaxed);
         if boot == Agreement::Same && same_namespace {
@@ -209,14 +219,14 @@ impl Head {
     }
 
     fn has_live_record(&self) -> bool {
-        self.records.iter().any(|record| Record(record.load(Ordering::SeqCst)).is_live())
+        self.records.iter().any(|record| OwnerRecord(record.load(Ordering::SeqCst)).is_live())
     }
 
     fn boot(&self) -> Noted<'_> {
         Noted { id: &self.boot, inode: &self.inode }
     }
 
-    fn note(&self, here: &Here) {
+    fn note(&self, here: &ThisProcess) {
         self.namespace.store(here.namespace, Ordering::Relaxed);
         self.boot().store(here.boot);
     }
@@ -226,19 +236,19 @@ impl Head {
 const NAMES_ITS_BOOTS: bool = cfg!(target_os = "linux");
 
 /// What this process knows of itself. 0: unknown.
-struct Here {
+struct ThisProcess {
     boot: Boot,
     namespace: u64,
     in_file: bool,
 }
 
-impl Here {
-    fn now(region: &Region) -> Here {
-        Here { boot: region.boot(), namespace: namespace(), in_file: region.is_file() }
+impl ThisProcess {
+    fn now(region: &Region) -> ThisProcess {
+        ThisProcess { boot: region.boot(), namespace: namespace(), in_file: region.is_file() }
     }
 
     /// This, if others can tell by it whether they may use the table.
-    fn if_known(self) -> Result<Here, TableError> {
+    fn if_known(self) -> Result<ThisProcess, TableError> {
         if self.in_file && !self.boot.is_known() {
             return Err(TableError::Boot);
         }
@@ -249,4 +259,4 @@ impl Here {
     }
 }
 
-const _: () = assert!(size_of::<Head>() == 128 + 8 * OWNERS_MOST);
+const _: () = assert!(size_of::<InFlightHead>() == 128 + 8 * OWNERS_MOST);

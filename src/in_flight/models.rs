@@ -7,8 +7,8 @@
 //! flight, because loom does not interleave them. A killed process is a record and a slot as it left them, and a bit
 //! by which the models' system says that it has ended.
 
-use super::protocol::{Local, Refusal, System, View};
-use super::word::{Owner, Process, Record, Slot, State, Ticket, OWNERS_MOST};
+use super::protocol::{ProcessPart, Refusal, System, TableView};
+use super::word::{InFlightOwner, OwnerRecord, OwnerState, PermitSlot, Process, Ticket, OWNERS_MOST};
 use super::{Adaptive, AdaptiveOptions, AdaptiveTicket, Outcome, SendWindow};
 use crate::sync::{explore, AtomicU64, Ordering};
 use loom::thread;
@@ -35,7 +35,7 @@ pub(crate) struct World {
 /// A process: its number, and its own memory.
 pub(crate) struct Me {
     number: u32,
-    local: Local,
+    local: ProcessPart,
     world: Arc<World>,
 }
 
@@ -74,27 +74,27 @@ impl World {
     }
 
     pub(crate) fn process(self: &Arc<World>, number: u32) -> Arc<Me> {
-        Arc::new(Me { number, local: Local::new(), world: self.clone() })
+        Arc::new(Me { number, local: ProcessPart::new(), world: self.clone() })
     }
 
     /// Writes what a killed process leaves behind: its record, and its permit if it had one.
-    fn kill(&self, number: u32, place: usize, state: State, permit: Option<fn(Slot) -> Slot>) {
+    fn kill(&self, number: u32, place: usize, state: OwnerState, permit: Option<fn(PermitSlot) -> PermitSlot>) {
         self.ended.fetch_or(1 << number, SeqCst);
-        self.records[place].store(Record::new(Process { number, start: 1 }, 3, state).0, Ordering::SeqCst);
+        self.records[place].store(OwnerRecord::new(Process { number, start: 1 }, 3, state).0, Ordering::SeqCst);
         if let Some(permit) = permit {
-            let word = permit(Slot::first(HASH, Owner { place, generation: 3 }));
+            let word = permit(PermitSlot::first(HASH, InFlightOwner { place, generation: 3 }));
             self.slots[place % SLOTS].store(word.0, Ordering::SeqCst);
         }
     }
 }
 
 /// A slot with one decided permit, and a slot with one undecided permit.
-const HELD: fn(Slot) -> Slot = |slot| Slot(slot.0 - Slot::DECIDED);
-const UNDECIDED: fn(Slot) -> Slot = |slot| slot;
+const HELD: fn(PermitSlot) -> PermitSlot = |slot| PermitSlot(slot.0 - PermitSlot::DECIDED);
+const UNDECIDED: fn(PermitSlot) -> PermitSlot = |slot| slot;
 
 impl Me {
-    fn view(&self) -> View<'_, Me> {
-        View {
+    fn view(&self) -> TableView<'_, Me> {
+        TableView {
             records: &self.world.records,
             slots: &self.world.slots,
             window: SLOTS,
@@ -166,7 +166,7 @@ fn judge(world: &Arc<World>, limit: u32) {
     tickets.into_iter().for_each(|ticket| last.release(ticket));
     assert_eq!(last.view().count(HASH), 0);
     for slot in &world.slots {
-        assert_eq!(Slot(slot.load(Ordering::SeqCst)).undecided(), 0);
+        assert_eq!(PermitSlot(slot.load(Ordering::SeqCst)).undecided(), 0);
     }
 }
 
@@ -248,7 +248,7 @@ fn threads_that_join_at_once_are_one_owner() {
         let me = world.process(1);
         let threads = [me.clone(), me].map(|me| thread::spawn(move || me.pass(1)));
         let _ = threads.map(|thread| thread.join().expect("a thread"));
-        let live = |record: &&AtomicU64| Record(record.load(Ordering::SeqCst)) != Record::FREE;
+        let live = |record: &&AtomicU64| OwnerRecord(record.load(Ordering::SeqCst)) != OwnerRecord::FREE;
         assert_eq!(world.records.iter().filter(live).count(), 1);
         judge(&world, 1);
     });
@@ -261,7 +261,7 @@ fn the_permit_of_a_dead_process_comes_back() {
     for permit in [Some(HELD), Some(UNDECIDED), None] {
         let executions = explore(3, move || {
             let world = World::new();
-            world.kill(4, 0, State::Live, permit);
+            world.kill(4, 0, OwnerState::Live, permit);
             let processes = [world.process(1), world.process(2)];
             // These processes join without cleaning, as if the other one had been killed after that.
             for (me, place) in processes.iter().zip([1, 2]) {
@@ -282,7 +282,9 @@ fn the_permit_of_a_dead_process_comes_back() {
 #[test]
 fn the_dead_are_cleaned_by_one_and_the_living_stay() {
     // With a limit of 2 a process needs the dead process's permit. With 3 none does.
-    for (state, limit) in [(State::Live, 2), (State::Cleaning, 2), (State::Dead, 2), (State::Dead, 3)] {
+    for (state, limit) in
+        [(OwnerState::Live, 2), (OwnerState::Cleaning, 2), (OwnerState::Dead, 2), (OwnerState::Dead, 3)]
+    {
         let executions = explore(2, move || {
             let world = World::new();
             world.kill(4, 0, state, Some(HELD));
@@ -321,9 +323,9 @@ impl Me {
     /// Becomes the owner of a record without freeing the slots of dead processes.
     fn join_at(&self, place: usize) {
         let generation = 5;
-        let live = Record::new(self.this_process(), generation, State::Live);
+        let live = OwnerRecord::new(self.this_process(), generation, OwnerState::Live);
         self.world.records[place].store(live.0, Ordering::SeqCst);
-        self.local.become_owner(Owner { place, generation });
+        self.local.become_owner(InFlightOwner { place, generation });
     }
 }
 

@@ -44,7 +44,7 @@
 //! A thread that adds up can count one permit twice: in a slot before its release, and, acquired again, in a later
 //! slot. It may then refuse a request although the limit is no longer reached. It never counts too few.
 
-use super::word::{Owner, Process, Record, Slot, State, Ticket, OWNERS_MOST, PROCESS_MOST};
+use super::word::{InFlightOwner, OwnerRecord, OwnerState, PermitSlot, Process, Ticket, OWNERS_MOST, PROCESS_MOST};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The most attempts of an acquisition that meets undecided permits of other threads.
@@ -99,8 +99,8 @@ pub(super) trait System {
 /// The part of a view that is in the process's own memory. All words are 0 at the start and in a forked child.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Local {
-    /// This process's [`Owner`], or 0 if the process is no owner yet.
+pub(super) struct ProcessPart {
+    /// This process's [`InFlightOwner`], or 0 if the process is no owner yet.
     own: AtomicU64,
     /// The number of this process's PID namespace; 0 if the process has not asked, or if the system did not say.
     pub(super) namespace: AtomicU64,
@@ -114,7 +114,7 @@ pub(super) struct Local {
 }
 
 /// One process's access to a table: the shared memory, and the process's own part.
-pub(super) struct View<'a, S> {
+pub(super) struct TableView<'a, S> {
     pub(super) records: &'a [AtomicU64; OWNERS_MOST],
     pub(super) slots: &'a [AtomicU64],
     /// The number of slots in a key's window.
@@ -123,22 +123,22 @@ pub(super) struct View<'a, S> {
     pub(super) joined: &'a AtomicU64,
     /// The PID namespace of the owners. 0: any.
     pub(super) namespace: &'a AtomicU64,
-    pub(super) local: &'a Local,
+    pub(super) local: &'a ProcessPart,
     pub(super) system: &'a S,
 }
 
 /// The sums over a key's window, and the slots that an acquisition can use.
-struct Seen<'a> {
+struct WindowSum<'a> {
     /// All permits of live owners, undecided ones included.
     counted: u64,
     undecided: u64,
     /// A slot of the thread's owner that has room for another permit.
-    own: Option<(usize, &'a AtomicU64, Slot)>,
+    own: Option<(usize, &'a AtomicU64, PermitSlot)>,
     /// The first free slot.
     free: Option<(usize, &'a AtomicU64)>,
 }
 
-impl<'a, S: System> View<'a, S> {
+impl<'a, S: System> TableView<'a, S> {
     /// Takes a permit, unless `limit` permits of the key are in flight.
     pub(super) fn acquire(&self, hash: u64, limit: u32) -> Result<Ticket, Refusal> {
         let own = self.owner()?;
@@ -150,7 +150,7 @@ impl<'a, S: System> View<'a, S> {
             if seen.counted < limit {
                 let (at, slot, from, to) = match (seen.own, seen.free) {
                     (Some((at, slot, word)), _) => (at, slot, word, word.and_one()),
-                    (None, Some((at, slot))) => (at, slot, Slot::FREE, Slot::first(hash, own)),
+                    (None, Some((at, slot))) => (at, slot, PermitSlot::FREE, PermitSlot::first(hash, own)),
                     (None, None) if self.clean_seldom() => continue,
                     (None, None) => return Err(Refusal::Full),
                 };
@@ -164,7 +164,7 @@ impl<'a, S: System> View<'a, S> {
                 if seen.counted <= limit {
                     // Relaxed: it publishes no other data. The slot still belongs to this owner, because it counts
                     // this permit.
-                    slot.fetch_sub(Slot::DECIDED, Ordering::Relaxed);
+                    slot.fetch_sub(PermitSlot::DECIDED, Ordering::Relaxed);
                     return Ok(Ticket::new(at, own, to));
                 }
                 change(slot, |word| Some(word.without_undecided()));
@@ -198,7 +198,7 @@ impl<'a, S: System> View<'a, S> {
         seen.counted - seen.undecided
     }
 
-    /// [`View::count`]. If that is `limit` or more, the call first asks the system which owners of the key have ended.
+    /// [`TableView::count`]. If that is `limit` or more, the call first asks the system which of the key's owners ended.
     pub(super) fn count_of_living(&self, hash: u64, limit: u32) -> u64 {
         let own = self.joined();
         // Each pass except the last one marks an owner dead, so there are at most so many.
@@ -213,7 +213,7 @@ impl<'a, S: System> View<'a, S> {
 
     /// This process's owner. With its first call the process becomes one.
     #[inline]
-    fn owner(&self) -> Result<Owner, Refusal> {
+    fn owner(&self) -> Result<InFlightOwner, Refusal> {
         match self.joined() {
             Some(own) => Ok(own),
             None => self.join(),
@@ -221,10 +221,10 @@ impl<'a, S: System> View<'a, S> {
     }
 
     #[inline]
-    fn joined(&self) -> Option<Owner> {
+    fn joined(&self) -> Option<InFlightOwner> {
         match self.local.own.load(Ordering::Acquire) {
             0 => None,
-            word => Some(Owner { place: (word >> 1) as usize % OWNERS_MOST, generation: (word >> 32) as u16 }),
+            word => Some(InFlightOwner { place: (word >> 1) as usize % OWNERS_MOST, generation: (word >> 32) as u16 }),
         }
     }
 
@@ -248,7 +248,7 @@ impl<'a, S: System> View<'a, S> {
 
     #[cold]
     #[inline(never)]
-    fn join(&self) -> Result<Owner, Refusal> {
+    fn join(&self) -> Result<InFlightOwner, Refusal> {
         if !self.is_among_owners() {
             return Err(Refusal::Namespace);
         }
@@ -262,17 +262,17 @@ impl<'a, S: System> View<'a, S> {
             self.clean();
         }
         let generation = self.joined.fetch_add(1, Ordering::Relaxed) as u16;
-        let live = Record::new(process, generation, State::Live);
+        let live = OwnerRecord::new(process, generation, OwnerState::Live);
         for (place, record) in self.records.iter().enumerate() {
-            if !swap(record, Record::FREE, live) {
+            if !swap(record, OwnerRecord::FREE, live) {
                 continue;
             }
-            let own = Owner { place, generation };
+            let own = InFlightOwner { place, generation };
             if self.local.become_owner(own) {
                 return Ok(own);
             }
             // Another thread of this process has joined first. No slot refers to this record yet.
-            swap(record, live, Record::FREE);
+            swap(record, live, OwnerRecord::FREE);
             return self.joined().ok_or(Refusal::OwnersFull);
         }
         Err(Refusal::OwnersFull)
@@ -281,7 +281,7 @@ impl<'a, S: System> View<'a, S> {
     /// Marks this process's owner dead. From then on no thread counts the permits that the process has not released.
     pub(super) fn part(&self) {
         if let Some(record) = self.joined().and_then(|own| self.records.get(own.place)) {
-            let live = Record(record.load(Ordering::SeqCst));
+            let live = OwnerRecord(record.load(Ordering::SeqCst));
             if live.is_live() {
                 swap(record, live, live.dead());
             }
@@ -296,10 +296,10 @@ impl<'a, S: System> View<'a, S> {
         let mut taken = [false; OWNERS_MOST];
         let mut any = false;
         let own = self.joined().map(|own| own.place);
-        let cleaning = Record::new(self.system.this_process(), 0, State::Cleaning);
+        let cleaning = OwnerRecord::new(self.system.this_process(), 0, OwnerState::Cleaning);
         for (place, (record, taken)) in self.records.iter().zip(&mut taken).enumerate() {
-            let word = Record(record.load(Ordering::SeqCst));
-            if word != Record::FREE
+            let word = OwnerRecord(record.load(Ordering::SeqCst));
+            if word != OwnerRecord::FREE
                 && Some(place) != own
                 && (word.is_dead() || self.system.has_ended(word.process(), true))
             {
@@ -310,23 +310,23 @@ impl<'a, S: System> View<'a, S> {
         if !any {
             return;
         }
-        let is_taken = |word: Slot| taken.get(word.owner()).is_some_and(|taken| *taken);
+        let is_taken = |word: PermitSlot| taken.get(word.owner()).is_some_and(|taken| *taken);
         for slot in self.slots {
-            let word = Slot(slot.load(Ordering::SeqCst));
-            if word != Slot::FREE && is_taken(word) {
+            let word = PermitSlot(slot.load(Ordering::SeqCst));
+            if word != PermitSlot::FREE && is_taken(word) {
                 // Relaxed: a thread that sees this store late only finds one free slot fewer.
-                slot.store(Slot::FREE.0, Ordering::Relaxed);
+                slot.store(PermitSlot::FREE.0, Ordering::Relaxed);
             }
         }
         for (record, taken) in self.records.iter().zip(taken) {
             if taken {
                 // SeqCst, and so Release: the next owner of the record sees its slots free.
-                record.store(Record::FREE.0, Ordering::SeqCst);
+                record.store(OwnerRecord::FREE.0, Ordering::SeqCst);
             }
         }
     }
 
-    /// [`View::clean`], once a second at most. The result is whether it ran.
+    /// [`TableView::clean`], once a second at most. The result is whether it ran.
     #[cold]
     #[inline(never)]
     fn clean_seldom(&self) -> bool {
@@ -341,16 +341,16 @@ impl<'a, S: System> View<'a, S> {
     /// Adds up a key's permits. It reads the whole window, because slots of the key may lie behind slots that have
     /// become free.
     #[inline]
-    fn add_up(&self, hash: u64, own: Option<Owner>) -> Seen<'a> {
+    fn add_up(&self, hash: u64, own: Option<InFlightOwner>) -> WindowSum<'a> {
         // Loom treats SeqCst accesses as AcqRel. In loom only fences have one order for all threads.
         #[cfg(loom)]
         loom::sync::atomic::fence(Ordering::SeqCst);
-        let mut seen = Seen { counted: 0, undecided: 0, own: None, free: None };
+        let mut seen = WindowSum { counted: 0, undecided: 0, own: None, free: None };
         let own = own.map(|own| own.place);
         let (first, slots) = self.window_of(hash);
         for (n, slot) in slots.iter().enumerate() {
-            let word = Slot(slot.load(Ordering::SeqCst));
-            if word == Slot::FREE {
+            let word = PermitSlot(slot.load(Ordering::SeqCst));
+            if word == PermitSlot::FREE {
                 seen.free = seen.free.or(Some((first + n, slot)));
             } else if word.is_of(hash) {
                 if Some(word.owner()) == own {
@@ -373,14 +373,14 @@ impl<'a, S: System> View<'a, S> {
     /// than the slot.
     #[inline]
     fn is_live(&self, owner: usize) -> bool {
-        self.records.get(owner).is_some_and(|record| Record(record.load(Ordering::SeqCst)).is_live())
+        self.records.get(owner).is_some_and(|record| OwnerRecord(record.load(Ordering::SeqCst)).is_live())
     }
 
     /// Asks the system which of the key's owners have ended, and marks their records dead. Returns whether it marked
     /// any.
     #[cold]
     #[inline(never)]
-    fn lose_dead(&self, hash: u64, own: Option<Owner>) -> bool {
+    fn lose_dead(&self, hash: u64, own: Option<InFlightOwner>) -> bool {
         if !self.is_among_owners() {
             return false;
         }
@@ -389,15 +389,15 @@ impl<'a, S: System> View<'a, S> {
         // The clock may read 0, and 0 means that this process has not asked yet.
         let now = self.system.now() + 1;
         for slot in self.window_of(hash).1 {
-            let word = Slot(slot.load(Ordering::SeqCst));
-            if word == Slot::FREE || !word.is_of(hash) || Some(word.owner()) == own {
+            let word = PermitSlot(slot.load(Ordering::SeqCst));
+            if word == PermitSlot::FREE || !word.is_of(hash) || Some(word.owner()) == own {
                 continue;
             }
             let (Some(record), Some(asked)) = (self.records.get(word.owner()), self.local.asked.get(word.owner()))
             else {
                 continue;
             };
-            let live = Record(record.load(Ordering::SeqCst));
+            let live = OwnerRecord(record.load(Ordering::SeqCst));
             if !live.is_live() {
                 continue;
             }
@@ -425,10 +425,10 @@ pub(super) const LINE: usize = if cfg!(loom) { 1 } else { 8 };
 
 /// Replaces a slot's word by `next` of it. Release: the next holder of the permit sees what this holder wrote before
 /// its release. A thread that sees the new word late counts one permit too many, which is safe.
-fn change(slot: &AtomicU64, next: impl Fn(Slot) -> Option<Slot>) -> bool {
+fn change(slot: &AtomicU64, next: impl Fn(PermitSlot) -> Option<PermitSlot>) -> bool {
     let mut word = slot.load(Ordering::Relaxed);
     loop {
-        let Some(new) = next(Slot(word)) else { return false };
+        let Some(new) = next(PermitSlot(word)) else { return false };
         match slot.compare_exchange(word, new.0, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return true,
             Err(found) => word = found,
@@ -436,20 +436,20 @@ fn change(slot: &AtomicU64, next: impl Fn(Slot) -> Option<Slot>) -> bool {
     }
 }
 
-fn swap(record: &AtomicU64, from: Record, to: Record) -> bool {
+fn swap(record: &AtomicU64, from: OwnerRecord, to: OwnerRecord) -> bool {
     record.compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
-impl Local {
+impl ProcessPart {
     /// Stores this process's owner. False if another thread has stored one before.
-    pub(super) fn become_owner(&self, own: Owner) -> bool {
+    pub(super) fn become_owner(&self, own: InFlightOwner) -> bool {
         let word = u64::from(own.generation) << 32 | (own.place as u64) << 1 | 1;
         self.own.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
 
 #[cfg(not(loom))]
-impl Local {
+impl ProcessPart {
     /// Makes all words 0, as in a new process.
     pub(super) fn wipe(&self) {
         self.own.store(0, Ordering::Relaxed);
@@ -461,11 +461,11 @@ impl Local {
 }
 
 #[cfg(loom)]
-impl Local {
-    /// A `Local` whose words are all 0. Loom's atomics cannot be made from zero bytes.
-    pub(super) fn new() -> Local {
+impl ProcessPart {
+    /// A `ProcessPart` whose words are all 0. Loom's atomics cannot be made from zero bytes.
+    pub(super) fn new() -> ProcessPart {
         let zero = || AtomicU64::new(0);
-        Local {
+        ProcessPart {
             own: zero(),
             namespace: zero(),
             cleaned: zero(),

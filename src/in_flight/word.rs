@@ -20,15 +20,15 @@ pub const OWNERS_MOST: usize = if cfg!(loom) { 4 } else { 1024 };
 
 /// A slot's word: how many permits one owner has of one key. `count` includes the `undecided` ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot(pub(super) u64);
+pub(super) struct PermitSlot(pub(super) u64);
 
 /// An owner's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record(pub(super) u64);
+pub(super) struct OwnerRecord(pub(super) u64);
 
 /// The state of an owner in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum OwnerState {
     Live = 1,
     Cleaning = 2,
     Dead = 3,
@@ -44,7 +44,7 @@ pub(super) struct Process {
 
 /// This process's owner: the place of its record, and the generation in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
+pub(super) struct InFlightOwner {
     pub(super) place: usize,
     pub(super) generation: u16,
 }
@@ -67,14 +67,14 @@ const ONE_UNDECIDED: u64 = 1 << 16;
 const UNDECIDED_MOST: u64 = 127;
 const COUNT_MOST: u64 = 0xffff;
 
-impl Slot {
-    pub(super) const FREE: Slot = Slot(0);
+impl PermitSlot {
+    pub(super) const FREE: PermitSlot = PermitSlot(0);
     /// The difference of a slot's word when one permit is no longer undecided.
     pub(super) const DECIDED: u64 = ONE_UNDECIDED;
 
     /// The first permit of a key, undecided.
-    pub(super) const fn first(hash: u64, owner: Owner) -> Slot {
-        Slot(hash << TAG_AT | (owner.place as u64) << OWNER_AT | ONE_UNDECIDED | 1)
+    pub(super) const fn first(hash: u64, owner: InFlightOwner) -> PermitSlot {
+        PermitSlot(hash << TAG_AT | (owner.place as u64) << OWNER_AT | ONE_UNDECIDED | 1)
     }
 
     pub(super) const fn is_of(self, hash: u64) -> bool {
@@ -98,45 +98,45 @@ impl Slot {
     }
 
     /// This word with one more permit, which is undecided.
-    pub(super) const fn and_one(self) -> Slot {
-        Slot(self.0 + ONE_UNDECIDED + 1)
+    pub(super) const fn and_one(self) -> PermitSlot {
+        PermitSlot(self.0 + ONE_UNDECIDED + 1)
     }
 
     /// This word without one undecided permit; the free word if that was the last permit.
-    pub(super) const fn without_undecided(self) -> Slot {
+    pub(super) const fn without_undecided(self) -> PermitSlot {
         match self.count() {
-            0 | 1 => Slot::FREE,
-            _ => Slot(self.0 - ONE_UNDECIDED - 1),
+            0 | 1 => PermitSlot::FREE,
+            _ => PermitSlot(self.0 - ONE_UNDECIDED - 1),
         }
     }
 
     /// This word without one permit that is not undecided; the free word if that was the last permit.
-    pub(super) const fn without_one(self) -> Slot {
+    pub(super) const fn without_one(self) -> PermitSlot {
         match self.count() {
-            0 | 1 => Slot::FREE,
-            _ => Slot(self.0 - 1),
+            0 | 1 => PermitSlot::FREE,
+            _ => PermitSlot(self.0 - 1),
         }
     }
 }
 
-impl Record {
-    pub(super) const FREE: Record = Record(0);
+impl OwnerRecord {
+    pub(super) const FREE: OwnerRecord = OwnerRecord(0);
 
-    pub(super) const fn new(process: Process, generation: u16, state: State) -> Record {
+    pub(super) const fn new(process: Process, generation: u16, state: OwnerState) -> OwnerRecord {
         let start = process.start as u64;
-        Record((process.number as u64) << 42 | start << 18 | (generation as u64) << 2 | state as u64)
+        OwnerRecord((process.number as u64) << 42 | start << 18 | (generation as u64) << 2 | state as u64)
     }
 
     pub(super) const fn is_live(self) -> bool {
-        self.0 & 3 == State::Live as u64
+        self.0 & 3 == OwnerState::Live as u64
     }
 
     pub(super) const fn is_dead(self) -> bool {
-        self.0 & 3 == State::Dead as u64
+        self.0 & 3 == OwnerState::Dead as u64
     }
 
-    pub(super) const fn dead(self) -> Record {
-        Record(self.0 | 3)
+    pub(super) const fn dead(self) -> OwnerRecord {
+        OwnerRecord(self.0 | 3)
     }
 
     pub(super) const fn process(self) -> Process {
@@ -155,7 +155,7 @@ impl Ticket {
         Ticket(bits)
     }
 
-    pub(super) const fn new(at: usize, owner: Owner, slot: Slot) -> Ticket {
+    pub(super) const fn new(at: usize, owner: InFlightOwner, slot: PermitSlot) -> Ticket {
         Ticket((at as u64 + 1) << 32 | (owner.generation as u64) << 16 | (slot.0 >> OWNER_AT & 0xffff))
     }
 
@@ -165,12 +165,12 @@ impl Ticket {
     }
 
     /// Whether this owner acquired the ticket.
-    pub(super) const fn is_of(self, owner: Owner) -> bool {
+    pub(super) const fn is_of(self, owner: InFlightOwner) -> bool {
         (self.0 >> 16) as u16 == owner.generation && self.0 as usize % 1024 == owner.place
     }
 
     /// Whether a slot with this word can count the ticket's permit.
-    pub(super) const fn is_in(self, slot: Slot) -> bool {
+    pub(super) const fn is_in(self, slot: PermitSlot) -> bool {
         slot.0 >> OWNER_AT & 0xffff == self.0 & 0xffff && slot.count() > slot.undecided()
     }
 }

@@ -21,7 +21,7 @@ fn offsets_are_of_whole_seconds_and_more_of_either_sign() {
 #[cfg(target_os = "linux")]
 #[test]
 fn both_sources_give_one_number() {
-    for (kind, link) in [(Kind::Pid, c"/proc/self/ns/pid"), (Kind::Time, c"/proc/self/ns/time")] {
+    for (kind, link) in [(NamespaceKind::Pid, c"/proc/self/ns/pid"), (NamespaceKind::Time, c"/proc/self/ns/time")] {
         let known = number(kind);
         assert_eq!(known, link_number(link), "{kind:?}");
         assert!(known.is_some_and(|number| number != 0), "{kind:?}");

@@ -13,7 +13,7 @@ pub const HOSTS_MOST: usize = 4096;
 #[derive(Debug)]
 pub struct Hosts {
     options: Options,
-    slots: Vec<Slot>,
+    slots: Vec<HostSlot>,
     /// The most slots.
     most: usize,
     /// The turns of all hosts so far. A new host's turns begin here, so a ticket of a forgotten host never waits.
@@ -33,7 +33,7 @@ pub struct Ticket {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct HostSlot {
     /// The hash of the name. Two names with one hash share a rate.
     hash: u64,
     host: Host,
@@ -105,7 +105,7 @@ impl Hosts {
     }
 
     /// Adds a slot within the memory that [`Hosts::new`] has reserved, and returns its index.
-    fn append(&mut self, slot: Slot) -> Option<usize> {
+    fn append(&mut self, slot: HostSlot) -> Option<usize> {
         let index = self.slots.len();
         self.slots.spare_capacity_mut().first_mut()?.write(slot);
         // SAFETY: the vector has spare capacity for one more slot, which the line above has written.
@@ -119,7 +119,7 @@ impl Hosts {
 
     /// The host with that hash, which is new if it was unknown or idle for long.
     fn host(&mut self, hash: u64, now: u64) -> Option<&mut Host> {
-        let fresh = Slot { hash, host: Host::new(&self.options, self.turns, now) };
+        let fresh = HostSlot { hash, host: Host::new(&self.options, self.turns, now) };
         let known = self.slots.iter().position(|slot| slot.hash == hash);
         let index = match known {
             Some(index) => index,

@@ -2,9 +2,10 @@
 
 use crate::sync::{AtomicU32, Futex, Ordering};
 
-/// Threads sleep on it until another thread calls [`Event::notify`]. A call with no sleeper costs a fence and a load.
+/// Threads sleep on it until another thread calls [`QueueEvent::notify`]. A call with no sleeper costs a fence and a
+/// load.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct QueueEvent {
     /// Each notification that may have a sleeper raises it.
     count: Futex,
     /// The number of [`Listener`]s.
@@ -13,13 +14,13 @@ pub(super) struct Event {
 
 /// A thread that is about to sleep. A notification from now on ends its sleep, or prevents it.
 pub(super) struct Listener<'a> {
-    event: &'a Event,
+    event: &'a QueueEvent,
     count: u32,
 }
 
-impl Event {
-    pub(super) fn new() -> Event {
-        Event { count: Futex::new(0), listeners: AtomicU32::new(0) }
+impl QueueEvent {
+    pub(super) fn new() -> QueueEvent {
+        QueueEvent { count: Futex::new(0), listeners: AtomicU32::new(0) }
     }
 
     /// Announces that the caller may sleep. After this call and before [`Listener::sleep`] the caller must check the

@@ -33,7 +33,6 @@ mod models;
 mod ring;
 mod words;
 
-use crate::algorithm::Rule;
 use crate::clock::{Clock, Tsc, Utc};
 use crate::limiter::waiting::Waiters;
 use crate::policy::{Policy, PolicyError};
@@ -41,7 +40,7 @@ use alloc::boxed::Box;
 use core::marker::PhantomData;
 
 pub use error::{QueueError, Refusal, Refused};
-pub use words::Words;
+pub use words::{Ticket, Words};
 
 /// A queue of items that leave at a policy's pace. Threads share it by reference.
 ///
@@ -54,31 +53,12 @@ pub struct Queue<T: Send, C = Utc<Tsc>> {
     items: PhantomData<fn() -> T>,
 }
 
-/// An item's place in a queue. With it the item can be cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    /// The number of the item: the first item of a queue has number 0.
-    pub number: u64,
-    /// The number of items before this one when it was offered. A cancelled item counts as long as an older item is
-    /// in the queue.
-    pub ahead: u64,
-}
-
 /// Whether a queue can have this policy.
 ///
 /// # Errors
 /// The reason, as in [`QueueError::Policy`].
 pub fn validate(policy: &Policy) -> Result<(), PolicyError> {
-    rule(policy).map(|_| ())
-}
-
-fn rule(policy: &Policy) -> Result<Rule, PolicyError> {
-    // A taker calls the policy again and again until an item may leave. If refusals counted, these calls would lead
-    // to a ban.
-    if policy.ban != 0 || policy.count_rejected {
-        return Err(PolicyError::OptionMismatch);
-    }
-    Rule::new(policy)
+    words::rule(policy).map(|_| ())
 }
 
 impl<T: Send> Queue<T> {

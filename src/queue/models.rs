@@ -2,8 +2,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib queue::models`
 
-use super::event::Event;
-use super::ring::{Offered, Ring, Taken};
+use super::event::QueueEvent;
+use super::ring::{ItemRing, Offered, TakeAnswer};
 use crate::algorithm::Rule;
 use crate::policy::Policy;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -21,8 +21,8 @@ fn rule(policy: &str) -> Rule {
 }
 
 /// A queue of two cells; one item may wait, and any number may leave.
-fn wide() -> (Arc<Ring>, Rule) {
-    (Arc::new(Ring::new(2).unwrap()), rule("9/9ns burst 9"))
+fn wide() -> (Arc<ItemRing>, Rule) {
+    (Arc::new(ItemRing::new(2).unwrap()), rule("9/9ns burst 9"))
 }
 
 fn queued(offered: Offered) -> Option<u64> {
@@ -32,15 +32,15 @@ fn queued(offered: Offered) -> Option<u64> {
     }
 }
 
-fn item(taken: Taken) -> Option<u64> {
+fn item(taken: TakeAnswer) -> Option<u64> {
     match taken {
-        Taken::Item(item) => Some(item),
-        Taken::Empty | Taken::At(_) => None,
+        TakeAnswer::Item(item) => Some(item),
+        TakeAnswer::Empty | TakeAnswer::At(_) => None,
     }
 }
 
 /// All items, with permits of a later time.
-fn rest(ring: &Ring, rule: &Rule) -> Vec<u64> {
+fn rest(ring: &ItemRing, rule: &Rule) -> Vec<u64> {
     core::iter::from_fn(|| item(ring.take(rule, 1000))).collect()
 }
 
@@ -95,7 +95,7 @@ fn two_producers_and_a_full_ring() {
 #[test]
 fn two_offers_for_one_place() {
     explore("two offers for one place", || {
-        let ring = Arc::new(Ring::new(4).unwrap());
+        let ring = Arc::new(ItemRing::new(4).unwrap());
         let rule = rule("1/9ns algo pacer");
         // One may leave and one may wait.
         assert!(queued(ring.offer(&rule, 1, 1, 1)).is_some());
@@ -113,7 +113,7 @@ fn two_offers_for_one_place() {
 #[test]
 fn two_takes_for_one_permit() {
     explore("two takes for one permit", || {
-        let ring = Arc::new(Ring::new(4).unwrap());
+        let ring = Arc::new(ItemRing::new(4).unwrap());
         let rule = rule("1/9ns algo pacer");
         for n in [1, 2, 3] {
             assert!(queued(ring.offer(&rule, 1, 9, n)).is_some());
@@ -125,8 +125,8 @@ fn two_takes_for_one_permit() {
         let mine = item(ring.take(&rule, 1));
         let got: Vec<u64> = [mine, other.join().unwrap()].into_iter().flatten().collect();
         assert_eq!(got, [1]);
-        assert_eq!(ring.take(&rule, 9), Taken::At(10));
-        assert_eq!(ring.take(&rule, 10), Taken::Item(2));
+        assert_eq!(ring.take(&rule, 9), TakeAnswer::At(10));
+        assert_eq!(ring.take(&rule, 10), TakeAnswer::Item(2));
     });
 }
 
@@ -135,7 +135,7 @@ fn two_takes_for_one_permit() {
 #[test]
 fn a_cancellation_beside_a_take() {
     explore("a cancellation beside a take", || {
-        let ring = Arc::new(Ring::new(4).unwrap());
+        let ring = Arc::new(ItemRing::new(4).unwrap());
         let rule = rule("1/9ns algo pacer");
         for n in [1, 2] {
             assert!(queued(ring.offer(&rule, 1, 9, n)).is_some());
@@ -185,7 +185,7 @@ fn a_cancellation_beside_offers() {
 #[test]
 fn a_notification_beside_a_sleeper() {
     explore("a notification beside a sleeper", || {
-        let shared = Arc::new((Event::new(), AtomicU32::new(0)));
+        let shared = Arc::new((QueueEvent::new(), AtomicU32::new(0)));
         let notifying = {
             let shared = shared.clone();
             thread::spawn(move || {

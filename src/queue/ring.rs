@@ -32,7 +32,7 @@ const CANCELLED: u64 = 2;
 
 /// The queue. See the module.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct ItemRing {
     cells: Box<[Slot]>,
     /// The low `bits` of an item's number choose its cell. The others are the lap.
     bits: u32,
@@ -40,7 +40,7 @@ pub(super) struct Ring {
     tail: CachePadded<AtomicU64>,
 }
 
-/// An answer to [`Ring::offer`].
+/// An answer to [`ItemRing::offer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
     /// The item is in the queue.
@@ -54,9 +54,9 @@ pub(super) enum Offered {
     Full,
 }
 
-/// An answer to [`Ring::take`].
+/// An answer to [`ItemRing::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum TakeAnswer {
     /// The oldest item.
     Item(u64),
     /// There is none.
@@ -65,13 +65,13 @@ pub(super) enum Taken {
     At(u64),
 }
 
-impl Ring {
+impl ItemRing {
     /// A ring of at least `length` cells, which is at most [`CELLS_MOST`]; `None` if there is no memory.
-    pub(super) fn new(length: u64) -> Option<Ring> {
+    pub(super) fn new(length: u64) -> Option<ItemRing> {
         let bits = length.max(2).next_power_of_two().trailing_zeros();
         let cells = cells(1 << bits)?;
         let (head, tail) = (CachePadded::new(slot(1 << bits)), CachePadded::new(AtomicU64::new(0)));
-        Some(Ring { cells, bits, head, tail })
+        Some(ItemRing { cells, bits, head, tail })
     }
 
     /// Puts `item` behind all others, unless more than `waiting` items would then wait for a permit. Items that may
@@ -109,7 +109,7 @@ impl Ring {
     }
 
     /// Takes the oldest item if the policy admits it at `now`.
-    pub(super) fn take(&self, rule: &Rule, now: u64) -> Taken {
+    pub(super) fn take(&self, rule: &Rule, now: u64) -> TakeAnswer {
         // Whether a permit has been charged for an item that was then cancelled.
         let mut paid = false;
         loop {
@@ -119,7 +119,7 @@ impl Ring {
             let seen = cell.pair();
             // An earlier lap: this cell's last taker has claimed its item and has not freed the cell yet.
             if seen.key <= self.key(number, FREE) {
-                return Taken::Empty;
+                return TakeAnswer::Empty;
             }
             if seen.key == self.key(number, CANCELLED) {
                 self.skip(head, seen);
@@ -137,7 +137,7 @@ impl Ring {
                         // A bucket with `init` begins to fill. If the swap fails, another thread's call has begun it.
                         let _ = self.head.swap(head, Pair { key: number, state: next });
                     }
-                    return Taken::At(rule.admits_at(step.next.unwrap_or(state), now, 1));
+                    return TakeAnswer::At(rule.admits_at(step.next.unwrap_or(state), now, 1));
                 }
                 state = step.next.unwrap_or(state);
             }
@@ -145,7 +145,7 @@ impl Ring {
                 continue;
             }
             match cell.swap(seen, self.next_lap(number)) {
-                Ok(()) => return Taken::Item(seen.state),
+                Ok(()) => return TakeAnswer::Item(seen.state),
                 Err(now) => {
                     // Only a cancellation changes the cell of an item that this thread has claimed.
                     let _ = cell.swap(now, self.next_lap(number));
@@ -155,7 +155,7 @@ impl Ring {
         }
     }
 
-    /// The time at which [`Ring::take`] would take an item, not before `now`; `None` if the queue is empty.
+    /// The time at which [`ItemRing::take`] would take an item, not before `now`; `None` if the queue is empty.
     pub(super) fn next_departure(&self, rule: &Rule, now: u64) -> Option<u64> {
         loop {
             let head = self.head.pair();

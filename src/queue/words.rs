@@ -1,33 +1,42 @@
 //! A queue of 64-bit words.
 
 use super::error::{QueueError, Refusal, Refused};
-use super::event::Event;
-use super::ring::{Offered, Ring, Taken, CELLS_MOST};
+use super::event::QueueEvent;
+use super::ring::{ItemRing, Offered, TakeAnswer, CELLS_MOST};
 #[cfg(doc)]
 use super::Queue;
-use super::{rule, Ticket};
 use crate::algorithm::Rule;
 use crate::clock::{Clock, Tsc, Utc};
 use crate::limiter::clock_fits;
 use crate::limiter::waiting::{Waiters, WAITERS};
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicyError};
 use crate::sync::{AtomicU32, Ordering};
 use crate::units::NEVER;
 
 /// A [`Queue`] of 64-bit words, such as pointers or numbers of the caller. It allocates only when it is made.
 #[derive(Debug)]
 pub struct Words<C = Utc<Tsc>> {
-    pub(super) ring: Ring,
+    pub(super) ring: ItemRing,
     rule: Rule,
     pub(super) capacity: u64,
     pub(super) clock: C,
     /// Offers and [`Words::close`] notify it.
-    came: Event,
+    came: QueueEvent,
     /// Every removal of an item and [`Words::close`] notify it.
-    left: Event,
+    left: QueueEvent,
     /// The callers that sleep until there is room.
     pub(super) waiters: Waiters,
     closed: AtomicU32,
+}
+
+/// An item's place in a queue. With it the item can be cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// The number of the item: the first item of a queue has number 0.
+    pub number: u64,
+    /// The number of items before this one when it was offered. A cancelled item counts as long as an older item is
+    /// in the queue.
+    pub ahead: u64,
 }
 
 impl<C: Clock> Words<C> {
@@ -47,14 +56,14 @@ impl<C: Clock> Words<C> {
         if capacity == 0 || length > CELLS_MOST {
             return Err(QueueError::Capacity);
         }
-        let ring = Ring::new(length).ok_or(QueueError::NoMemory)?;
+        let ring = ItemRing::new(length).ok_or(QueueError::NoMemory)?;
         Ok(Words {
             ring,
             rule,
             capacity,
             clock,
-            came: Event::new(),
-            left: Event::new(),
+            came: QueueEvent::new(),
+            left: QueueEvent::new(),
             waiters: Waiters::new(WAITERS),
             closed: AtomicU32::new(0),
         })
@@ -98,11 +107,11 @@ impl<C: Clock> Words<C> {
     /// [`Queue::take_at`].
     pub fn take_at(&self, now: u64) -> Option<u64> {
         match self.ring.take(&self.rule, now) {
-            Taken::Item(item) => {
+            TakeAnswer::Item(item) => {
                 self.removed();
                 Some(item)
             }
-            Taken::Empty | Taken::At(_) => None,
+            TakeAnswer::Empty | TakeAnswer::At(_) => None,
         }
     }
 
@@ -233,14 +242,14 @@ where
             }
             let now = self.clock.now();
             let until = match self.ring.take(&self.rule, now) {
-                Taken::Item(item) => {
+                TakeAnswer::Item(item) => {
                     drop(listener);
                     self.removed();
                     return Some(item);
                 }
-                Taken::Empty if self.is_closed() => return None,
-                Taken::Empty => NEVER,
-                Taken::At(at) => at,
+                TakeAnswer::Empty if self.is_closed() => return None,
+                TakeAnswer::Empty => NEVER,
+                TakeAnswer::At(at) => at,
             };
             if now >= deadline {
                 return None;
@@ -248,4 +257,14 @@ where
             listener.sleep(until.min(deadline).saturating_sub(now));
         }
     }
+}
+
+/// The rule of a queue with this policy.
+pub(super) fn rule(policy: &Policy) -> Result<Rule, PolicyError> {
+    // A taker calls the policy again and again until an item may leave. If refusals counted, these calls would lead
+    // to a ban.
+    if policy.ban != 0 || policy.count_rejected {
+        return Err(PolicyError::OptionMismatch);
+    }
+    Rule::new(policy)
 }

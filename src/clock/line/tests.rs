@@ -9,7 +9,7 @@ struct Machine {
     speed: u64,
     tsc: u64,
     ns: u64,
-    line: Line,
+    line: ClockLine,
     random: u64,
     /// The most nanoseconds by which the line was off.
     off: u64,
@@ -25,7 +25,7 @@ impl Machine {
     fn new() -> Machine {
         let (tsc, ns) = (1 << 40, 1 << 50);
         let second = (tsc + 3 * CALIBRATION, ns + CALIBRATION);
-        let line = Line::first((tsc, ns), second).expect("a slope");
+        let line = ClockLine::first((tsc, ns), second).expect("a slope");
         Machine { speed: TICKS, tsc: second.0, ns: second.1, line, random: 1, off: 0, back: 0, last: 0, drawn: 0 }
     }
 
@@ -158,7 +158,7 @@ fn suspended_and_moved() {
 /// measurement.
 #[test]
 fn two_close_comparisons_give_no_new_slope() {
-    let line = Line::first((0, 0), (3 * CALIBRATION, CALIBRATION)).expect("a slope");
+    let line = ClockLine::first((0, 0), (3 * CALIBRATION, CALIBRATION)).expect("a slope");
     let anew = line.again((1 << 50, 1 << 40)).expect("begun anew");
     let again = anew.again(((1 << 50) + 10, (1 << 40) + 300)).expect("and again");
     assert_eq!((anew.mul, again.mul), (line.mul, line.mul));
@@ -166,8 +166,8 @@ fn two_close_comparisons_give_no_new_slope() {
 
 #[test]
 fn a_line_needs_a_slope() {
-    assert_eq!(Line::first((5, 5), (5, 9)), None, "the counter stands");
-    assert_eq!(Line::first((5, 5), (4, 9)), None, "it goes back");
-    assert_eq!(Line::first((5, 9), (9, 5)), None, "time goes back");
-    assert_eq!(Line::first((5, 5), (9, 5)), None, "time stands");
+    assert_eq!(ClockLine::first((5, 5), (5, 9)), None, "the counter stands");
+    assert_eq!(ClockLine::first((5, 5), (4, 9)), None, "it goes back");
+    assert_eq!(ClockLine::first((5, 9), (9, 5)), None, "time goes back");
+    assert_eq!(ClockLine::first((5, 5), (9, 5)), None, "time stands");
 }

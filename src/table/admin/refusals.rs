@@ -1,8 +1,8 @@
 //! The keys that a table refuses most.
 
 use crate::table::decide::Table;
-use crate::table::memory::refusals::{fingerprint, line_of, Seen};
-use crate::table::policies::compiled::salt;
+use crate::table::memory::refusals::{fingerprint, line_of, RefusedKey};
+use crate::table::policies::version::salt;
 use crate::table::policies::PolicyId;
 
 pub(crate) use crate::table::memory::refusals::REFUSED_MOST;
@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// The key that the sketch has seen, if its text is the key's.
-    fn refused(&self, seen: &Seen) -> Option<Refused> {
+    fn refused(&self, seen: &RefusedKey) -> Option<Refused> {
         let text = seen.text?;
         let refused = Refused {
             policy: PolicyId::new(text.policy),

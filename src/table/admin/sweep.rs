@@ -5,7 +5,7 @@ use crate::table::decide::Table;
 use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 use crate::table::policies::conversion::{Scratches, UnderVersion};
 use crate::table::policies::local::Scratch;
-use crate::table::policies::records::{policy_of, version_of};
+use crate::table::policies::record::{policy_of, version_of};
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::candidates::hash_of_tag;
 use crate::table::slots::protocol::{disturb, first_to_expire};

@@ -11,7 +11,7 @@ use crate::table::memory::returns::Turn;
 use crate::table::memory::slot;
 use crate::table::memory::slot::{Pair, Slot};
 use crate::table::policies::conversion::UnderVersion;
-use crate::table::policies::records::version_of;
+use crate::table::policies::record::version_of;
 use crate::table::slots::candidates::CANDIDATES;
 use crate::table::slots::probe::{self, scalar};
 use crate::table::slots::protocol::{first_to_expire, Room};

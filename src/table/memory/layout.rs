@@ -24,9 +24,9 @@ use super::receipts::Receipts;
 use super::refusals::Refusals;
 use super::region::Noted;
 use super::returns::TURNS;
+use super::sizes::{Sizes, BUCKETS_AT};
 use super::slot::Bucket;
 use super::special::SpecialCounts;
-use super::Sizes;
 use crate::sync::{AtomicU64, Ordering};
 use core::mem::{offset_of, size_of};
 
@@ -58,7 +58,6 @@ pub(crate) const DECISIONS_AT: usize = 92 << 10;
 pub(crate) const LINES_AT: usize = 108 << 10;
 pub(crate) const RECEIPTS_AT: usize = 140 << 10;
 pub(crate) const REFUSALS_AT: usize = 204 << 10;
-pub(crate) const BUCKETS_AT: usize = 219 << 10;
 
 /// A fingerprint of everything that two builds must agree on beside [`VERSION`].
 pub(crate) const LAYOUT: u64 = fold(&[

@@ -40,19 +40,19 @@ const CHECK_BITS: u32 = 18;
 /// The sketch. Zeroes are an empty one.
 #[repr(C, align(64))]
 pub(crate) struct Refusals {
-    lines: [Line; LINES],
-    texts: [[Text; KEYS]; LINES],
+    lines: [SketchLine; LINES],
+    texts: [[SketchText; KEYS]; LINES],
 }
 
 #[repr(C)]
-struct Line {
+struct SketchLine {
     /// The period of the last refusal, and a random number that each replacement changes.
     rng: AtomicU64,
     words: [AtomicU64; KEYS],
 }
 
 #[repr(C)]
-struct Text {
+struct SketchText {
     /// 0 while a call writes the text.
     head: AtomicU64,
     bytes: [AtomicU64; WORDS],
@@ -60,7 +60,7 @@ struct Text {
 
 /// A key that has been refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct RefusedKey {
     pub(crate) count: u32,
     /// The number of the line, and the fingerprint: the bits that the sketch has of the key's hash.
     pub(crate) line: u64,
@@ -97,9 +97,9 @@ impl Refusals {
         fn zeroes<const N: usize>() -> [AtomicU64; N] {
             core::array::from_fn(|_| AtomicU64::new(0))
         }
-        let text = || Text { head: AtomicU64::new(0), bytes: zeroes() };
+        let text = || SketchText { head: AtomicU64::new(0), bytes: zeroes() };
         Refusals {
-            lines: core::array::from_fn(|_| Line { rng: AtomicU64::new(0), words: zeroes() }),
+            lines: core::array::from_fn(|_| SketchLine { rng: AtomicU64::new(0), words: zeroes() }),
             texts: core::array::from_fn(|_| core::array::from_fn(|_| text())),
         }
     }
@@ -137,20 +137,20 @@ impl Refusals {
     }
 
     /// The keys with a count, in no order, at `now`.
-    pub(crate) fn seen(&self, now: u64) -> impl Iterator<Item = Seen> + '_ {
+    pub(crate) fn seen(&self, now: u64) -> impl Iterator<Item = RefusedKey> + '_ {
         self.lines.iter().zip(&self.texts).enumerate().flat_map(move |(number, (line, texts))| {
             let age = period(now).saturating_sub(line.period());
             line.words.iter().zip(texts).filter_map(move |(word, text)| {
                 let found = word.load(Ordering::Relaxed);
                 let count = count(found).checked_shr(age).unwrap_or(0);
                 let text = text.read().filter(|(fingerprint, _)| *fingerprint == of(found)).map(|(_, text)| text);
-                (count != 0).then(|| Seen { count, line: number as u64, fingerprint: of(found), text })
+                (count != 0).then(|| RefusedKey { count, line: number as u64, fingerprint: of(found), text })
             })
         })
     }
 }
 
-impl Line {
+impl SketchLine {
     fn period(&self) -> u32 {
         (self.rng.load(Ordering::Relaxed) >> 32) as u32
     }
@@ -182,7 +182,7 @@ impl Line {
     }
 }
 
-impl Text {
+impl SketchText {
     /// The fingerprint of the key whose text this is.
     fn is_of(&self) -> u32 {
         of(self.head.load(Ordering::Relaxed))

@@ -1,12 +1,13 @@
 //! The size of a table, and the division of its buckets into three parts.
 
 use super::error::TableError;
-use super::layout::BUCKETS_AT;
 use super::slot::{Bucket, Slot, SLOTS};
 use super::special::{GROUP, OVERRIDES_MOST};
 use core::mem::size_of;
 use core::num::NonZeroU64;
 
+/// The offset of the buckets in bytes: everything before them has a fixed size ([`super::layout`]).
+pub(crate) const BUCKETS_AT: usize = 219 << 10;
 /// The first and the second part each have a multiple of this many buckets, because a bucket's number is computed by
 /// an exclusive or with eight bits of the hash.
 pub(crate) const PART_UNIT: u64 = 1 << 8;

@@ -25,7 +25,7 @@
 //! wipe the places in children, because a handler that forks may return, in the child, too, to a call that is using
 //! its place.
 
-use super::compiled::Version;
+use super::version::Version;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::counters::thread_lines::ENTRIES;
 use crate::table::memory::error::TableError;
@@ -56,11 +56,11 @@ pub(crate) struct Locals {
 /// A call's reference to a version, or the version itself. A call that uses it again finds its last version without
 /// compiling.
 pub(crate) struct Scratch<'t> {
-    held: Held<'t>,
+    held: HeldVersion<'t>,
     version: MaybeUninit<Version>,
 }
 
-enum Held<'t> {
+enum HeldVersion<'t> {
     Nothing,
     /// The version is in the scratch.
     Here,
@@ -107,18 +107,18 @@ impl Local {
 impl<'t> Scratch<'t> {
     #[inline(always)]
     pub(crate) const fn new() -> Scratch<'t> {
-        Scratch { held: Held::Nothing, version: MaybeUninit::uninit() }
+        Scratch { held: HeldVersion::Nothing, version: MaybeUninit::uninit() }
     }
 
     /// The version that this scratch holds.
     pub(crate) fn version(&self) -> Option<&Version> {
         match &self.held {
-            Held::Nothing => None,
+            HeldVersion::Nothing => None,
             // SAFETY: `put_here` wrote the version before it set `Here`.
-            Held::Here => Some(unsafe { self.version.assume_init_ref() }),
+            HeldVersion::Here => Some(unsafe { self.version.assume_init_ref() }),
             // SAFETY: the place has a version, because `share` found its stamp or `put` wrote it. No call replaces it
             // before `clear` lowers `users`.
-            Held::There(local) => Some(unsafe { (*local.version.get()).assume_init_ref() }),
+            HeldVersion::There(local) => Some(unsafe { (*local.version.get()).assume_init_ref() }),
         }
     }
 
@@ -136,7 +136,7 @@ impl<'t> Scratch<'t> {
             local.leave();
             return false;
         }
-        self.held = Held::There(local);
+        self.held = HeldVersion::There(local);
         true
     }
 
@@ -157,16 +157,16 @@ impl<'t> Scratch<'t> {
         unsafe { (*local.version.get()).write(version) };
         // Release: a handler that finds the stamp finds the version.
         local.stamp.store(stamp, Ordering::Release);
-        self.held = Held::There(local);
+        self.held = HeldVersion::There(local);
     }
 
     fn put_here(&mut self, version: Version) {
         self.version.write(version);
-        self.held = Held::Here;
+        self.held = HeldVersion::Here;
     }
 
     fn clear(&mut self) {
-        if let Held::There(local) = core::mem::replace(&mut self.held, Held::Nothing) {
+        if let HeldVersion::There(local) = core::mem::replace(&mut self.held, HeldVersion::Nothing) {
             local.leave();
         }
     }

@@ -8,8 +8,10 @@ mod exempt;
 pub(crate) mod local;
 pub(crate) mod multi_word;
 mod overrides;
+pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod references;
+pub(crate) mod version;
 
 pub use crate::policy::Keep;
 use crate::policy::Policy;
@@ -17,13 +19,16 @@ use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::{RequestError, TableError};
 use crate::table::memory::slot::{TAG, TAG_BITS};
+use crate::table::memory::special::Special;
 use crate::table::memory::Memory;
 use crate::table::slots::states::Event;
 pub(crate) use crate::table::slots::ROUNDS;
 use alloc::boxed::Box;
-use compiled::{Version, Versions};
-use local::{Locals, Scratch};
+use compiled::Versions;
+use local::{Local, Locals, Scratch};
 use multi_word::MultiWord;
+use record::policy_of;
+use version::Version;
 
 /// One of a table's policies, by its number: the first is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,6 +138,111 @@ impl Policies {
         }
     }
 
+    /// The current version of a policy, if this process has compiled it for all threads and no key of the table is
+    /// exempt or has a policy of its own. The second value is the word that counts those keys.
+    #[inline(always)]
+    pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, Special)> {
+        let stamp = self.memory.current_stamp(policy.0);
+        let version = self.versions.known(stamp)?;
+        // Acquire, as in `is_exempt`.
+        let special = self.memory.header().special.read();
+        match special.is_none() {
+            true => Some((version, special)),
+            false => None,
+        }
+    }
+
+    /// The version with `stamp`. [`RequestError::Corrupt`] if its record is damaged or belongs to another version by now.
+    #[inline(always)]
+    pub(super) fn version<'s, 't: 's>(
+        &'t self,
+        stamp: u64,
+        scratch: &'s mut Scratch<'t>,
+    ) -> Result<&'s Version, RequestError> {
+        match self.versions.known(stamp) {
+            Some(version) => Ok(version),
+            None => match self.find_or_compile(stamp, scratch)? {
+                Some(version) => Ok(version),
+                None => scratch.version().ok_or(RequestError::Corrupt),
+            },
+        }
+    }
+
+    /// Finds or compiles the current version of a policy. `stamp` is its current stamp as the caller has read it.
+    /// `None`: `scratch` holds the version.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn find_or_compile_current<'t>(
+        &'t self,
+        policy: u32,
+        hash: u64,
+        stamp: u64,
+        scratch: &mut Scratch<'t>,
+    ) -> Result<Option<&'t Version>, RequestError> {
+        match self.share_local(stamp, scratch) {
+            true => Ok(None),
+            false => self.compile_current(policy, hash, stamp, scratch),
+        }
+    }
+
+    #[inline(never)]
+    fn compile_current<'t>(
+        &'t self,
+        policy: u32,
+        hash: u64,
+        mut stamp: u64,
+        scratch: &mut Scratch<'t>,
+    ) -> Result<Option<&'t Version>, RequestError> {
+        for _ in 0..ROUNDS {
+            let compiled = self.compile(stamp, scratch);
+            let seen = self.stamp_for(policy, hash);
+            // If this thread has slept through a hundred changes, the record may belong to another version.
+            if compiled.is_ok() || seen == stamp {
+                return compiled;
+            }
+            stamp = seen;
+        }
+        Err(RequestError::Corrupt)
+    }
+
+    /// Finds or compiles the version with `stamp`. `None`: `scratch` holds it.
+    #[cold]
+    #[inline(never)]
+    fn find_or_compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, RequestError> {
+        match scratch.holds(stamp) || self.share_local(stamp, scratch) {
+            true => Ok(None),
+            false => self.compile(stamp, scratch),
+        }
+    }
+
+    /// Whether the calling thread's place has the version with `stamp`. If so, it makes `scratch` hold that version.
+    #[inline(always)]
+    fn share_local<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> bool {
+        self.versions.is_full() && self.local(stamp).is_some_and(|local| scratch.share(local, stamp))
+    }
+
+    /// Compiles the version with `stamp`. `None`: `scratch` holds it.
+    #[inline(never)]
+    fn compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, RequestError> {
+        let (policy, terms) = compiled::read(self.memory.records(), stamp)?;
+        match self.versions.keep(&policy, terms, stamp) {
+            Ok(version) => return Ok(Some(version)),
+            Err(TableError::Versions | TableError::NoMemory) => {}
+            Err(_) => return Err(RequestError::Corrupt),
+        }
+        let version = Version::of(&policy, terms, stamp).ok_or(RequestError::Corrupt)?;
+        scratch.put(version, self.local(stamp).filter(|_| self.versions.is_full()));
+        Ok(None)
+    }
+
+    /// The calling thread's place for the version with `stamp`.
+    fn local(&self, stamp: u64) -> Option<&Local> {
+        let policy = policy_of(stamp);
+        let current = self.memory.header().current.get(policy as usize)?;
+        // Relaxed: it chooses one of two places, and either is right.
+        self.locals.get(self.memory.thread_lines.number(policy)?, current.load(Ordering::Relaxed) == stamp)
+    }
+
     /// Counts what a request did to the table.
     #[cold]
     pub(crate) fn count_event(&self, event: Event, retries: u32) {
@@ -154,3 +264,6 @@ impl Policies {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,13 @@
 //! Keys with a policy of their own: finds the version that a key is under, and gives a key its own version.
-//! [`Places`] maps keys to versions.
+//! [`OverridePlaces`] maps keys to versions.
 
 use super::encoding::Terms;
-use super::records::{policy_of, version_of};
+use super::record::{policy_of, version_of};
 use super::{references, Keep, Policies};
 use crate::policy::Policy;
 use crate::table::memory::error::TableError;
 use crate::table::memory::slot::{Pair, Slot};
-use crate::table::slots::overrides::Places;
+use crate::table::slots::overrides::OverridePlaces;
 
 impl Policies {
     /// The stamp of the version that the key with `hash` is under. 0: there is no such policy.
@@ -94,8 +94,8 @@ impl Policies {
 
     /// The places of the key with `hash`. `None`: the table has none for overrides.
     #[inline]
-    fn places(&self, hash: u64) -> Option<Places<'_>> {
-        Places::of(self.memory.overrides(), &self.memory.header().special, hash)
+    fn places(&self, hash: u64) -> Option<OverridePlaces<'_>> {
+        OverridePlaces::of(self.memory.overrides(), &self.memory.header().special, hash)
     }
 
     fn release(&self, stamp: u64) {

@@ -9,8 +9,9 @@
 //!
 //! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
 
-use super::compiled::Version;
-use super::encoding::{decode, encode, Terms};
+use super::encoding::{decode, Terms};
+use super::record::{claim, policy_of, stamp, version_of, CLAIMED};
+use super::version::Version;
 use super::{references, Keep, ROUNDS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};
@@ -19,64 +20,6 @@ use crate::table::memory::layout::{word_of, Header, Record, POLICIES_MOST, RECOR
 use crate::table::memory::mix::fold;
 use crate::table::memory::slot::TAG_BITS;
 use core::mem::{offset_of, size_of};
-
-/// The stamp of a record that a writer has claimed and not published.
-pub(super) const CLAIMED: u64 = 1;
-
-pub(crate) const fn version_of(stamp: u64) -> usize {
-    (stamp & 0xff) as usize
-}
-
-pub(crate) const fn policy_of(stamp: u64) -> u32 {
-    ((stamp >> 8) & 0xff) as u32
-}
-
-impl Record {
-    /// The policy, if this is the record of the version with `stamp`, and is complete.
-    pub(crate) fn read(&self, stamp: u64) -> Option<Policy> {
-        self.read_kept(stamp).map(|(policy, _)| policy)
-    }
-
-    /// The policy, and how debts are converted to this version; see [`Record::read`].
-    pub(crate) fn read_kept(&self, stamp: u64) -> Option<(Policy, Terms)> {
-        // Acquire: the writer stores the words before the stamp.
-        if stamp <= CLAIMED || self.stamp.load(Ordering::Acquire) != stamp {
-            return None;
-        }
-        let mut words = [0; RECORD_WORDS];
-        for (word, from) in words.iter_mut().zip(&self.words) {
-            // Acquire: the stamp is read again below, after the words.
-            *word = from.load(Ordering::Acquire);
-        }
-        let check = self.check.load(Ordering::Acquire);
-        if check != fold(&words) || self.stamp.load(Ordering::Relaxed) != stamp {
-            return None;
-        }
-        decode(&words)
-    }
-
-    /// Claims the record if it is free.
-    fn claim(&self) -> bool {
-        self.stamp.load(Ordering::Relaxed) == 0
-            && self.stamp.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-
-    /// Writes a claimed record and publishes it.
-    pub(super) fn publish(&self, policy: &Policy, terms: Terms, stamp: u64) {
-        let words = encode(policy, terms);
-        for (to, word) in self.words.iter().zip(words) {
-            to.store(word, Ordering::Relaxed);
-        }
-        self.check.store(fold(&words), Ordering::Relaxed);
-        // Release: a reader of the stamp sees the words.
-        self.stamp.store(stamp, Ordering::Release);
-    }
-
-    /// Frees the record if it still has `stamp`.
-    pub(super) fn free(&self, stamp: u64) {
-        let _ = self.stamp.compare_exchange(stamp, 0, Ordering::AcqRel, Ordering::Relaxed);
-    }
-}
 
 /// Adds `policy` to the table; returns its number.
 pub(crate) fn add(header: &Header, records: &[Record; VERSIONS], policy: &Policy) -> Result<u32, TableError> {
@@ -267,26 +210,3 @@ pub(crate) fn claimed(records: &[Record; VERSIONS]) -> u64 {
 pub(crate) fn free_claimed(records: &[Record; VERSIONS]) {
     records.iter().for_each(|record| record.free(CLAIMED));
 }
-
-/// Claims a free record. It prefers the one that has been free for the longest time, so that a slow request under a
-/// freed version has time to notice the change before another policy gets the record.
-pub(super) fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize, &'a Record), TableError> {
-    // Each generation starts the search at the next version. Version 0 is none.
-    let start = header.generation.load(Ordering::Relaxed) as usize;
-    for n in 0..VERSIONS {
-        let version = start.wrapping_add(n) & (VERSIONS - 1);
-        if let (1.., Some(record)) = (version, records.get(version)) {
-            if record.claim() {
-                return Ok((version, record));
-            }
-        }
-    }
-    Err(TableError::Versions)
-}
-
-pub(super) fn stamp(header: &Header, number: u32, version: usize) -> u64 {
-    let generation = header.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    generation << 16 | u64::from(number & 0xff) << 8 | version as u64
-}
-
-const _: () = assert!(core::mem::size_of::<AtomicU64>() == 8);

@@ -13,7 +13,7 @@
 //! [`Table::repair`](crate::table::Table::repair).
 
 use super::encoding::Terms;
-use super::records::{claim, policy_of, stamp, version_of, CLAIMED};
+use super::record::{claim, policy_of, stamp, version_of, CLAIMED};
 use super::{Keep, ROUNDS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};

@@ -29,7 +29,7 @@ type Group = [Slot; GROUP];
 const PLACES: usize = 2 * GROUP;
 
 /// The places that may have one key.
-pub(crate) struct Places<'a> {
+pub(crate) struct OverridePlaces<'a> {
     counts: &'a SpecialCounts,
     first: &'a Group,
     second: &'a Group,
@@ -37,10 +37,10 @@ pub(crate) struct Places<'a> {
     hash: u64,
 }
 
-impl<'a> Places<'a> {
+impl<'a> OverridePlaces<'a> {
     /// The two different groups of a hash among all `places`, by its tag. `None` if there are none.
     #[inline]
-    pub(crate) fn of(places: &'a [Slot], counts: &'a SpecialCounts, hash: u64) -> Option<Places<'a>> {
+    pub(crate) fn of(places: &'a [Slot], counts: &'a SpecialCounts, hash: u64) -> Option<OverridePlaces<'a>> {
         let hash = known_hash(hash);
         let groups = NonZeroU64::new((places.len() / GROUP) as u64)?;
         let others = NonZeroU64::new(groups.get() - 1)?;
@@ -50,7 +50,7 @@ impl<'a> Places<'a> {
             let from = number as usize * GROUP;
             places.get(from..from + GROUP)?.try_into().ok()
         };
-        Some(Places { counts, first: group(first)?, second: group(second)?, hash })
+        Some(OverridePlaces { counts, first: group(first)?, second: group(second)?, hash })
     }
 
     /// The stamp of the key's version.

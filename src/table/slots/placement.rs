@@ -21,7 +21,7 @@
 //! 100 keys are in their first two buckets; after slots have been reused many times, 91 of 100 are.
 
 use super::candidates::{tag, Candidates, RESTS, REST_BITS};
-use crate::table::memory::layout::BUCKETS_AT;
+use crate::table::memory::sizes::BUCKETS_AT;
 use crate::table::memory::slot::{Bucket, Slot, SLOTS_A_BUCKET, TAG, TAG_BITS};
 use crate::table::memory::{Memory, Parts};
 use core::ptr::NonNull;

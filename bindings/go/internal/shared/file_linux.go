@@ -16,9 +16,9 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// Tables in files, as in src/table/memory/region/file.rs, trust.rs and system.rs. A call opens the file if it exists.
-// Otherwise it makes the file without a name or under a temporary one, and links it to its name when it is complete,
-// so no process can open an incomplete table.
+// Tables in files, as in src/table/memory/region/file.rs, named.rs, trust.rs and system.rs. A call opens the file if it
+// exists. Otherwise it makes the file without a name or under a temporary one, and links it to its name when it is
+// complete, so no process can open an incomplete table.
 
 const (
 	// roundsOfOpen: a try fails only if another process makes the file and removes it again meanwhile.

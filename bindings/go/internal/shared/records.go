@@ -2,8 +2,8 @@ package shared
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// The records of policies' versions in a table's memory, as in src/table/policies/records.rs. Go reads records, and
-// writes those of a new table.
+// The records of policies' versions in a table's memory, as in src/table/policies/record.rs and records.rs. Go
+// reads records, and writes those of a new table.
 
 const (
 	// claimed is the stamp of a record that a writer has claimed and not published.

@@ -29,13 +29,13 @@ const WITHOUT: u64 = 1 << 63;
 const INQUIRIES: u32 = 32;
 
 #[repr(C)]
-struct Entry {
+struct ThreadEntry {
     /// 0: free.
     id: AtomicU64,
     line: AtomicPtr<Line>,
 }
 
-impl Entry {
+impl ThreadEntry {
     /// The line of an entry that has the calling thread's id.
     #[inline(always)]
     fn line(&self) -> &Line {
@@ -48,7 +48,7 @@ impl Entry {
 /// The content of the map's memory. All zeroes are an empty map.
 #[repr(C)]
 struct Map {
-    entries: [Entry; ENTRIES],
+    entries: [ThreadEntry; ENTRIES],
     /// This process's name in owners ([`process`]), or 0 if no call has asked for it yet.
     process: AtomicU64,
 }
@@ -92,7 +92,7 @@ impl ThreadLines {
     pub(crate) fn find_or_claim(&self, policy: u32, lines: &[Line; LINES]) -> Option<&Line> {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
         for n in 0..PROBES {
-            let entry = self.entry(place.wrapping_add(n * size_of::<Entry>()));
+            let entry = self.entry(place.wrapping_add(n * size_of::<ThreadEntry>()));
             match entry.id.load(Ordering::Relaxed) {
                 found if found == id => return Some(entry.line()),
                 found if found == id | WITHOUT => return None,
@@ -105,9 +105,9 @@ impl ThreadLines {
     /// The number of the entry of the calling thread's line under `policy`.
     pub(crate) fn number(&self, policy: u32) -> Option<usize> {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
-        let at = |n: usize| place.wrapping_add(n * size_of::<Entry>());
+        let at = |n: usize| place.wrapping_add(n * size_of::<ThreadEntry>());
         let n = (0..PROBES).find(|n| self.entry(at(*n)).id.load(Ordering::Relaxed) == id)?;
-        Some(at(n) / size_of::<Entry>() % ENTRIES)
+        Some(at(n) / size_of::<ThreadEntry>() % ENTRIES)
     }
 
     #[cold]
@@ -116,12 +116,12 @@ impl ThreadLines {
         if !self.is_wiped {
             return None;
         }
-        let free = |entry: &&Entry| {
+        let free = |entry: &&ThreadEntry| {
             // Other threads of the process claim entries at the same time.
             entry.id.load(Ordering::Relaxed) == 0
                 && entry.id.compare_exchange(0, TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
-        let entry = (0..PROBES).map(|n| self.entry(place.wrapping_add(n * size_of::<Entry>()))).find(free)?;
+        let entry = (0..PROBES).map(|n| self.entry(place.wrapping_add(n * size_of::<ThreadEntry>()))).find(free)?;
         let line = self.take(Claimant { pointer: pointer(), policy }, lines);
         entry.line.store(line.map_or(null_mut(), |line| core::ptr::from_ref(line).cast_mut()), Ordering::Relaxed);
         // Release: a signal handler of this thread that finds the id finds the line, too.
@@ -155,7 +155,7 @@ impl ThreadLines {
     pub(crate) fn retry_claim(&self, policy: u32) {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
         for n in 0..PROBES {
-            let entry = self.entry(place.wrapping_add(n * size_of::<Entry>()));
+            let entry = self.entry(place.wrapping_add(n * size_of::<ThreadEntry>()));
             if entry.id.load(Ordering::Relaxed) == id | WITHOUT {
                 entry.id.store(0, Ordering::Relaxed);
             }
@@ -185,9 +185,9 @@ impl ThreadLines {
 
     /// The entry `at` bytes after the first, modulo the length of all entries.
     #[inline(always)]
-    fn entry(&self, at: usize) -> &Entry {
+    fn entry(&self, at: usize) -> &ThreadEntry {
         // A mask of bytes takes one instruction less than an index of entries.
-        let at = at & ((ENTRIES - 1) * size_of::<Entry>());
+        let at = at & ((ENTRIES - 1) * size_of::<ThreadEntry>());
         // SAFETY: as `map`; the entries come first in it. The number and the size of entries are powers of two, so
         // the mask leaves the offset of an entry.
         unsafe { self.memory.base().byte_add(at).cast().as_ref() }
@@ -228,7 +228,7 @@ fn place(pointer: u64, policy: u32) -> usize {
     (id(pointer, policy).wrapping_mul(0x1e37_79b1) >> 20) as usize
 }
 
-const _: () = assert!(ENTRIES.is_power_of_two() && size_of::<Entry>() == 16);
+const _: () = assert!(ENTRIES.is_power_of_two() && size_of::<ThreadEntry>() == 16);
 
 #[cfg(test)]
 mod tests;

@@ -9,9 +9,9 @@
 //!
 //! A name that cannot be read is unknown. It agrees with nothing, and differs from nothing.
 
-#[cfg(target_os = "linux")]
-use super::system::again;
 use super::system::Fd;
+#[cfg(target_os = "linux")]
+use super::system::{again, boot_id};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::mix::fold;
 
@@ -36,7 +36,7 @@ pub(crate) enum Agreement {
 impl Boot {
     /// This boot, for a file with this [`inode`].
     pub(crate) fn of_now(inode: u64) -> Boot {
-        Boot { id: super::boot_id().unwrap_or_default(), inode }
+        Boot { id: boot_id().unwrap_or_default(), inode }
     }
 
     pub(crate) fn is_known(&self) -> bool {

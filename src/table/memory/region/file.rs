@@ -1,30 +1,92 @@
 //! Tables in files. A call opens the file if it exists. Otherwise it makes the file without a name or under a
 //! temporary one, and links it to its name when it is complete, so no process can open an incomplete table.
 
-use super::super::error::{Call, TableError};
+use super::mapping::{Backing, Region};
+use super::named::{FilePath, Named, EXISTING};
 use super::presence::{show, Others};
-use super::system::{errno, random_u64, Fd, Status, Text};
-use super::{boot, Access, Enter, Fill, Inspect, Kind, Opened, Region, HEAD};
+use super::system::{errno, random_u64, Fd, PathText, Status};
+use super::trust::Access;
 use crate::sync::filled;
-use core::ffi::{c_char, c_int, CStr};
+use crate::table::memory::error::{Call, TableError};
+use core::ffi::{c_int, CStr};
 use core::mem::ManuallyDrop;
-use core::ptr::{null_mut, NonNull};
+
+/// Inspects the first bytes of a file, and returns the length of its object.
+pub(crate) type Inspect<'a> = &'a dyn Fn(&[u8]) -> Result<u64, TableError>;
+
+/// Writes a new object into zeroed memory.
+pub(crate) type Fill<'a> = &'a dyn Fn(&Region) -> Result<(), TableError>;
+
+/// Decides whether this process may use an existing file's object, before it is used. Meanwhile no other call that
+/// has an `Enter` opens the file.
+pub(crate) type Enter<'a> = &'a dyn Fn(&Region, &Others<'_>) -> Result<(), TableError>;
+
+/// The number of bytes that are read from an existing file before it is mapped: a table's header and its policies.
+pub(crate) const HEAD: usize = 36 << 10;
+
+/// Whether `open_or_create` made the file or found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    Created,
+    Attached,
+}
 
 /// The number of tries of `open_or_create`. A try fails only if another process makes the file and removes it again
 /// meanwhile.
 const ROUNDS: u32 = 64;
 
-/// The flags for an existing file. The open does not follow a symbolic link, does not wait for the other end of a
-/// pipe, and does not make a terminal the controlling one.
-const EXISTING: c_int = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+impl Region {
+    /// Opens the table at `path`, or makes one of `len` bytes.
+    ///
+    /// `inspect` gets the first [`HEAD`] bytes of an existing file, or all if it has fewer, and returns the length
+    /// that the file must have. `fill` gets the zeroed memory of a new file before any other process can open it. The
+    /// call may run `fill` more than once, each time with a new region. At most one of them becomes the table: none
+    /// if another process made the file first.
+    pub(crate) fn open_or_create(
+        path: &CStr,
+        len: usize,
+        access: Access,
+        inspect: Inspect<'_>,
+        fill: Fill<'_>,
+    ) -> Result<(Region, Opened), TableError> {
+        open_or_create(path, len, access, Way::Unnamed, inspect, fill, None)
+    }
 
-pub(super) fn open(
-    path: &CStr,
-    access: Access,
-    inspect: Inspect<'_>,
-    enter: Option<Enter<'_>>,
-) -> Result<Region, TableError> {
-    match attach(&Place::of(path)?, access, inspect, enter)? {
+    /// [`Region::open_or_create`], whose views see each other ([`Others`]).
+    pub(crate) fn enter_or_create(
+        path: &CStr,
+        len: usize,
+        access: Access,
+        inspect: Inspect<'_>,
+        fill: Fill<'_>,
+        enter: Enter<'_>,
+    ) -> Result<(Region, Opened), TableError> {
+        open_or_create(path, len, access, Way::Unnamed, inspect, fill, Some(enter))
+    }
+
+    /// Opens the table at `path`, which must exist.
+    pub(crate) fn open(path: &CStr, access: Access, inspect: Inspect<'_>) -> Result<Region, TableError> {
+        open(path, access, inspect, None)
+    }
+
+    /// [`Region::open`] of a file whose views see each other.
+    pub(crate) fn enter(
+        path: &CStr,
+        access: Access,
+        inspect: Inspect<'_>,
+        enter: Enter<'_>,
+    ) -> Result<Region, TableError> {
+        open(path, access, inspect, Some(enter))
+    }
+
+    /// The memory behind the caller's descriptor. It must be sealed against shrinking.
+    pub(crate) fn of_descriptor(fd: c_int, inspect: Inspect<'_>) -> Result<Region, TableError> {
+        of_descriptor(fd, inspect)
+    }
+}
+
+fn open(path: &CStr, access: Access, inspect: Inspect<'_>, enter: Option<Enter<'_>>) -> Result<Region, TableError> {
+    match attach(&FilePath::of(path)?, access, inspect, enter)? {
         Some(region) => Ok(region),
         None => Err(TableError::System(Call::Open, libc::ENOENT)),
     }
@@ -39,7 +101,7 @@ pub(super) fn open_or_create(
     fill: Fill<'_>,
     enter: Option<Enter<'_>>,
 ) -> Result<(Region, Opened), TableError> {
-    let place = Place::of(path)?;
+    let place = FilePath::of(path)?;
     access.of_directory(&place.status()?)?;
     for _ in 0..ROUNDS {
         if let Some(region) = attach(&place, access, inspect, enter)? {
@@ -61,7 +123,7 @@ pub(super) fn open_or_create(
 
 /// Opens the existing file; `None` if there is none.
 fn attach(
-    place: &Place<'_>,
+    place: &FilePath<'_>,
     access: Access,
     inspect: Inspect<'_>,
     enter: Option<Enter<'_>>,
@@ -105,20 +167,20 @@ fn attach(
         let _ = fd.flock(libc::LOCK_UN);
         return region.map(Some);
     }
-    map(&fd, len, Kind::File(named)).map(Some)
+    Region::of_file(&fd, len, Backing::File(named)).map(Some)
 }
 
 fn entered(fd: &Fd, len: u64, named: Named, enter: Enter<'_>) -> Result<Region, TableError> {
     show(fd)?;
-    let region = map(fd, len, Kind::File(named))?;
-    if let Kind::File(named) = &region.kind {
+    let region = Region::of_file(fd, len, Backing::File(named))?;
+    if let Backing::File(named) = &region.backing {
         enter(&region, &Others::new(fd, named))?;
     }
     Ok(region)
 }
 
 /// See [`Region::of_descriptor`].
-pub(super) fn of_descriptor(fd: c_int, inspect: Inspect<'_>) -> Result<Region, TableError> {
+fn of_descriptor(fd: c_int, inspect: Inspect<'_>) -> Result<Region, TableError> {
     // The caller closes the descriptor.
     let fd = ManuallyDrop::new(Fd::borrowed(fd));
     let status = fd.status().map_err(|errno| TableError::System(Call::Read, errno))?;
@@ -129,7 +191,7 @@ pub(super) fn of_descriptor(fd: c_int, inspect: Inspect<'_>) -> Result<Region, T
         return Err(TableError::Unsealed);
     }
     let len = inspected(&fd, &status, inspect)?;
-    map(&fd, len, Kind::Anonymous)
+    Region::of_file(&fd, len, Backing::Anonymous)
 }
 
 /// The length of a table's file. It is an error if the header says another length.
@@ -156,7 +218,7 @@ pub(super) enum Way {
 /// Makes the file; `None` if another process made it first. `shown`: the other views see this one
 /// ([`super::presence`]).
 fn create(
-    place: &Place<'_>,
+    place: &FilePath<'_>,
     len: usize,
     mode: u32,
     fill: Fill<'_>,
@@ -184,7 +246,7 @@ fn create(
     if shown {
         show(fd)?;
     }
-    let region = map(fd, bytes, Kind::File(Named::new(place, &status, fd)?))?;
+    let region = Region::of_file(fd, bytes, Backing::File(Named::new(place, &status, fd)?))?;
     fill(&region)?;
 
     // The file gets its permissions before its name, so that no other user can open it in between. It is flushed
@@ -198,78 +260,29 @@ fn create(
     }
 }
 
-fn map(fd: &Fd, len: u64, kind: Kind) -> Result<Region, TableError> {
-    let len = usize::try_from(len).map_err(|_| TableError::Capacity)?;
-    Region::map(len, libc::MAP_SHARED, fd.raw(), kind)
-}
-
-/// A path: an open directory, which stays the same one if another process renames it, and a name in it.
-struct Place<'a> {
-    directory: Fd,
-    /// The absolute path of the directory.
-    absolute: Owned,
-    name: &'a CStr,
-}
-
-impl<'a> Place<'a> {
-    fn of(path: &'a CStr) -> Result<Place<'a>, TableError> {
-        let open = |errno| TableError::System(Call::Open, errno);
-        let bytes = path.to_bytes_with_nul();
-        let start = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash.saturating_add(1));
-        let name = bytes.get(start..).and_then(|name| CStr::from_bytes_with_nul(name).ok());
-        let name = name.filter(|name| !name.is_empty()).ok_or(open(libc::ENOENT))?;
-
-        let mut parent = [0_u8; 4096];
-        if start >= parent.len() {
-            return Err(open(libc::ENAMETOOLONG));
-        }
-        let from = if start == 0 { b"." } else { bytes.get(..start).unwrap_or(b".") };
-        for (to, from) in parent.iter_mut().zip(from) {
-            *to = *from;
-        }
-        let parent = CStr::from_bytes_until_nul(&parent).map_err(|_| open(libc::ENAMETOOLONG))?;
-
-        Ok(Place {
-            directory: Fd::open(libc::AT_FDCWD, parent, DIRECTORY).map_err(open)?,
-            absolute: Owned::absolute(parent).map_err(open)?,
-            name,
-        })
-    }
-
-    fn status(&self) -> Result<Status, TableError> {
-        self.directory.status().map_err(|errno| TableError::System(Call::Open, errno))
-    }
-}
-
-/// The flags for a directory. `O_PATH` needs no permission to list it.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const DIRECTORY: c_int = libc::O_PATH | libc::O_DIRECTORY;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const DIRECTORY: c_int = libc::O_RDONLY | libc::O_DIRECTORY;
-
 /// A new file before it is linked to its name.
 struct Aside<'a> {
-    place: &'a Place<'a>,
+    place: &'a FilePath<'a>,
     fd: Fd,
     /// The temporary name, unless the file is unnamed.
-    name: Option<Text>,
+    name: Option<PathText>,
 }
 
 impl<'a> Aside<'a> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn unnamed(place: &'a Place<'a>) -> Result<Aside<'a>, TableError> {
+    fn unnamed(place: &'a FilePath<'a>) -> Result<Aside<'a>, TableError> {
         let fd = Fd::open(place.directory.raw(), c".", libc::O_RDWR | libc::O_TMPFILE)
             .map_err(|errno| TableError::System(Call::Open, errno))?;
         Ok(Aside { place, fd, name: None })
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    fn unnamed(_: &'a Place<'a>) -> Result<Aside<'a>, TableError> {
+    fn unnamed(_: &'a FilePath<'a>) -> Result<Aside<'a>, TableError> {
         Err(TableError::System(Call::Open, libc::EOPNOTSUPP))
     }
 
-    fn named(place: &'a Place<'a>) -> Result<Aside<'a>, TableError> {
-        let mut name = Text::new(b".tollbar-");
+    fn named(place: &'a FilePath<'a>) -> Result<Aside<'a>, TableError> {
+        let mut name = PathText::new(b".tollbar-");
         // SAFETY: getpid takes no argument and cannot fail.
         name.push_decimal(unsafe { libc::getpid() } as u32);
         name.push(b"-");
@@ -288,7 +301,7 @@ impl<'a> Aside<'a> {
             Some(name) => (to, name.as_c_str(), 0),
             None => {
                 // /proc has a symbolic link to the unnamed file, with the number of its descriptor.
-                let mut path = Text::new(b"/proc/self/fd/");
+                let mut path = PathText::new(b"/proc/self/fd/");
                 path.push_decimal(self.fd.raw() as u32);
                 unnamed = path;
                 (libc::AT_FDCWD, unnamed.as_c_str(), libc::AT_SYMLINK_FOLLOW)
@@ -308,101 +321,5 @@ impl Drop for Aside<'_> {
             // SAFETY: the name is 0-terminated.
             unsafe { libc::unlinkat(self.place.directory.raw(), name.as_c_str().as_ptr(), 0) };
         }
-    }
-}
-
-/// The name and the identity of a region's file.
-///
-/// It keeps no descriptor, for two reasons. A lock of `flock` belongs to the open file, which threads and forked
-/// children would share, so it would exclude none of them. And a program that becomes a daemon closes every
-/// descriptor, whose number another file may get. So each lock opens the file again and compares its identity.
-pub(super) struct Named {
-    path: Owned,
-    identity: (u64, u64),
-    /// The [`Boot::inode`](super::Boot::inode).
-    pub(super) inode: u64,
-}
-
-impl Named {
-    fn new(place: &Place<'_>, status: &Status, fd: &Fd) -> Result<Named, TableError> {
-        let path = Owned::joined(place.absolute.as_c_str(), place.name).ok_or(TableError::NoMemory)?;
-        Ok(Named { path, identity: status.identity, inode: boot::inode(fd) })
-    }
-
-    /// Waits for the file's lock.
-    pub(super) fn lock(&self) -> Result<Lock, TableError> {
-        let fd = self.open()?;
-        fd.flock(libc::LOCK_EX).map_err(|errno| TableError::System(Call::Lock, errno))?;
-        Ok(Lock { fd })
-    }
-
-    /// Opens the file once more.
-    pub(super) fn open(&self) -> Result<Fd, TableError> {
-        let error = |errno| TableError::System(Call::Lock, errno);
-        let fd = Fd::open(libc::AT_FDCWD, self.path.as_c_str(), EXISTING).map_err(error)?;
-        // A mapped file keeps its inode even without a name, so an equal device and inode mean the same file.
-        match fd.status().map_err(error)?.identity == self.identity {
-            true => Ok(fd),
-            false => Err(error(libc::ESTALE)),
-        }
-    }
-}
-
-/// A file's lock. The drop releases it.
-pub(super) struct Lock {
-    fd: Fd,
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing does not release the lock if another thread has forked meanwhile, because the child has the open
-        // file, too.
-        let _ = self.fd.flock(libc::LOCK_UN);
-    }
-}
-
-/// A 0-terminated text in memory from malloc.
-struct Owned(NonNull<c_char>);
-
-// SAFETY: only this value has the text. It does not change, and any thread may free it.
-unsafe impl Send for Owned {}
-// SAFETY: as Send.
-unsafe impl Sync for Owned {}
-
-impl Owned {
-    /// `path` as an absolute path without symbolic links. It stays valid if the process changes its directory.
-    fn absolute(path: &CStr) -> Result<Owned, i32> {
-        // SAFETY: `path` is 0-terminated; with a null buffer realpath allocates the result with malloc.
-        let real = unsafe { libc::realpath(path.as_ptr(), null_mut()) };
-        NonNull::new(real).map(Owned).ok_or_else(errno)
-    }
-
-    /// `directory/name`; `None` if malloc fails.
-    fn joined(directory: &CStr, name: &CStr) -> Option<Owned> {
-        let parts = [directory.to_bytes(), b"/", name.to_bytes_with_nul()];
-        let len = parts.iter().fold(0_usize, |len, part| len.saturating_add(part.len()));
-        // SAFETY: malloc takes any size.
-        let start: NonNull<u8> = NonNull::new(unsafe { libc::malloc(len) }.cast())?;
-        let mut to = start.as_ptr();
-        for part in parts {
-            // SAFETY: the parts have `len` bytes together, as has the new block, and do not overlap it.
-            unsafe {
-                core::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
-                to = to.add(part.len());
-            }
-        }
-        Some(Owned(start.cast()))
-    }
-
-    fn as_c_str(&self) -> &CStr {
-        // SAFETY: both constructors make a 0-terminated text, which lives as long as `self`.
-        unsafe { CStr::from_ptr(self.0.as_ptr()) }
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        // SAFETY: the text is from malloc, and only this drop frees it.
-        unsafe { libc::free(self.0.as_ptr().cast()) };
     }
 }

@@ -8,7 +8,8 @@
 //! overlayfs maps another open file than the one that has the lock, so there the lock is lost with the descriptor. A
 //! trial finds that out before [`Others::exist`] says that there are none.
 
-use super::file::Named;
+use super::mapping::{Backing, Region};
+use super::named::Named;
 use super::system::Fd;
 use crate::table::memory::error::{Call, TableError};
 #[cfg(target_os = "linux")]
@@ -16,7 +17,7 @@ use {super::system::again, core::ffi::c_int};
 
 /// Shows a view's open file to the other views, before its file is mapped.
 pub(super) fn show(fd: &Fd) -> Result<(), TableError> {
-    lock(fd, Mark::View).map_err(|errno| TableError::System(Call::Lock, errno))
+    lock(fd, LockedByte::View).map_err(|errno| TableError::System(Call::Lock, errno))
 }
 
 /// The other views of a file that a call opens. While it has this value, no other call opens the file.
@@ -32,7 +33,7 @@ impl<'a> Others<'a> {
 
     /// Whether another view has the file mapped; `None` if the system does not say.
     pub(crate) fn exist(&self) -> Option<bool> {
-        match is_locked(self.fd, Mark::View).ok()? {
+        match is_locked(self.fd, LockedByte::View).ok()? {
             true => Some(true),
             false => self.mapping_keeps_lock().then_some(false),
         }
@@ -42,14 +43,14 @@ impl<'a> Others<'a> {
     fn mapping_keeps_lock(&self) -> bool {
         const PAGE: usize = 4096;
         let Ok(other) = self.named.open() else { return false };
-        if lock(&other, Mark::Trial).is_err() {
+        if lock(&other, LockedByte::Trial).is_err() {
             return false;
         }
-        let Ok(mapping) = super::Region::map(PAGE, libc::MAP_SHARED, other.raw(), super::Kind::Anonymous) else {
+        let Ok(mapping) = Region::map(PAGE, libc::MAP_SHARED, other.raw(), Backing::Anonymous) else {
             return false;
         };
         drop(other);
-        let kept = is_locked(self.fd, Mark::Trial) == Ok(true);
+        let kept = is_locked(self.fd, LockedByte::Trial) == Ok(true);
         drop(mapping);
         kept
     }
@@ -57,7 +58,7 @@ impl<'a> Others<'a> {
 
 /// A byte of a file that a lock stands on.
 #[derive(Clone, Copy)]
-enum Mark {
+enum LockedByte {
     /// A view has the file mapped.
     View = 0,
     /// A process tries out whether a mapping keeps the lock.
@@ -66,7 +67,7 @@ enum Mark {
 
 /// Locks the byte for the open file. Other open files may have the same lock.
 #[cfg(target_os = "linux")]
-fn lock(fd: &Fd, mark: Mark) -> Result<(), i32> {
+fn lock(fd: &Fd, mark: LockedByte) -> Result<(), i32> {
     let mut lock = description(mark, libc::F_RDLCK);
     // SAFETY: `lock` is valid during the call.
     again(|| unsafe { libc::fcntl(fd.raw(), libc::F_OFD_SETLK, &mut lock) })?;
@@ -75,7 +76,7 @@ fn lock(fd: &Fd, mark: Mark) -> Result<(), i32> {
 
 /// Whether another open file has the byte locked.
 #[cfg(target_os = "linux")]
-fn is_locked(fd: &Fd, mark: Mark) -> Result<bool, i32> {
+fn is_locked(fd: &Fd, mark: LockedByte) -> Result<bool, i32> {
     let mut lock = description(mark, libc::F_WRLCK);
     // SAFETY: `lock` is valid and writable during the call.
     again(|| unsafe { libc::fcntl(fd.raw(), libc::F_OFD_GETLK, &mut lock) })?;
@@ -83,7 +84,7 @@ fn is_locked(fd: &Fd, mark: Mark) -> Result<bool, i32> {
 }
 
 #[cfg(target_os = "linux")]
-fn description(mark: Mark, kind: c_int) -> libc::flock {
+fn description(mark: LockedByte, kind: c_int) -> libc::flock {
     // SAFETY: all fields of a flock are integers, so zeroes are valid. A lock of an open file must have a process of 0.
     let mut lock: libc::flock = unsafe { core::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
@@ -94,11 +95,11 @@ fn description(mark: Mark, kind: c_int) -> libc::flock {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn lock(_: &Fd, _: Mark) -> Result<(), i32> {
+fn lock(_: &Fd, _: LockedByte) -> Result<(), i32> {
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_locked(_: &Fd, _: Mark) -> Result<bool, i32> {
+fn is_locked(_: &Fd, _: LockedByte) -> Result<bool, i32> {
     Err(libc::ENOSYS)
 }

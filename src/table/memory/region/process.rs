@@ -13,9 +13,9 @@
 //! process's own files there. It shows starts in the time namespace of the reader, so the code subtracts what that is
 //! ahead of the machine's.
 
-use super::system::{errno, Fd, Text};
+use super::system::{errno, Fd, PathText};
 use crate::clock::machine::boottime_ahead;
-use crate::namespace::{decimal, number as namespace_number, read_link, Kind};
+use crate::namespace::{decimal, number as namespace_number, read_link, NamespaceKind};
 use core::ffi::c_int;
 
 /// This process's name in a line's owner: its PID namespace and its number there. A namespace of 0 is unknown.
@@ -25,7 +25,7 @@ pub(crate) fn process() -> u64 {
 
 /// The number of this process's PID namespace; 0 if the system does not say.
 pub(crate) fn namespace() -> u64 {
-    namespace_number(Kind::Pid).map_or(0, u64::from)
+    namespace_number(NamespaceKind::Pid).map_or(0, u64::from)
 }
 
 fn own_number() -> u32 {
@@ -54,10 +54,10 @@ pub(crate) fn start_of(number: u32) -> u32 {
 pub(crate) fn has_ended(number: u32, start: u32, thorough: bool) -> bool {
     let Ok(pid @ 1..) = libc::pid_t::try_from(number) else { return false };
     let known = match pidfd(pid) {
-        Asked::Gone => return true,
-        Asked::Runs => true,
-        Asked::Unknown if is_process_gone(number) => return true,
-        Asked::Unknown => false,
+        ProcessState::Gone => return true,
+        ProcessState::Runs => true,
+        ProcessState::Unknown if is_process_gone(number) => return true,
+        ProcessState::Unknown => false,
     };
     // Another process with the same number may run.
     if known && !thorough {
@@ -69,34 +69,34 @@ pub(crate) fn has_ended(number: u32, start: u32, thorough: bool) -> bool {
     }
 }
 
-enum Asked {
+enum ProcessState {
     Gone,
     Runs,
     Unknown,
 }
 
 #[cfg(target_os = "linux")]
-fn pidfd(pid: libc::pid_t) -> Asked {
+fn pidfd(pid: libc::pid_t) -> ProcessState {
     // SAFETY: integer arguments only. It returns a new descriptor.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0 as libc::c_uint) };
     let Ok(fd @ 0..) = c_int::try_from(fd) else {
         // Other errors: an old kernel, a filter of system calls, a thread's number, too many open files.
-        return if errno() == libc::ESRCH { Asked::Gone } else { Asked::Unknown };
+        return if errno() == libc::ESRCH { ProcessState::Gone } else { ProcessState::Unknown };
     };
     let fd = Fd::owned(fd);
     let mut poll = libc::pollfd { fd: fd.raw(), events: libc::POLLIN, revents: 0 };
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `poll` is one writable pollfd; a null mask of signals is allowed.
     match unsafe { libc::ppoll(&mut poll, 1, &at_once, core::ptr::null()) } {
-        1.. => Asked::Gone,
-        0 => Asked::Runs,
-        _ => Asked::Unknown,
+        1.. => ProcessState::Gone,
+        0 => ProcessState::Runs,
+        _ => ProcessState::Unknown,
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn pidfd(_: libc::pid_t) -> Asked {
-    Asked::Unknown
+fn pidfd(_: libc::pid_t) -> ProcessState {
+    ProcessState::Unknown
 }
 
 struct Stat {
@@ -120,7 +120,7 @@ fn is_other_start(one: u32, other: u32) -> bool {
 /// Reads a process's start and state from /proc; `None` if the system does not say.
 #[cfg(target_os = "linux")]
 fn stat(number: u32) -> Option<Stat> {
-    let mut path = Text::new(b"/proc/");
+    let mut path = PathText::new(b"/proc/");
     if number == own_number() {
         path.push(b"self");
     } else if has_our_numbers() {

@@ -241,16 +241,16 @@ impl Status {
 }
 
 /// A short 0-terminated text, which needs no core::fmt.
-pub(super) struct Text {
-    bytes: [u8; Text::ROOM],
+pub(super) struct PathText {
+    bytes: [u8; PathText::ROOM],
     len: usize,
 }
 
-impl Text {
+impl PathText {
     const ROOM: usize = 96;
 
-    pub(super) fn new(start: &[u8]) -> Text {
-        let mut text = Text { bytes: [0; Text::ROOM], len: 0 };
+    pub(super) fn new(start: &[u8]) -> PathText {
+        let mut text = PathText { bytes: [0; PathText::ROOM], len: 0 };
         text.push(start);
         text
     }
@@ -258,7 +258,7 @@ impl Text {
     /// Appends `bytes`. It drops those that do not fit; the terminating 0 always fits.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         for &byte in bytes.iter() {
-            if self.len >= Text::ROOM - 1 {
+            if self.len >= PathText::ROOM - 1 {
                 return;
             }
             if let Some(place) = self.bytes.get_mut(self.len) {

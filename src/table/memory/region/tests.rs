@@ -8,8 +8,12 @@ mod places;
 mod presence;
 mod trust;
 
-use super::file::{self, Way};
+use super::file::{self, Opened, Way, HEAD};
+use super::system::{self, boot_id};
 use super::*;
+use crate::table::memory::error::{Call, TableError};
+use core::ffi::c_int;
+use core::ptr::NonNull;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::string::{String, ToString};

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::table::memory::special::{SpecialCounts, GROUP};
-use crate::table::slots::overrides::Places;
+use crate::table::slots::overrides::OverridePlaces;
 use loom::sync::atomic::AtomicI64;
 
 const K: Key = Key(1, By::Changing, [0, 1]);
@@ -30,8 +30,8 @@ impl Map {
         map
     }
 
-    fn places(&self, tag: u64) -> Places<'_> {
-        Places::of(&self.places, &self.counts, tag << 56).expect("places")
+    fn places(&self, tag: u64) -> OverridePlaces<'_> {
+        OverridePlaces::of(&self.places, &self.counts, tag << 56).expect("places")
     }
 
     fn release(&self, version: u64) {

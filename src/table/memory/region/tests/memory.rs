@@ -1,6 +1,6 @@
 //! Memory without a file, random numbers, the boot id, and a file's status.
 
-use super::super::system::{parse_uuid, Fd, Text};
+use super::super::system::{parse_uuid, Fd, PathText};
 use super::*;
 
 #[cfg(target_os = "linux")]
@@ -173,15 +173,15 @@ fn a_file_s_status_equals_that_of_std() {
 #[test]
 fn short_texts() {
     for number in [0, 1, 9, 10, 11, 99, 100, 101_010, 999_999_999, 1_000_000_000, 1_000_000_001, u32::MAX] {
-        let mut text = Text::new(b"n");
+        let mut text = PathText::new(b"n");
         text.push_decimal(number);
         assert_eq!(text.as_c_str().to_str().unwrap(), format!("n{number}"));
     }
     for number in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
-        let mut text = Text::new(b"");
+        let mut text = PathText::new(b"");
         text.push_hex(number);
         assert_eq!(text.as_c_str().to_str().unwrap(), format!("{number:016x}"));
     }
     // Bytes that do not fit are dropped; the 0 is still there.
-    assert_eq!(Text::new(&[b'x'; 500]).as_c_str().to_bytes(), [b'x'; 95]);
+    assert_eq!(PathText::new(&[b'x'; 500]).as_c_str().to_bytes(), [b'x'; 95]);
 }
