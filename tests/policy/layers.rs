@@ -102,7 +102,7 @@ fn named(line: &str, prefix: &str) -> Vec<String> {
 }
 
 /// The folder of a crate: the core's is the project's own.
-fn root(name: &str) -> PathBuf {
+pub fn root(name: &str) -> PathBuf {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     match name {
         "tollbar" => project.to_owned(),
@@ -110,7 +110,7 @@ fn root(name: &str) -> PathBuf {
     }
 }
 
-fn sources(of: &Path, into: &mut Vec<PathBuf>) {
+pub fn sources(of: &Path, into: &mut Vec<PathBuf>) {
     if of.is_file() {
         into.push(of.to_owned());
         return;

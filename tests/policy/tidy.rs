@@ -1,7 +1,12 @@
-//! The sources read alike: comments end at 120 columns, as rustfmt's code does, and a function fits one screen.
+//! The sources read alike: comments end at 120 columns, as rustfmt's code does, a function fits one screen, and a
+//! crate has one type of a name.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use super::layers::{root, sources};
+use super::modules::{modules, Name, TYPES};
 
 /// Columns of a comment.
 const WIDTH: usize = 120;
@@ -9,17 +14,6 @@ const WIDTH: usize = 120;
 const LENGTH: usize = 80;
 /// Functions that are one `match` or one list, with an arm or a row for each name.
 const LISTS: [&str; 5] = ["lookup", "sentences", "directives", "policy", "print"];
-
-fn sources(of: &Path, into: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(of).unwrap_or_else(|why| panic!("{}: {why}", of.display())) {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            sources(&path, into);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            into.push(path);
-        }
-    }
-}
 
 fn files() -> Vec<(String, String)> {
     let mut files = Vec::new();
@@ -95,5 +89,67 @@ fn functions_fit_one_screen() {
         }
     }
     assert!(functions > 2_000, "{functions} functions");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Names that callers of the core know by their modules, as `queue::Ticket`, and how many types have each.
+const BY_MODULE: [(&str, usize); 7] =
+    [("Algorithm", 3), ("Limit", 2), ("Options", 3), ("Rate", 2), ("Refused", 2), ("Source", 2), ("Ticket", 3)];
+/// Names of the core that still stand for more than one thing. (Callers know two types `Refusal`, and two `Words`.)
+const LEFT: [(&str, usize); 24] = [
+    ("Answer", 2),
+    ("Bucket", 2),
+    ("Changed", 2),
+    ("Clock", 2),
+    ("Entry", 3),
+    ("Held", 3),
+    ("Here", 4),
+    ("Line", 7),
+    ("Lines", 2),
+    ("List", 2),
+    ("Outcome", 2),
+    ("Pair", 2),
+    ("Parts", 2),
+    ("Place", 2),
+    ("Reader", 2),
+    ("Refusal", 3),
+    ("Seen", 2),
+    ("Shape", 2),
+    ("Slot", 2),
+    ("Taken", 2),
+    ("Turn", 3),
+    ("Usual", 2),
+    ("Word", 2),
+    ("Words", 3),
+];
+
+#[test]
+fn a_crate_has_one_type_of_a_name() {
+    let mut faults = Vec::new();
+    let mut types = 0;
+    let crates = fs::read_dir(root("")).expect("the crates").map(|entry| entry.expect("an entry").path());
+    for folder in crates.chain([root("tollbar")]) {
+        let source = folder.join("src");
+        let is_core = folder == root("tollbar");
+        let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for module in modules(&source).values() {
+            for (name, of) in &module.names {
+                if matches!(of, Name::Item(word) if TYPES.contains(&word.as_str())) {
+                    let file = module.file.strip_prefix(&source).expect("a file of the crate").display().to_string();
+                    files.entry(name.clone()).or_default().insert(file);
+                }
+            }
+        }
+        types += files.len();
+        for (name, files) in files {
+            let mut shared = BY_MODULE.iter().chain(&LEFT).filter(|_| is_core);
+            let expected = shared.find(|(shared, _)| *shared == name).map_or(1, |(_, types)| *types);
+            if files.len() != expected {
+                let files: Vec<String> = files.into_iter().collect();
+                faults.push(format!("{}: {name} in {}, expected {expected}", source.display(), files.join(", ")));
+            }
+        }
+    }
+    assert!(types > 600, "the search finds only {types} types");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
