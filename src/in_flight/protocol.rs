@@ -198,7 +198,7 @@ impl<'a, S: System> TableView<'a, S> {
         seen.counted - seen.undecided
     }
 
-    /// [`TableView::count`]. If that is `limit` or more, the call first asks the system which of the key's owners ended.
+    /// [`TableView::count`]. If that is `limit` or more, the call first asks the system which of its owners ended.
     pub(super) fn count_of_living(&self, hash: u64, limit: u32) -> u64 {
         let own = self.joined();
         // Each pass except the last one marks an owner dead, so there are at most so many.

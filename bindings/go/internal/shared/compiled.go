@@ -6,7 +6,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// Compiled versions of policies, as in src/table/policies/version.rs and compiled.rs. The garbage collector frees the replaced ones.
+// Compiled versions of policies, as in src/table/policies/version.rs and compiled.rs. The garbage collector frees the
+// replaced ones.
 
 // version is a compiled version of a policy (Version). It never changes.
 type version struct {
