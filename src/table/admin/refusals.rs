@@ -2,7 +2,7 @@
 
 use crate::table::decide::Table;
 use crate::table::memory::refusals::{fingerprint, line_of, RefusedKey};
-use crate::table::policies::version::salt;
+use crate::table::policies::compiled::salt;
 use crate::table::policies::PolicyId;
 
 pub(crate) use crate::table::memory::refusals::REFUSED_MOST;

@@ -6,7 +6,7 @@ use super::lookup::Lookup;
 use super::prefetch::prefetch_one_of_many;
 use super::Table;
 use crate::decision::{Decision, Verdict};
-use crate::table::policies::version::Version;
+use crate::table::policies::compiled::Version;
 use crate::table::policies::PolicyId;
 
 /// One request of a batch.

@@ -7,8 +7,8 @@ use crate::clock::{Bell, Clock};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::limiter::waiting::{self, last_by_peeks, last_by_steps, Permits};
 use crate::table::memory::error::RequestError;
+use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
-use crate::table::policies::version::{salt, Version};
 use crate::table::policies::PolicyId;
 use crate::table::slots::states::Event;
 

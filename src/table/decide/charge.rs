@@ -5,8 +5,8 @@ use super::Table;
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::decision::{Reason, Verdict};
 use crate::table::memory::error::RequestError;
+use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
-use crate::table::policies::version::Version;
 use crate::table::policies::PolicyId;
 use crate::table::slots::states::Event;
 

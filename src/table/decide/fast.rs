@@ -18,7 +18,7 @@
 use super::super::memory::counters::lines::{Line, LineCounter};
 use super::super::memory::error::RequestError;
 use super::super::memory::slot::{find_in, find_in_two, Bucket, Slot};
-use super::super::policies::version::Version;
+use super::super::policies::compiled::Version;
 use super::super::policies::local::Scratch;
 use super::super::policies::PolicyId;
 use super::super::slots::protocol;

@@ -3,9 +3,9 @@
 use super::Table;
 use crate::algorithm::{Algorithm, Charge, GiveBack, Returned};
 use crate::table::memory::error::RequestError;
+use crate::table::policies::compiled::Version;
 use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
-use crate::table::policies::version::Version;
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::give_back::{give_back, give_back_under};
 

@@ -5,8 +5,8 @@ use crate::algorithm::{needed, step_leaving};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::PolicyError;
 use crate::table::memory::error::RequestError;
+use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
-use crate::table::policies::version::Version;
 use crate::table::policies::PolicyId;
 
 /// The reserve of a request: how many permits must be left after it.

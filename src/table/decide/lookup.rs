@@ -1,7 +1,7 @@
 //! A key's hash, and the buckets in which its slot may be.
 
 use super::super::memory::slot::Bucket;
-use super::super::policies::version::Version;
+use super::super::policies::compiled::Version;
 use super::super::slots::candidates::tag;
 use super::Table;
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};

@@ -24,9 +24,9 @@ pub(super) mod several;
 mod tests;
 
 use super::memory::error::RequestError;
+use super::policies::compiled::{salt, Version};
 use super::policies::conversion::UnderVersion;
 use super::policies::local::Scratch;
-use super::policies::version::{salt, Version};
 use super::policies::{Policies, PolicyId, ROUNDS};
 use super::slots::protocol;
 use super::slots::states::{Event, OnFull, Outcome};

@@ -6,8 +6,8 @@ use crate::algorithm::{needed, step_leaving, Algorithm, Charge};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::error::RequestError;
 use crate::table::memory::slot::{find_in_two, Slot};
+use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
-use crate::table::policies::version::Version;
 use crate::table::policies::PolicyId;
 
 /// A node's key as a call has read it.

@@ -6,8 +6,8 @@ use crate::decision::{Decision, Reason};
 use crate::sync::Ordering;
 use crate::table::memory::error::RequestError;
 use crate::table::memory::mix::fold;
+use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
-use crate::table::policies::version::Version;
 use crate::table::policies::PolicyId;
 
 /// The proof of a charge, for [`Table::settle`]. It is plain data: callers may copy and store it, and another process

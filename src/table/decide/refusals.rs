@@ -2,7 +2,7 @@
 
 use super::Table;
 use crate::decision::Verdict;
-use crate::table::policies::version::salt;
+use crate::table::policies::compiled::salt;
 use crate::table::policies::PolicyId;
 
 impl Table {

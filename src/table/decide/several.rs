@@ -8,8 +8,8 @@ use crate::algorithm::{Charge, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::error::RequestError;
 use crate::table::memory::slot::{find_in_two, Slot, TAG_BITS};
+use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
-use crate::table::policies::version::{salt, Version};
 use crate::table::policies::PolicyId;
 use crate::table::slots::candidates::tag;
 

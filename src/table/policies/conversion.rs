@@ -1,8 +1,8 @@
 //! The protocol's view of states: when they expire, and how they are converted from one version of a policy to another.
 
+use super::compiled::Version;
 use super::local::Scratch;
 use super::record::version_of;
-use super::version::Version;
 use super::{Keep, Policies};
 use crate::algorithm::gcra::TAT_MOST;
 use crate::algorithm::Algorithm;

@@ -1,6 +1,6 @@
 //! Compiled versions that a process keeps for one thread, or a call keeps on its stack.
 //!
-//! A process keeps the first [`KEPT_MOST`](super::compiled::KEPT_MOST) versions for all its threads. Each thread
+//! A process keeps the first [`KEPT_MOST`](super::kept::KEPT_MOST) versions for all its threads. Each thread
 //! compiles later versions for itself, into a *place*. Each entry of a thread and a policy in the process's map
 //! ([`crate::table::memory::counters::thread_lines`]) has two places: one for the current version and one for a
 //! former version. The number of places in a process is fixed.
@@ -25,7 +25,7 @@
 //! wipe the places in children, because a handler that forks may return, in the child, too, to a call that is using
 //! its place.
 
-use super::version::Version;
+use super::compiled::Version;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::counters::thread_lines::ENTRIES;
 use crate::table::memory::error::TableError;

@@ -5,13 +5,13 @@ pub(crate) mod compiled;
 pub(crate) mod conversion;
 mod encoding;
 mod exempt;
+mod kept;
 pub(crate) mod local;
 pub(crate) mod multi_word;
 mod overrides;
 pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod references;
-pub(crate) mod version;
 
 pub use crate::policy::Keep;
 use crate::policy::Policy;
@@ -24,11 +24,11 @@ use crate::table::memory::Memory;
 use crate::table::slots::states::Event;
 pub(crate) use crate::table::slots::ROUNDS;
 use alloc::boxed::Box;
-use compiled::Versions;
+use compiled::Version;
+use kept::Versions;
 use local::{Local, Locals, Scratch};
 use multi_word::MultiWord;
 use record::policy_of;
-use version::Version;
 
 /// One of a table's policies, by its number: the first is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -208,7 +208,11 @@ impl Policies {
     /// Finds or compiles the version with `stamp`. `None`: `scratch` holds it.
     #[cold]
     #[inline(never)]
-    fn find_or_compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, RequestError> {
+    fn find_or_compile<'t>(
+        &'t self,
+        stamp: u64,
+        scratch: &mut Scratch<'t>,
+    ) -> Result<Option<&'t Version>, RequestError> {
         match scratch.holds(stamp) || self.share_local(stamp, scratch) {
             true => Ok(None),
             false => self.compile(stamp, scratch),
@@ -224,7 +228,7 @@ impl Policies {
     /// Compiles the version with `stamp`. `None`: `scratch` holds it.
     #[inline(never)]
     fn compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, RequestError> {
-        let (policy, terms) = compiled::read(self.memory.records(), stamp)?;
+        let (policy, terms) = kept::read(self.memory.records(), stamp)?;
         match self.versions.keep(&policy, terms, stamp) {
             Ok(version) => return Ok(Some(version)),
             Err(TableError::Versions | TableError::NoMemory) => {}

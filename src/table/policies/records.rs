@@ -9,9 +9,9 @@
 //!
 //! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
 
+use super::compiled::Version;
 use super::encoding::{decode, Terms};
 use super::record::{claim, policy_of, stamp, version_of, CLAIMED};
-use super::version::Version;
 use super::{references, Keep, ROUNDS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};
