@@ -68,7 +68,7 @@ pub use self::{
 };
 #[cfg(not(loom))]
 pub(crate) use decide::{
-    lookup::hash_long,
+    fast::hash_long,
     nodes::{SeenNode, TableNodes},
     several::{KeyLimit, Prepared},
 };

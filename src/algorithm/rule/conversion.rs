@@ -33,13 +33,15 @@ impl Rule {
 
     /// `state` under a rule that counts alike ([`Facts::adopt`]). A closed rule keeps a quota's count.
     fn adopt_alike(&self, old: &Rule, state: u64) -> Option<u64> {
-        match (self, old) {
-            // A closed rule's word holds a quota's count or a time. A time says no number of permits, so it counts
-            // as none.
-            (Rule::Quota(new), Rule::Closed(_)) => Some(new.used(Closed::count(state).unwrap_or(0))),
-            (Rule::Closed(_), Rule::Quota(old)) => Some(Closed::of_count(old.used_of(state))),
-            (new, old) => alike!(new, old, (new, old) => new.adopt(old, state)),
+        if let (Rule::Quota(new), Rule::Closed(_)) = (self, old) {
+            // A closed rule's word holds a quota's count or a time. A time says no number of permits, so it counts as
+            // none.
+            return Some(new.used(Closed::count(state).unwrap_or(0)));
         }
+        if let (Rule::Closed(_), Rule::Quota(old)) = (self, old) {
+            return Some(Closed::of_count(old.used_of(state)));
+        }
+        alike!(self, old, (new, old) => new.adopt(old, state))
     }
 
     /// Moves a key's state to a changed policy and keeps its permits as a number: `state` belongs to `old`, the

@@ -91,6 +91,23 @@ impl Table {
         Ok(())
     }
 
+    /// Exempts `key` from `policy`: the table admits it always and charges it nothing. About 1,600 keys of a table
+    /// can be exempt at one time.
+    ///
+    /// # Errors
+    /// [`RequestError::NoSuchPolicy`]. [`TableError::Exempt`] if the set has no room for the key.
+    pub fn exempt(&self, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
+        self.policies.exempt(self.hash(policy, key)?)
+    }
+
+    /// Ends the exemption of `key`. Returns whether the key was exempt.
+    ///
+    /// # Errors
+    /// [`RequestError::NoSuchPolicy`].
+    pub fn unexempt(&self, policy: PolicyId, key: &[u8]) -> Result<bool, RequestError> {
+        Ok(self.policies.unexempt(self.hash(policy, key)?))
+    }
+
     /// Checks that keys of this table can be under this policy.
     pub(super) fn check_policy(&self, policy: &Policy) -> Result<(), TableError> {
         crate::limiter::State::validate_on(policy, self.clock)?;

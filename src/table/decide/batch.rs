@@ -2,7 +2,7 @@
 //! first.
 
 use super::answer::Answer;
-use super::lookup::Lookup;
+use super::fast::Lookup;
 use super::prefetch::prefetch_one_of_many;
 use super::Table;
 use crate::decision::{Decision, Verdict};

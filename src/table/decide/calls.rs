@@ -1,14 +1,14 @@
 //! The public calls for one key.
 
 use super::answer::{describe, full};
-use super::lookup::Lookup;
+use super::fast::Lookup;
 use super::multi_word::Op;
 use super::{Answer, Table};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::counters::shards::ShardCounter;
-use crate::table::memory::error::{RequestError, TableError};
+use crate::table::memory::error::RequestError;
 use crate::table::memory::slot::Pair;
 use crate::table::memory::slot::{find_in, find_in_two};
 use crate::table::policies::compiled::{salt, Version};
@@ -240,23 +240,6 @@ impl Table {
             }
         }
         Err(RequestError::Corrupt)
-    }
-
-    /// Exempts `key` from `policy`: the table admits it always and charges it nothing. About 1,600 keys of a table
-    /// can be exempt at one time.
-    ///
-    /// # Errors
-    /// [`RequestError::NoSuchPolicy`]. [`TableError::Exempt`] if the set has no room for the key.
-    pub fn exempt(&self, policy: PolicyId, key: &[u8]) -> Result<(), TableError> {
-        self.policies.exempt(self.hash(policy, key)?)
-    }
-
-    /// Ends the exemption of `key`. Returns whether the key was exempt.
-    ///
-    /// # Errors
-    /// [`RequestError::NoSuchPolicy`].
-    pub fn unexempt(&self, policy: PolicyId, key: &[u8]) -> Result<bool, RequestError> {
-        Ok(self.policies.unexempt(self.hash(policy, key)?))
     }
 
     /// The hash of `key` under `policy` in this table, by which the table knows the key.

@@ -21,16 +21,17 @@ use super::super::memory::slot::{find_in, find_in_two, Bucket, Slot};
 use super::super::policies::compiled::Version;
 use super::super::policies::local::Scratch;
 use super::super::policies::PolicyId;
+use super::super::slots::candidates::tag;
 use super::super::slots::protocol;
 use super::super::slots::states::Event;
 use super::answer::{of_slow_step, Answer};
-use super::lookup::{Lookup, SHORT};
 use super::prefetch::prefetch;
 use super::Table;
 use crate::algorithm::pair::Usual;
 use crate::algorithm::{Algorithm, Step};
 use crate::clock::Clock;
 use crate::decision::{Reason, Verdict};
+use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
 
 /// The time of a request: the caller's, or the table's.
 pub(super) trait When: Copy {
@@ -63,6 +64,20 @@ impl When for Option<u64> {
         self
     }
 }
+
+/// A hashed key under a version of its policy. No access has touched its buckets yet.
+#[derive(Clone, Copy)]
+pub(super) struct Lookup<'a> {
+    pub(super) version: &'a Version,
+    /// The key's first two buckets.
+    pub(super) first: &'a Bucket,
+    pub(super) second: &'a Bucket,
+    /// The key word of the key's slot.
+    pub(super) key: u64,
+}
+
+/// The most bytes of a key that is hashed inline.
+pub(super) const SHORT: usize = 16;
 
 impl Table {
     /// Decides on one request at `now`, or at the table's time, and gives an answer of the caller's type.
@@ -284,4 +299,33 @@ impl Table {
             None => A::of_error(RequestError::Corrupt),
         }
     }
+
+    /// Finds the first two buckets of a key's hash under its policy, without touching them.
+    #[inline(always)]
+    pub(super) fn lookup<'a>(&'a self, version: &'a Version, hash: u64) -> Lookup<'a> {
+        let (first, second) = self.slots.first_two(hash);
+        Lookup { version, first, second, key: version.key | tag(hash) }
+    }
+
+    /// The hash of a key under the table's seed. It uses rapidhash's second mixing step, because without it some bits
+    /// are visibly uneven for sequences of addresses.
+    #[inline(always)]
+    pub(in crate::table) fn hash_bytes(&self, key: &[u8]) -> u64 {
+        if key.len() > SHORT {
+            return self.hash_out_of_line(key);
+        }
+        rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
+    }
+
+    /// [`Table::hash_bytes`] by a call of [`hash_long`], for long keys and for rare callers.
+    #[inline(always)]
+    pub(in crate::table) fn hash_out_of_line(&self, key: &[u8]) -> u64 {
+        hash_long(key, &self.secrets)
+    }
+}
+
+/// The hash of a key of any length, compiled for long ones.
+#[inline(never)]
+pub(crate) fn hash_long(key: &[u8], secrets: &RapidSecrets) -> u64 {
+    rapidhash_v3_inline::<true, true, false>(key, secrets)
 }

@@ -2,7 +2,7 @@
 //! [`crate::take_many`] decides over several limits and counts the decision.
 
 use super::answer::describe;
-use super::lookup::SHORT;
+use super::fast::SHORT;
 use super::Table;
 use crate::algorithm::{Charge, Step};
 use crate::decision::{Decision, Reason, Verdict};

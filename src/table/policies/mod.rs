@@ -152,7 +152,8 @@ impl Policies {
         }
     }
 
-    /// The version with `stamp`. [`RequestError::Corrupt`] if its record is damaged or belongs to another version by now.
+    /// The version with `stamp`. [`RequestError::Corrupt`] if its record is damaged or belongs to another version by
+    /// now.
     #[inline(always)]
     pub(super) fn version<'s, 't: 's>(
         &'t self,

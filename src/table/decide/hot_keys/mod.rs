@@ -52,8 +52,7 @@ mod credit;
 mod threads;
 
 use super::answer::{describe, Answer};
-use super::fast::When;
-use super::lookup::{Lookup, SHORT};
+use super::fast::{Lookup, When, SHORT};
 use super::Table;
 use crate::algorithm::Rule;
 use crate::clock::Clock;
