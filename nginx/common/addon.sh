@@ -9,25 +9,31 @@ tollbar_common=$tollbar_root/nginx/common
 tollbar_archive=${TOLLBAR_BUILD:-$tollbar_root/build}/libtollbar.a
 
 # nginx searches these directories for every header, before the system's. So the headers have long names.
-tollbar_srcs="$tollbar_common/ngx_tollbar_zone.c $tollbar_common/ngx_tollbar_conf.c $tollbar_common/ngx_tollbar_rate.c $tollbar_common/ngx_tollbar_several.c $tollbar_common/ngx_tollbar_client.c"
 tollbar_incs="$tollbar_root/include $tollbar_common"
-tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_common/ngx_tollbar_zone.h $tollbar_common/ngx_tollbar_conf.h $tollbar_common/ngx_tollbar_several.h $tollbar_common/ngx_tollbar_client.h $tollbar_archive"
+
+# The paths of files in nginx/common.
+tollbar_files() { for tollbar_file in "$@"; do printf ' %s/ngx_%s' "$tollbar_common" "$tollbar_file"; done; }
+
+# For all modules.
+tollbar_srcs=$(tollbar_files tollbar_zone.c tollbar_conf.c tollbar_rate.c tollbar_several.c tollbar_variables.c)
+tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_archive $(tollbar_files tollbar_zone.h tollbar_conf.h tollbar_several.h tollbar_variables.h)"
 tollbar_libs="$tollbar_archive -lpthread"
 
 # For modules with `sync`. It comes before the other libraries.
 tollbar_redis_archive=${tollbar_archive%.a}-redis.a
 tollbar_redis_deps="$tollbar_root/include/tollbar_redis.h $tollbar_redis_archive"
 
+# For modules whose zones all have a rate.
+tollbar_rate_srcs=$(tollbar_files tollbar_rate_limit.c tollbar_rate_conf.c)
+tollbar_rate_deps=$(tollbar_files tollbar_rate_limit.h)
+
 # For modules that count requests or connections at one time.
-tollbar_conn_srcs=
-for tollbar_part in conn_zone conn_limit; do
-    tollbar_conn_srcs="$tollbar_conn_srcs $tollbar_common/ngx_tollbar_$tollbar_part.c"
-done
-tollbar_conn_deps="$tollbar_common/ngx_tollbar_conn_zone.h $tollbar_common/ngx_tollbar_conn_limit.h"
+tollbar_conn_srcs=$(tollbar_files tollbar_conn_zone.c tollbar_conn_limit.c)
+tollbar_conn_deps=$(tollbar_files tollbar_conn_zone.h tollbar_conn_limit.h)
 
 # For http modules only.
-tollbar_http_srcs="$tollbar_common/ngx_http_tollbar_request.c"
-tollbar_http_deps="$tollbar_common/ngx_http_tollbar_request.h"
+tollbar_http_srcs=$(tollbar_files http_tollbar_request.c)
+tollbar_http_deps=$(tollbar_files http_tollbar_request.h)
 
 # nginx loads all modules into one symbol namespace. A module exports only the symbols that nginx looks up, or two modules of
 # different versions would call each other's functions.

@@ -1,6 +1,6 @@
 #include "ngx_http_tollbar_request.h"
 
-#include "ngx_tollbar_client.h"
+#include "ngx_tollbar_variables.h"
 
 static ngx_int_t only_variable(ngx_conf_t *cf, ngx_str_t *text);
 static ngx_int_t client(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
@@ -21,17 +21,36 @@ ngx_int_t ngx_http_tollbar_key_compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http
     return NGX_OK;
 }
 
-ngx_int_t ngx_http_tollbar_add_client(ngx_conf_t *cf)
+ngx_int_t ngx_http_tollbar_add_handler(ngx_conf_t *cf, ngx_uint_t phase, ngx_http_handler_pt handler)
 {
-    static ngx_str_t name = ngx_string("tollbar_client");
-    /* Changeable, because two modules add it if both are loaded. */
-    ngx_http_variable_t *variable = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_CHANGEABLE);
+    ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    ngx_http_handler_pt *place = ngx_array_push(&core->phases[phase].handlers);
+
+    if (place == NULL) {
+        return NGX_ERROR;
+    }
+    *place = handler;
+    return NGX_OK;
+}
+
+ngx_int_t ngx_http_tollbar_add_variable(ngx_conf_t *cf, ngx_str_t *name, ngx_uint_t flags,
+                                        ngx_http_get_variable_pt get)
+{
+    ngx_http_variable_t *variable = ngx_http_add_variable(cf, name, flags);
 
     if (variable == NULL) {
         return NGX_ERROR;
     }
-    variable->get_handler = client;
+    variable->get_handler = get;
     return NGX_OK;
+}
+
+ngx_int_t ngx_http_tollbar_add_client(ngx_conf_t *cf)
+{
+    static ngx_str_t name = ngx_string("tollbar_client");
+
+    /* Changeable, because two modules add it if both are loaded. */
+    return ngx_http_tollbar_add_variable(cf, &name, NGX_HTTP_VAR_CHANGEABLE, client);
 }
 
 static ngx_int_t client(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)

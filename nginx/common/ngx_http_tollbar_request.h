@@ -1,4 +1,5 @@
-/* Code of all http modules: keys with variables, the client's key, and delays. */
+/* Code of all http modules: keys with variables, the client's key, delays, and places among nginx's handlers and
+ * variables. */
 
 #ifndef NGX_HTTP_TOLLBAR_REQUEST_H
 #define NGX_HTTP_TOLLBAR_REQUEST_H
@@ -14,6 +15,13 @@ typedef struct {
 } ngx_http_tollbar_key_t;
 
 ngx_int_t ngx_http_tollbar_key_compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http_tollbar_key_t *key);
+
+/* Adds a handler of a phase. nginx calls the handler that is added last first. */
+ngx_int_t ngx_http_tollbar_add_handler(ngx_conf_t *cf, ngx_uint_t phase, ngx_http_handler_pt handler);
+
+/* Adds a variable. */
+ngx_int_t ngx_http_tollbar_add_variable(ngx_conf_t *cf, ngx_str_t *name, ngx_uint_t flags,
+                                        ngx_http_get_variable_pt get);
 
 /* Adds $tollbar_client. */
 ngx_int_t ngx_http_tollbar_add_client(ngx_conf_t *cf);

@@ -1,5 +1,8 @@
 #include "ngx_tollbar_conf.h"
 
+/* The library needs a 64-bit processor, for which compilers have this type. */
+__extension__ typedef unsigned __int128 wide_t;
+
 ngx_conf_enum_t ngx_tollbar_conf_log_levels[] = {
     { ngx_string("info"), NGX_LOG_INFO },
     { ngx_string("notice"), NGX_LOG_NOTICE },
@@ -83,24 +86,75 @@ ngx_int_t ngx_tollbar_conf_status(ngx_str_t *text)
     return status >= 400 && status <= 599 ? status : NGX_ERROR;
 }
 
-char *ngx_tollbar_conf_duplicate(ngx_conf_t *cf, const ngx_tollbar_where_t *where, ngx_str_t *zone)
-{
-    ngx_str_t *value = cf->args->elts;
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" directive is duplicate: zone \"%V\" is limited in %V:%ui, and again", &value[0],
-                       zone, &where->file, where->line);
-    return NGX_CONF_ERROR;
-}
-
-ngx_shm_zone_t *ngx_tollbar_conf_find_zone(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, void *tag)
+char *ngx_tollbar_conf_find_zone(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, void *tag,
+                                 ngx_tollbar_limit_t *limit)
 {
     ngx_str_t name = { argument->len - prefix, argument->data + prefix };
 
     if (name.len == 0) {
-        (void) ngx_tollbar_conf_refuse(cf, "invalid zone name \"%V\", it must be the NAME of a zone", argument);
-        return NULL;
+        return ngx_tollbar_conf_refuse(cf, "invalid zone name \"%V\", it must be the NAME of a zone", argument);
     }
-    return ngx_shared_memory_add(cf, &name, 0, tag);
+    limit->shm_zone = ngx_shared_memory_add(cf, &name, 0, tag);
+    return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+char *ngx_tollbar_conf_push(ngx_conf_t *cf, ngx_array_t *array, void *pointer)
+{
+    void **place;
+
+    if (array->elts == NULL && ngx_array_init(array, cf->pool, 1, sizeof(void *)) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    place = ngx_array_push(array);
+    if (place == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    *place = pointer;
+    return NGX_CONF_OK;
+}
+
+char *ngx_tollbar_conf_add_limit(ngx_conf_t *cf, ngx_tollbar_limit_t *limit, ngx_array_t *level, ngx_array_t *all)
+{
+    ngx_tollbar_limit_t **others = level->elts;
+    ngx_str_t *value = cf->args->elts;
+    ngx_uint_t n;
+    char *error;
+
+    if (limit->shm_zone == NULL) {
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one", &value[0]);
+    }
+    for (n = 0; n < level->nelts; n++) {
+        if (others[n]->shm_zone == limit->shm_zone) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" directive is duplicate: zone \"%V\" is limited in %V:%ui, and again",
+                               &value[0], &limit->shm_zone->shm.name, &others[n]->where.file,
+                               others[n]->where.line);
+            return NGX_CONF_ERROR;
+        }
+    }
+    limit->where = ngx_tollbar_conf_here(cf);
+    error = ngx_tollbar_conf_push(cf, level, limit);
+    return error == NGX_CONF_OK ? ngx_tollbar_conf_push(cf, all, limit) : error;
+}
+
+ngx_int_t ngx_tollbar_conf_declared(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit, const char *directive)
+{
+    if (limit->shm_zone->data != NULL) {
+        return NGX_OK;
+    }
+    ngx_tollbar_conf_late(cf, &limit->where,
+                          "unknown zone \"%V\" in \"%s\" directive, a \"%s_zone\" must declare it",
+                          &limit->shm_zone->shm.name, directive, directive);
+    return NGX_ERROR;
+}
+
+char *ngx_tollbar_conf_bound(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *keys, const ngx_tollbar_where_t *where)
+{
+    ngx_str_t *value = cf->args->elts;
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, and again",
+                       &value[0], name, keys, &where->file, where->line);
+    return NGX_CONF_ERROR;
 }
 
 char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name, size_t *size)
@@ -144,22 +198,36 @@ char *ngx_tollbar_conf_hot_keys(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *k
     return NGX_CONF_OK;
 }
 
-ngx_int_t ngx_tollbar_conf_on_full(const u_char *word)
+char *ngx_tollbar_conf_on_full(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *on_full)
 {
     /* A word's index is its TOLLBAR_ON_FULL_ number. */
     static const char *words[] = { "evict-nearest", "inherit", "allow", "deny" };
-    ngx_int_t n;
+    ngx_uint_t n;
 
-    for (n = 0; n < (ngx_int_t) (sizeof(words) / sizeof(words[0])); n++) {
-        if (ngx_strcmp(word, words[n]) == 0) {
-            return n;
+    for (n = 0; n < sizeof(words) / sizeof(words[0]); n++) {
+        if (ngx_strcmp(argument->data + 8, words[n]) == 0) {
+            *on_full = n;
+            return NGX_CONF_OK;
         }
     }
-    return NGX_ERROR;
+    return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be evict-nearest, inherit, allow or deny",
+                                   argument);
 }
 
-ngx_int_t ngx_tollbar_conf_check_burst(ngx_conf_t *cf, const ngx_tollbar_where_t *where, const char *directive,
-                                       const tollbar_policy_spec *policy, uint64_t burst, ngx_str_t *zone)
+char *ngx_tollbar_conf_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy)
+{
+    ngx_str_t text = { argument->len - 5, argument->data + 5 };
+    const char *expected = ngx_tollbar_rate_parse(&text, policy);
+
+    if (expected != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid rate \"%V\", %s", argument, expected);
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
+}
+
+ngx_int_t ngx_tollbar_conf_raise_burst(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit, const char *directive,
+                                       tollbar_policy_spec *policy, uint64_t burst)
 {
     tollbar_policy_spec tried = *policy;
     uint64_t fits = 0, too_many = burst;
@@ -167,6 +235,7 @@ ngx_int_t ngx_tollbar_conf_check_burst(ngx_conf_t *cf, const ngx_tollbar_where_t
     /* A burst of N is N requests beyond the one that is always allowed. */
     tried.burst = burst + 1;
     if (tollbar_policy_spec_validate(&tried) == 0) {
+        policy->burst = ngx_max(policy->burst, burst + 1);
         return NGX_OK;
     }
     while (too_many - fits > 1) {
@@ -177,18 +246,29 @@ ngx_int_t ngx_tollbar_conf_check_burst(ngx_conf_t *cf, const ngx_tollbar_where_t
             too_many = tried.burst - 1;
         }
     }
-    ngx_tollbar_conf_late(cf, where, "invalid burst %uL in \"%s\" directive, with the rate of zone \"%V\" it must be at most %uL",
-                          burst, directive, zone, fits);
+    ngx_tollbar_conf_late(cf, &limit->where, "invalid burst %uL in \"%s\" directive, with the rate of zone "
+                          "\"%V\" it must be at most %uL", burst, directive, &limit->shm_zone->shm.name, fits);
     return NGX_ERROR;
 }
 
 uint64_t ngx_tollbar_time_of(const tollbar_policy_spec *policy, uint64_t permits)
 {
-    /* The library needs a 64-bit processor, for which compilers have this type. */
-    __extension__ typedef unsigned __int128 wide_t;
     wide_t time = (wide_t) permits * policy->period_ns / policy->limit;
 
     return time > INT64_MAX ? INT64_MAX : (uint64_t) time;
+}
+
+ngx_uint_t ngx_tollbar_excess(const tollbar_policy_spec *policy, uint64_t debt_ns, uint64_t own)
+{
+    wide_t owed = ((wide_t) debt_ns * policy->limit * 1000 + policy->period_ns / 2) / policy->period_ns;
+
+    owed = owed > (wide_t) own * 1000 ? owed - (wide_t) own * 1000 : 0;
+    return owed > NGX_MAX_INT_T_VALUE ? NGX_MAX_INT_T_VALUE : (ngx_uint_t) owed;
+}
+
+ngx_msec_t ngx_tollbar_wait(uint64_t debt_ns, uint64_t undelayed_ns)
+{
+    return debt_ns > undelayed_ns ? (ngx_msec_t) ((debt_ns - undelayed_ns + 500000) / 1000000) : 0;
 }
 
 ngx_flag_t ngx_tollbar_seldom(ngx_tollbar_seldom_t *message)

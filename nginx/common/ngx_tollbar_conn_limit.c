@@ -1,89 +1,138 @@
 #include "ngx_tollbar_conn_limit.h"
+#include "ngx_tollbar_variables.h"
 
-ngx_str_t ngx_tollbar_conn_statuses[] = { ngx_string("PASSED"), ngx_string("REJECTED"), ngx_string("REJECTED_DRY_RUN") };
+typedef ngx_tollbar_conn_limit_t limit_t;
+typedef ngx_tollbar_conn_conf_t conf_t;
+typedef ngx_tollbar_conn_main_conf_t main_conf_t;
+typedef ngx_tollbar_conn_record_t record_t;
 
-static ngx_int_t add(ngx_conf_t *cf, ngx_array_t *limits, const ngx_tollbar_conn_limit_t *limit);
+static record_t *add_record(ngx_pool_t *pool, ngx_uint_t limits);
 
-char *ngx_tollbar_conn_limits_read(ngx_conf_t *cf, void *tag, ngx_array_t *limits, ngx_array_t *all)
+void *ngx_tollbar_conn_create_main_conf(ngx_conf_t *cf)
 {
-    ngx_tollbar_conn_limit_t *limit = limits->elts;
-    ngx_tollbar_conn_limit_t new;
-    ngx_uint_t n;
-    char *error = ngx_tollbar_conn_limit_read(cf, tag, &new.shm_zone, &new.most);
-
-    if (error != NGX_CONF_OK) {
-        return error;
-    }
-    new.where = ngx_tollbar_conf_here(cf);
-    for (n = 0; n < limits->nelts; n++) {
-        if (limit[n].shm_zone == new.shm_zone) {
-            return ngx_tollbar_conf_duplicate(cf, &limit[n].where, &new.shm_zone->shm.name);
-        }
-    }
-    return add(cf, limits, &new) == NGX_OK && add(cf, all, &new) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+    return ngx_pcalloc(cf->pool, sizeof(main_conf_t));
 }
 
-static ngx_int_t add(ngx_conf_t *cf, ngx_array_t *limits, const ngx_tollbar_conn_limit_t *limit)
+void *ngx_tollbar_conn_create_conf(ngx_conf_t *cf)
 {
-    ngx_tollbar_conn_limit_t *place;
+    conf_t *conf = ngx_pcalloc(cf->pool, sizeof(conf_t));
 
-    if (limits->elts == NULL && ngx_array_init(limits, cf->pool, 1, sizeof(ngx_tollbar_conn_limit_t)) != NGX_OK) {
-        return NGX_ERROR;
+    if (conf != NULL) {
+        conf->log_level = NGX_CONF_UNSET_UINT;
+        conf->status_code = NGX_CONF_UNSET_UINT;
+        conf->dry_run = NGX_CONF_UNSET;
     }
-    place = ngx_array_push(limits);
-    if (place == NULL) {
-        return NGX_ERROR;
-    }
-    *place = *limit;
-    return NGX_OK;
+    return conf;
 }
 
-ngx_int_t ngx_tollbar_conn_limits_check(ngx_conf_t *cf, ngx_array_t *all)
+char *ngx_tollbar_conn_merge_conf(conf_t *from, conf_t *conf, ngx_uint_t status)
 {
-    ngx_tollbar_conn_limit_t *limit = all->elts;
+    /* A level without limits inherits those of the outer level. */
+    if (conf->limits.elts == NULL) {
+        conf->limits = from->limits;
+    }
+    ngx_conf_merge_uint_value(conf->log_level, from->log_level, NGX_LOG_ERR);
+    ngx_conf_merge_uint_value(conf->status_code, from->status_code, status);
+    ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
+    return NGX_CONF_OK;
+}
+
+char *ngx_tollbar_conn_read_limit(ngx_conf_t *cf, void *tag, conf_t *conf, main_conf_t *main)
+{
+    ngx_str_t *value = cf->args->elts;
+    ngx_int_t number = ngx_atoi(value[2].data, value[2].len);
+    limit_t *limit = ngx_pcalloc(cf->pool, sizeof(limit_t));
+
+    if (limit == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    if (number <= 0 || number > NGX_TOLLBAR_CONN_MOST) {
+        return ngx_tollbar_conf_refuse(cf, "invalid number of connections \"%V\", it must be a whole number from 1 "
+                                       "to 65535", &value[2]);
+    }
+    limit->most = (ngx_uint_t) number;
+    if (ngx_tollbar_conf_find_zone(cf, &value[1], 0, tag, &limit->base) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+    return ngx_tollbar_conf_add_limit(cf, &limit->base, &conf->limits, &main->limits);
+}
+
+ngx_int_t ngx_tollbar_conn_complete(ngx_conf_t *cf, main_conf_t *main)
+{
+    limit_t **limits = main->limits.elts;
     ngx_uint_t n;
 
-    for (n = 0; n < all->nelts; n++) {
-        if (limit[n].shm_zone->data == NULL) {
-            ngx_tollbar_conf_late(cf, &limit[n].where, "unknown zone \"%V\" in \"tollbar_conn\" directive, a \"tollbar_conn_zone\" must "
-                                  "declare it", &limit[n].shm_zone->shm.name);
+    for (n = 0; n < main->limits.nelts; n++) {
+        if (ngx_tollbar_conf_declared(cf, &limits[n]->base, "tollbar_conn") != NGX_OK) {
             return NGX_ERROR;
         }
+        limits[n]->zone = limits[n]->base.shm_zone->data;
     }
     return NGX_OK;
 }
 
-void ngx_tollbar_conn_zones_join(ngx_array_t *zones, ngx_log_t *log)
+void ngx_tollbar_conn_join(main_conf_t *main, ngx_log_t *log)
 {
-    ngx_tollbar_conn_zone_t **zone = zones->elts;
     ngx_uint_t n;
 
     /* Cache managers and loaders have no requests to count. */
-    for (n = 0; n < zones->nelts && ngx_process != NGX_PROCESS_HELPER; n++) {
-        ngx_tollbar_conn_zone_join(zone[n], log);
+    if (main == NULL || ngx_process == NGX_PROCESS_HELPER) {
+        return;
+    }
+    for (n = 0; n < main->zones.nelts; n++) {
+        ngx_tollbar_conn_zone_join(((ngx_tollbar_conn_zone_t **) main->zones.elts)[n], log);
     }
 }
 
-void ngx_tollbar_conn_zones_part(ngx_array_t *zones)
+void ngx_tollbar_conn_part(main_conf_t *main)
 {
-    ngx_tollbar_conn_zone_t **zone = zones->elts;
     ngx_uint_t n;
 
-    for (n = 0; n < zones->nelts; n++) {
-        ngx_tollbar_conn_zone_part(zone[n]);
+    for (n = 0; main != NULL && n < main->zones.nelts; n++) {
+        ngx_tollbar_conn_zone_part(((ngx_tollbar_conn_zone_t **) main->zones.elts)[n]);
     }
 }
 
-ngx_tollbar_conn_record_t *ngx_tollbar_conn_record_add(ngx_pool_t *pool, ngx_uint_t limits)
+ngx_int_t ngx_tollbar_conn_count(const conf_t *conf, const limit_t *limit, ngx_str_t *key, ngx_pool_t *pool,
+                                 ngx_log_t *log, record_t **record)
 {
-    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(pool, sizeof(ngx_tollbar_conn_record_t));
-    ngx_tollbar_conn_record_t *record;
+    ngx_int_t rc;
+
+    if (key->len == 0) {
+        return NGX_OK;
+    }
+    if (*record == NULL) {
+        *record = add_record(pool, conf->limits.nelts);
+        if (*record == NULL) {
+            return NGX_ERROR;
+        }
+    }
+    rc = ngx_tollbar_conn_zone_enter(limit->zone, key, limit->most, log, &(*record)->held[(*record)->held_n]);
+    if (rc == NGX_OK) {
+        (*record)->held_n++;
+    }
+    if (rc == NGX_OK || rc == NGX_DECLINED) {
+        return NGX_OK;
+    }
+    ngx_tollbar_conn_record_leave(*record);
+    if (rc == NGX_BUSY) {
+        ngx_log_error(conf->log_level, log, 0, "limiting connections%s by zone \"%V\"",
+                      conf->dry_run ? ", dry run," : "", &limit->base.shm_zone->shm.name);
+    }
+    (*record)->status = conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED;
+    return conf->dry_run ? NGX_DECLINED : (ngx_int_t) conf->status_code;
+}
+
+static record_t *add_record(ngx_pool_t *pool, ngx_uint_t limits)
+{
+    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(pool, sizeof(record_t));
+    record_t *record;
 
     if (cleanup == NULL) {
         return NULL;
     }
     record = cleanup->data;
-    record->status = NGX_TOLLBAR_CONN_PASSED;
+    record->status = NGX_TOLLBAR_PASSED;
     record->held_n = 0;
     record->held = ngx_palloc(pool, limits * sizeof(ngx_tollbar_conn_held_t));
     if (record->held == NULL) {
@@ -93,31 +142,9 @@ ngx_tollbar_conn_record_t *ngx_tollbar_conn_record_add(ngx_pool_t *pool, ngx_uin
     return record;
 }
 
-ngx_int_t ngx_tollbar_conn_record_enter(ngx_tollbar_conn_record_t *record, ngx_tollbar_conn_limit_t *limit, ngx_str_t *key,
-                                        ngx_flag_t dry_run, ngx_uint_t level, ngx_log_t *log)
-{
-    ngx_tollbar_conn_zone_t *zone = limit->shm_zone->data;
-    ngx_int_t rc = ngx_tollbar_conn_zone_enter(zone, key, limit->most, log, &record->held[record->held_n]);
-
-    if (rc == NGX_OK) {
-        record->held_n++;
-        return NGX_OK;
-    }
-    if (rc == NGX_DECLINED) {
-        return NGX_OK;
-    }
-    ngx_tollbar_conn_record_leave(record);
-    if (rc == NGX_BUSY) {
-        ngx_log_error(level, log, 0, "limiting connections%s by zone \"%V\"", dry_run ? ", dry run," : "",
-                      &limit->shm_zone->shm.name);
-    }
-    record->status = dry_run ? NGX_TOLLBAR_CONN_REJECTED_DRY_RUN : NGX_TOLLBAR_CONN_REJECTED;
-    return NGX_DECLINED;
-}
-
 void ngx_tollbar_conn_record_leave(void *data)
 {
-    ngx_tollbar_conn_record_t *record = data;
+    record_t *record = data;
 
     while (record->held_n > 0) {
         ngx_tollbar_conn_zone_leave(&record->held[--record->held_n]);

@@ -1,4 +1,5 @@
-/* Limits on open requests or connections. The modules for http and for stream share this code, which uses neither http nor stream. */
+/* Limits on open requests or connections: the directives of the modules for http and for stream, and the counting.
+ * This code uses neither http nor stream. */
 
 #ifndef NGX_TOLLBAR_CONN_LIMIT_H
 #define NGX_TOLLBAR_CONN_LIMIT_H
@@ -6,47 +7,63 @@
 #include "ngx_tollbar_conn_zone.h"
 
 typedef struct {
-    ngx_shm_zone_t *shm_zone;
-    /* Where the directive stands. */
-    ngx_tollbar_where_t where;
+    ngx_tollbar_limit_t base;
     ngx_uint_t most;
+    /* The module sets it after all directives have been read. */
+    ngx_tollbar_conn_zone_t *zone;
 } ngx_tollbar_conn_limit_t;
 
-/* The limits that count a request or connection. The record is the data of a cleanup of the request's pool, whose handler is
- * ngx_tollbar_conn_record_leave. */
+/* A level of the configuration. */
 typedef struct {
+    ngx_array_t limits; /* of ngx_tollbar_conn_limit_t * */
+    ngx_uint_t status_code;
+    ngx_uint_t log_level;
+    ngx_flag_t dry_run;
+} ngx_tollbar_conn_conf_t;
+
+typedef struct {
+    ngx_array_t zones;  /* of ngx_tollbar_conn_zone_t * */
+    ngx_array_t limits; /* of ngx_tollbar_conn_limit_t *, from all levels */
+} ngx_tollbar_conn_main_conf_t;
+
+/* The limits that count a request or connection. The record is the data of a cleanup of the request's pool, whose
+ * handler is ngx_tollbar_conn_record_leave. */
+typedef struct {
+    /* One of the numbers of ngx_tollbar_variables.h. */
     ngx_uint_t status;
     ngx_uint_t held_n;
     ngx_tollbar_conn_held_t *held;
 } ngx_tollbar_conn_record_t;
 
-#define NGX_TOLLBAR_CONN_PASSED 0
-#define NGX_TOLLBAR_CONN_REJECTED 1
-#define NGX_TOLLBAR_CONN_REJECTED_DRY_RUN 2
+/* Create and merge configurations. `status` is the status of a refusal that no directive sets. */
+void *ngx_tollbar_conn_create_main_conf(ngx_conf_t *cf);
+void *ngx_tollbar_conn_create_conf(ngx_conf_t *cf);
+char *ngx_tollbar_conn_merge_conf(ngx_tollbar_conn_conf_t *from, ngx_tollbar_conn_conf_t *conf, ngx_uint_t status);
 
-/* The values of $tollbar_conn_status, by the number of the status. */
-extern ngx_str_t ngx_tollbar_conn_statuses[];
-
-/* Reads `NAME NUMBER` and appends the limit to `limits`, the limits of the level, and to `all`, the limits of the configuration. Both arrays have
- * elements ngx_tollbar_conn_limit_t. An array that is all zero bytes is initialised. */
-char *ngx_tollbar_conn_limits_read(ngx_conf_t *cf, void *tag, ngx_array_t *limits, ngx_array_t *all);
+/* Reads `NAME NUMBER`. */
+char *ngx_tollbar_conn_read_limit(ngx_conf_t *cf, void *tag, ngx_tollbar_conn_conf_t *conf,
+                                  ngx_tollbar_conn_main_conf_t *main);
 
 /* Called after all directives have been read. Checks that the zones of all limits are declared. */
-ngx_int_t ngx_tollbar_conn_limits_check(ngx_conf_t *cf, ngx_array_t *all);
+ngx_int_t ngx_tollbar_conn_complete(ngx_conf_t *cf, ngx_tollbar_conn_main_conf_t *main);
 
-/* Call ngx_tollbar_conn_zone_join and ngx_tollbar_conn_zone_part for each zone. `zones` holds pointers to structs that begin with an
- * ngx_tollbar_conn_zone_t. */
-void ngx_tollbar_conn_zones_join(ngx_array_t *zones, ngx_log_t *log);
-void ngx_tollbar_conn_zones_part(ngx_array_t *zones);
+/* Call ngx_tollbar_conn_zone_join and ngx_tollbar_conn_zone_part for each zone. `main` is NULL in a configuration
+ * without the module's block. */
+void ngx_tollbar_conn_join(ngx_tollbar_conn_main_conf_t *main, ngx_log_t *log);
+void ngx_tollbar_conn_part(ngx_tollbar_conn_main_conf_t *main);
 
-/* Makes a record with room for `limits` limits. When nginx destroys the pool, no limit counts the record any more. */
-ngx_tollbar_conn_record_t *ngx_tollbar_conn_record_add(ngx_pool_t *pool, ngx_uint_t limits);
-
-/* Counts the record by one more limit. NGX_OK: the limit counts it, or its zone is full and admits it uncounted. NGX_DECLINED: the limit refuses it.
- * Then the limits before this one no longer count it, and the refusal has been logged, at `level` if the limit was
- * reached. */
-ngx_int_t ngx_tollbar_conn_record_enter(ngx_tollbar_conn_record_t *record, ngx_tollbar_conn_limit_t *limit, ngx_str_t *key,
-                                        ngx_flag_t dry_run, ngx_uint_t level, ngx_log_t *log);
+/* Counts a request by one of the limits of its level. The first limit for which the request has a key makes
+ * `*record`. When nginx destroys the pool, no limit counts the record any more. Returns
+ *
+ *     NGX_OK        if the limit counts the request, the request has no key, or the limit's zone is full and admits
+ *                   the request uncounted: the next limit follows
+ *     a status      if the limit refuses the request. Then the limits before this one no longer count it, and the
+ *                   refusal has been logged
+ *     NGX_DECLINED  likewise, in a dry run
+ *     NGX_ERROR     if there is no memory */
+ngx_int_t ngx_tollbar_conn_count(const ngx_tollbar_conn_conf_t *conf, const ngx_tollbar_conn_limit_t *limit,
+                                 ngx_str_t *key, ngx_pool_t *pool, ngx_log_t *log,
+                                 ngx_tollbar_conn_record_t **record);
 
 /* Ends the counting of the record by all limits. */
 void ngx_tollbar_conn_record_leave(void *record);

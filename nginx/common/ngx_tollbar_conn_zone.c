@@ -12,16 +12,20 @@ static void close_table(void *data);
 /* `acquire` builds a key of the table on the stack if it has at most this many bytes. */
 #define USUAL_KEY 512
 
-char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, zone_t *zone)
+char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array_t *zones)
 {
     ngx_str_t *value = cf->args->elts;
     ngx_str_t name = ngx_null_string;
+    zone_t *zone = ngx_pcalloc(cf->pool, sizeof(zone_t));
     ngx_shm_zone_t *shm_zone;
     size_t size = 0;
     ngx_pool_cleanup_t *cleanup;
     ngx_uint_t n;
     char *error;
 
+    if (zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
     for (n = 2; n < cf->args->nelts; n++) {
         if (ngx_strncmp(value[n].data, "zone=", 5) == 0) {
             error = ngx_tollbar_conf_zone(cf, &value[n], &name, &size);
@@ -46,9 +50,7 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, zone_t *zone)
     }
     if (shm_zone->data != NULL) {
         zone = shm_zone->data;
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, and again", &value[0], &name,
-                           &zone->keys, &zone->where.file, zone->where.line);
-        return NGX_CONF_ERROR;
+        return ngx_tollbar_conf_bound(cf, &name, &zone->keys, &zone->where);
     }
     cleanup = ngx_pool_cleanup_add(cf->pool, 0);
     if (cleanup == NULL) {
@@ -57,25 +59,13 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, zone_t *zone)
     cleanup->handler = close_table;
     cleanup->data = zone;
     zone->shm_zone = shm_zone;
+    zone->key = key;
     zone->where = ngx_tollbar_conf_here(cf);
     zone->cycle = cf->cycle;
     zone->keys = value[1];
     shm_zone->data = zone;
     shm_zone->init = init;
-    return NGX_CONF_OK;
-}
-
-char *ngx_tollbar_conn_limit_read(ngx_conf_t *cf, void *tag, ngx_shm_zone_t **shm_zone, ngx_uint_t *limit)
-{
-    ngx_str_t *value = cf->args->elts;
-    ngx_int_t number = ngx_atoi(value[2].data, value[2].len);
-
-    if (number <= 0 || number > NGX_TOLLBAR_CONN_MOST) {
-        return ngx_tollbar_conf_refuse(cf, "invalid number of connections \"%V\", it must be a whole number from 1 to 65535", &value[2]);
-    }
-    *limit = (ngx_uint_t) number;
-    *shm_zone = ngx_tollbar_conf_find_zone(cf, &value[1], 0, tag);
-    return *shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+    return ngx_tollbar_conf_push(cf, zones, zone);
 }
 
 void ngx_tollbar_conn_zone_join(zone_t *zone, ngx_log_t *log)

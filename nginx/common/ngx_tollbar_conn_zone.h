@@ -28,9 +28,10 @@
 /* The most processes of one table. */
 #define NGX_TOLLBAR_CONN_OWNERS 1024
 
-/* Modules put this first in a struct of their own, which is their shm_zone->data. */
 typedef struct {
     ngx_shm_zone_t *shm_zone;
+    /* The compiled key: an ngx_http_complex_value_t or an ngx_stream_complex_value_t. */
+    void *key;
     ngx_cycle_t *cycle;
     /* Where its directive stands. */
     ngx_tollbar_where_t where;
@@ -53,11 +54,9 @@ typedef struct {
     tollbar_ticket ticket;
 } ngx_tollbar_conn_held_t;
 
-/* Reads `KEY zone=NAME:SIZE [on_full=deny|allow]`. The module compiles KEY. */
-char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, ngx_tollbar_conn_zone_t *zone);
-
-/* Reads `NAME NUMBER`. */
-char *ngx_tollbar_conn_limit_read(ngx_conf_t *cf, void *tag, ngx_shm_zone_t **shm_zone, ngx_uint_t *limit);
+/* Reads `KEY zone=NAME:SIZE [on_full=deny|allow]`, and appends the zone to `zones`, which holds pointers. The module
+ * has compiled KEY. */
+char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array_t *zones);
 
 /* Makes this process an owner of the table. */
 void ngx_tollbar_conn_zone_join(ngx_tollbar_conn_zone_t *zone, ngx_log_t *log);

@@ -1,6 +1,8 @@
 #include "ngx_tollbar_several.h"
 
-static ngx_flag_t is_before(const void *one, const void *other, uint64_t (*refill)(const void *limit));
+typedef ngx_tollbar_limit_t limit_t;
+
+static ngx_flag_t is_before(const limit_t *one, const limit_t *other, uint64_t (*refill)(const limit_t *limit));
 
 uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy_spec *policy)
 {
@@ -13,9 +15,10 @@ uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy
     return refill;
 }
 
-ngx_uint_t *ngx_tollbar_order(ngx_pool_t *pool, const ngx_array_t *limits, ngx_uint_t n, uint64_t (*refill)(const void *limit))
+ngx_uint_t *ngx_tollbar_order(ngx_pool_t *pool, const ngx_array_t *limits, ngx_uint_t n,
+                              uint64_t (*refill)(const limit_t *limit))
 {
-    void **elts = limits->elts;
+    limit_t **elts = limits->elts;
     ngx_uint_t *order = ngx_pcalloc(pool, (n + 1) * sizeof(ngx_uint_t));
     ngx_uint_t from, to;
 
@@ -28,16 +31,16 @@ ngx_uint_t *ngx_tollbar_order(ngx_pool_t *pool, const ngx_array_t *limits, ngx_u
     return order;
 }
 
-static ngx_flag_t is_before(const void *one, const void *other, uint64_t (*refill)(const void *limit))
+static ngx_flag_t is_before(const limit_t *one, const limit_t *other, uint64_t (*refill)(const limit_t *limit))
 {
-    const ngx_str_t *a = &(*(ngx_shm_zone_t *const *) one)->shm.name;
-    const ngx_str_t *b = &(*(ngx_shm_zone_t *const *) other)->shm.name;
+    const ngx_str_t *a = &one->shm_zone->shm.name;
+    const ngx_str_t *b = &other->shm_zone->shm.name;
 
     if (refill(one) != refill(other)) {
         return refill(one) < refill(other);
     }
-    /* The order is descending by name, because many configurations name their zones in ascending order. A limit that is last in the configuration
-     * and first in this order needs no peek. */
+    /* The order is descending by name, because many configurations name their zones in ascending order. A limit
+     * that is last in the configuration and first in this order needs no peek. */
     return ngx_memn2cmp(a->data, b->data, a->len, b->len) > 0;
 }
 

@@ -18,9 +18,23 @@ static ngx_flag_t same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone
 static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static void end_view(void *data);
 
-ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone)
+ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag,
+                                     ngx_tollbar_zone_t *zone, ngx_array_t *zones)
 {
-    return ngx_shared_memory_add(cf, name, ngx_max(size, ngx_tollbar_zone_least(zone)), tag);
+    ngx_shm_zone_t *shm_zone = ngx_shared_memory_add(cf, name, size, tag);
+    ngx_tollbar_zone_t *other;
+
+    if (shm_zone == NULL) {
+        return NULL;
+    }
+    if (shm_zone->data != NULL) {
+        other = shm_zone->data;
+        (void) ngx_tollbar_conf_bound(cf, name, &other->keys, &other->where);
+        return NULL;
+    }
+    zone->where = ngx_tollbar_conf_here(cf);
+    zone->keys = ((ngx_str_t *) cf->args->elts)[1];
+    return ngx_tollbar_conf_push(cf, zones, shm_zone) == NGX_CONF_OK ? shm_zone : NULL;
 }
 
 size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone)

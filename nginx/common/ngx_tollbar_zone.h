@@ -12,7 +12,7 @@
  *
  * A module's order of calls:
  *
- *     the directive      ngx_tollbar_zone_add, then, if `data` is NULL, ngx_tollbar_zone_bind
+ *     the directive      ngx_tollbar_zone_add, then ngx_tollbar_zone_bind
  *     postconfiguration  ngx_tollbar_zone_settle for each zone, when its policies are final
  *     init_module        ngx_tollbar_zones_start
  *     a request          tollbar_table_check(zone->table, ...)
@@ -30,10 +30,10 @@
 
 /* Modules put this first in a struct of their own, which is their shm_zone->data. */
 typedef struct {
-    /* Where its directive stands. */
+    /* Where its directive stands, and the text of the directive's KEY. */
     ngx_tollbar_where_t where;
-    /* The module sets the following fields. `keys` is the text of the directive's KEY. A policy's number is its index. */
     ngx_str_t keys;
+    /* The module sets the following fields. A policy's number is its index. */
     ngx_uint_t on_full;
     /* The number of keys for which each worker may take permits in advance. */
     uint32_t hot_keys;
@@ -53,10 +53,10 @@ typedef struct {
     } failed[NGX_TOLLBAR_ZONE_ERRORS];
 } ngx_tollbar_zone_t;
 
-/* Adds a zone, or finds the zone of the same name and tag. If `size` is too small for a table of the zone's policies, the zone gets the smallest
- * size that is not, so that configurations of nginx's own module stay valid. NULL after an error, which nginx has
- * logged. */
-ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, ngx_tollbar_zone_t *zone);
+/* Adds a zone with the key of the directive to nginx's shared memory, and to `zones`, which holds pointers to
+ * ngx_shm_zone_t. The caller binds it. NULL after an error, which nginx has logged. */
+ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag,
+                                     ngx_tollbar_zone_t *zone, ngx_array_t *zones);
 
 /* The size of a zone with the smallest table for the zone's policies. 0 if no table can hold them. */
 size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone);

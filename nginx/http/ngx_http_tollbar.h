@@ -23,6 +23,7 @@
 #include "ngx_http_tollbar_sync.h"
 #include "ngx_tollbar_conf.h"
 #include "ngx_tollbar_several.h"
+#include "ngx_tollbar_variables.h"
 #include "ngx_tollbar_zone.h"
 
 /* A number of permits. */
@@ -88,7 +89,7 @@ typedef struct {
 #define NGX_HTTP_TOLLBAR_STATUSES 608
 
 typedef struct {
-    ngx_shm_zone_t *shm_zone;
+    ngx_tollbar_limit_t base;
     ngx_http_tollbar_zone_t *zone;
     ngx_http_tollbar_amount_t burst;
     ngx_http_tollbar_amount_t cost;
@@ -104,8 +105,6 @@ typedef struct {
     uint64_t reserve;
     /* Limits the log lines about values of `class_name` that are no classes. */
     ngx_tollbar_seldom_t wrong_class;
-    /* Where the directive stands. */
-    ngx_tollbar_where_t where;
     unsigned dry_run:1;
     /* The module peeks before the answer, and charges after it. */
     unsigned afterwards:1;
@@ -181,12 +180,15 @@ typedef struct {
     unsigned decided:1;
     /* ngx_http_tollbar_peek_leased has charged the request. */
     unsigned charged:1;
+    /* The request has a key for the limit, and a rate if the rate holds variables. */
+    unsigned applies:1;
 } ngx_http_tollbar_charge_t;
 
 /* The outcome of all limits of a request. */
 typedef struct {
     ngx_http_tollbar_charge_t *charges;
-    /* The limits for which the request has a key. The first `enforced` are enforced, the others are in a dry run. */
+    /* The first `enforced` are those of the enforced limits, in the order of the level's limits. The others are those of
+     * limits in a dry run that apply to the request. */
     ngx_uint_t charges_n;
     ngx_uint_t enforced;
     /* The limit that refuses, or else delays longest, or else has the fewest permits left. */
@@ -196,12 +198,6 @@ typedef struct {
     /* The result of `dry`: NGX_OK, NGX_BUSY or NGX_ERROR. */
     ngx_int_t dry_rc;
 } ngx_http_tollbar_outcome_t;
-
-#define NGX_HTTP_TOLLBAR_PASSED 0
-#define NGX_HTTP_TOLLBAR_DELAYED 1
-#define NGX_HTTP_TOLLBAR_REJECTED 2
-#define NGX_HTTP_TOLLBAR_DELAYED_DRY_RUN 3
-#define NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN 4
 
 extern ngx_module_t ngx_http_tollbar_module;
 
@@ -320,9 +316,6 @@ ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf);
 
 /* Finds out which of the variables the configuration uses, after nginx has read it. */
 ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf);
-
-/* Sets $tollbar_status, or $tollbar_rules_status. A request with this variable has been decided. Subrequests and redirects keep the value. */
-void ngx_http_tollbar_set_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, ngx_uint_t status);
 
 /* Sets the value to the words of a TOLLBAR_REASON_* number. */
 void ngx_http_tollbar_set_reason(ngx_http_variable_value_t *v, uint32_t reason);

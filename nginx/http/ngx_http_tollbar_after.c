@@ -91,7 +91,7 @@ ngx_int_t ngx_http_tollbar_keep(ngx_http_request_t *r, const ngx_http_tollbar_ou
     ngx_uint_t n, count = 0;
 
     for (n = 0; n < outcome->charges_n; n++) {
-        count += charges[n].limit->afterwards;
+        count += charges[n].applies && charges[n].limit->afterwards;
     }
     if (count == 0) {
         return NGX_OK;
@@ -104,7 +104,7 @@ ngx_int_t ngx_http_tollbar_keep(ngx_http_request_t *r, const ngx_http_tollbar_ou
     kept = place->data;
     kept->n = 0;
     for (n = 0; n < outcome->charges_n; n++) {
-        if (!charges[n].limit->afterwards) {
+        if (!charges[n].applies || !charges[n].limit->afterwards) {
             continue;
         }
         to = &kept->limits[kept->n];
@@ -199,6 +199,6 @@ static void charge(ngx_http_request_t *r, const peeked_t *peeked)
     verdict = tollbar_table_charge(limit->zone->zone.table, peeked->number, peeked->key.data, peeked->key.len, cost,
                                    NULL);
     if (verdict < 0) {
-        ngx_tollbar_zone_failed(limit->shm_zone, r->connection->log, verdict);
+        ngx_tollbar_zone_failed(limit->base.shm_zone, r->connection->log, verdict);
     }
 }

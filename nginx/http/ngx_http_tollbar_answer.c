@@ -11,7 +11,6 @@ static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, ngx_int_t rc, const
 static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charge);
 static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run);
 static void log_delay(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run);
-static ngx_uint_t excess_of(const charge_t *charge, uint64_t own);
 
 ngx_int_t ngx_http_tollbar_answer(ngx_http_request_t *r, ngx_int_t rc, const outcome_t *outcome)
 {
@@ -30,26 +29,26 @@ static ngx_int_t let_pass(ngx_http_request_t *r, conf_t *conf, const outcome_t *
 {
     const charge_t *binding = outcome->binding != NULL ? outcome->binding : outcome->dry;
     ngx_msec_t wait = outcome->binding != NULL ? binding->wait : 0;
-    ngx_uint_t status = NGX_HTTP_TOLLBAR_PASSED;
+    ngx_uint_t status = NGX_TOLLBAR_PASSED;
 
     if (outcome->dry != NULL) {
         if (outcome->dry_rc != NGX_OK) {
-            status = NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN;
+            status = NGX_TOLLBAR_REJECTED_DRY_RUN;
             if (outcome->dry_rc == NGX_BUSY) {
                 log_refusal(r, conf, outcome->dry, ", dry run");
             }
         } else if (outcome->dry->wait != 0) {
-            status = NGX_HTTP_TOLLBAR_DELAYED_DRY_RUN;
+            status = NGX_TOLLBAR_DELAYED_DRY_RUN;
             log_delay(r, conf, outcome->dry, ", dry run");
         }
-        if (status != NGX_HTTP_TOLLBAR_PASSED) {
+        if (status != NGX_TOLLBAR_PASSED) {
             binding = outcome->dry;
         }
     }
     if (wait != 0) {
         binding = outcome->binding;
         log_delay(r, conf, binding, conf->dry_run ? ", dry run" : "");
-        status = conf->dry_run ? NGX_HTTP_TOLLBAR_DELAYED_DRY_RUN : NGX_HTTP_TOLLBAR_DELAYED;
+        status = conf->dry_run ? NGX_TOLLBAR_DELAYED_DRY_RUN : NGX_TOLLBAR_DELAYED;
     }
     note(r, status, binding);
     if (conf->dry_run) {
@@ -68,7 +67,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, ngx_int_t rc, const
     if (rc == NGX_BUSY) {
         log_refusal(r, conf, binding, conf->dry_run ? ", dry run" : "");
     }
-    note(r, conf->dry_run ? NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN : NGX_HTTP_TOLLBAR_REJECTED, binding);
+    note(r, conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED, binding);
     if (conf->dry_run) {
         return NGX_DECLINED;
     }
@@ -83,10 +82,10 @@ static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charg
 {
     ngx_http_tollbar_main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
 
-    ngx_http_tollbar_set_status(r, &r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]], status);
+    ngx_tollbar_set_status(&r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]], status);
     if (main->variables_used) {
         ngx_http_tollbar_set_variables(
-            r, charge, status == NGX_HTTP_TOLLBAR_REJECTED || status == NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN);
+            r, charge, status == NGX_TOLLBAR_REJECTED || status == NGX_TOLLBAR_REJECTED_DRY_RUN);
     }
 }
 
@@ -99,33 +98,21 @@ static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *cha
     if (charge->reason == TOLLBAR_REASON_BURST) {
         ngx_log_error(conf->limit_log_level, r->connection->log, 0,
                       "limiting requests%s, cost %uL is more than the burst ever allows, by zone \"%V\"", dry_run,
-                      resolved->cost, &charge->limit->shm_zone->shm.name);
+                      resolved->cost, &charge->limit->base.shm_zone->shm.name);
     } else if (charge->reason == TOLLBAR_REASON_RATE && charge->limit->zone->paced) {
-        excess = excess_of(charge, 0);
+        excess = ngx_tollbar_excess(resolved->policy, charge->reset_ns, 0);
         ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",
-                      dry_run, excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
+                      dry_run, excess / 1000, excess % 1000, &charge->limit->base.shm_zone->shm.name);
     } else {
         ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, %s, by zone \"%V\"", dry_run,
-                      tollbar_strreason(charge->reason), &charge->limit->shm_zone->shm.name);
+                      tollbar_strreason(charge->reason), &charge->limit->base.shm_zone->shm.name);
     }
 }
 
 static void log_delay(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run)
 {
-    ngx_uint_t excess = excess_of(charge, charge->resolved->cost);
+    ngx_uint_t excess = ngx_tollbar_excess(charge->resolved->policy, charge->reset_ns, charge->resolved->cost);
 
     ngx_log_error(conf->delay_log_level, r->connection->log, 0, "delaying request%s, excess: %ui.%03ui, by zone \"%V\"", dry_run,
-                  excess / 1000, excess % 1000, &charge->limit->shm_zone->shm.name);
-}
-
-/* The key's debt without this request's `own` permits, in thousandths of a permit. */
-static ngx_uint_t excess_of(const charge_t *charge, uint64_t own)
-{
-    /* The library needs a 64-bit processor, for which compilers have this type. */
-    __extension__ typedef unsigned __int128 wide_t;
-    const tollbar_policy_spec *policy = charge->resolved->policy;
-    wide_t owed = ((wide_t) charge->reset_ns * policy->limit * 1000 + policy->period_ns / 2) / policy->period_ns;
-
-    owed = owed > (wide_t) own * 1000 ? owed - (wide_t) own * 1000 : 0;
-    return owed > NGX_MAX_INT_T_VALUE ? NGX_MAX_INT_T_VALUE : (ngx_uint_t) owed;
+                  excess / 1000, excess % 1000, &charge->limit->base.shm_zone->shm.name);
 }

@@ -3,39 +3,21 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
-#include "ngx_tollbar_conf.h"
+#include "ngx_http_tollbar_request.h"
 #include "ngx_tollbar_conn_limit.h"
+#include "ngx_tollbar_variables.h"
 
-typedef struct {
-    ngx_tollbar_conn_zone_t zone;
-    ngx_http_complex_value_t key;
-} zone_t;
-
-typedef ngx_tollbar_conn_limit_t limit_t;
+typedef ngx_tollbar_conn_conf_t conf_t;
+typedef ngx_tollbar_conn_main_conf_t main_conf_t;
 typedef ngx_tollbar_conn_record_t record_t;
-
-typedef struct {
-    ngx_array_t limits; /* of limit_t */
-    ngx_uint_t status_code;
-    ngx_uint_t log_level;
-    ngx_flag_t dry_run;
-} conf_t;
-
-typedef struct {
-    ngx_array_t zones;  /* of zone_t * */
-    ngx_array_t limits; /* of limit_t, from all levels */
-} main_conf_t;
 
 static ngx_int_t handler(ngx_http_request_t *r);
 static record_t *record_of(ngx_http_request_t *r);
-static record_t *add_record(ngx_http_request_t *r, ngx_uint_t limits);
-static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t add_variable(ngx_conf_t *cf);
-static ngx_int_t add_handler(ngx_conf_t *cf);
+static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t complete(ngx_conf_t *cf);
 static ngx_int_t join(ngx_cycle_t *cycle);
 static void part(ngx_cycle_t *cycle);
-static void *create_main_conf(ngx_conf_t *cf);
-static void *create_conf(ngx_conf_t *cf);
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -54,42 +36,37 @@ static ngx_command_t commands[] = {
     ngx_null_command
 };
 
-static ngx_http_module_t context = { add_variable, add_handler, create_main_conf, NULL, NULL, NULL, create_conf, merge_conf };
+static ngx_http_module_t context = {
+    add_variable, complete, ngx_tollbar_conn_create_main_conf, NULL, NULL, NULL, ngx_tollbar_conn_create_conf,
+    merge_conf
+};
 
 ngx_module_t ngx_http_tollbar_conn_module = {
     NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, NULL, join, NULL, NULL, part, NULL, NGX_MODULE_V1_PADDING
 };
 
-/* The handler of the preaccess phase. The first location with limits that the request, a redirect or a subrequest reaches counts the request once,
- * until the main request ends. */
+/* The handler of the preaccess phase. The first location with limits that the request, a redirect or a subrequest
+ * reaches counts the request once, until the main request ends. */
 static ngx_int_t handler(ngx_http_request_t *r)
 {
     conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_conn_module);
-    limit_t *limits = conf->limits.elts;
+    ngx_tollbar_conn_limit_t **limits = conf->limits.elts;
     record_t *record = NULL;
-    zone_t *zone;
     ngx_str_t key;
     ngx_uint_t n;
+    ngx_int_t rc;
 
     if (conf->limits.nelts == 0 || record_of(r) != NULL) {
         return NGX_DECLINED;
     }
     for (n = 0; n < conf->limits.nelts; n++) {
-        zone = limits[n].shm_zone->data;
-        if (ngx_http_complex_value(r, &zone->key, &key) != NGX_OK) {
+        if (ngx_http_complex_value(r, limits[n]->zone->key, &key) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
-        if (key.len == 0) {
-            continue;
-        }
-        if (record == NULL) {
-            record = add_record(r, conf->limits.nelts);
-            if (record == NULL) {
-                return NGX_HTTP_INTERNAL_SERVER_ERROR;
-            }
-        }
-        if (ngx_tollbar_conn_record_enter(record, &limits[n], &key, conf->dry_run, conf->log_level, r->connection->log) != NGX_OK) {
-            return conf->dry_run ? NGX_DECLINED : (ngx_int_t) conf->status_code;
+        rc = ngx_tollbar_conn_count(conf, limits[n], &key, r->main->pool, r->connection->log, &record);
+        ngx_http_set_ctx(r->main, record, ngx_http_tollbar_conn_module);
+        if (rc != NGX_OK) {
+            return rc == NGX_ERROR ? NGX_HTTP_INTERNAL_SERVER_ERROR : rc;
         }
     }
     return NGX_DECLINED;
@@ -113,158 +90,61 @@ static record_t *record_of(ngx_http_request_t *r)
     return NULL;
 }
 
-static record_t *add_record(ngx_http_request_t *r, ngx_uint_t limits)
+static ngx_int_t add_variable(ngx_conf_t *cf)
 {
-    record_t *record = ngx_tollbar_conn_record_add(r->main->pool, limits);
+    static ngx_str_t name = ngx_string("tollbar_conn_status");
 
-    if (record != NULL) {
-        ngx_http_set_ctx(r->main, record, ngx_http_tollbar_conn_module);
-    }
-    return record;
+    return ngx_http_tollbar_add_variable(cf, &name, NGX_HTTP_VAR_NOCACHEABLE, status_variable);
 }
 
 static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
     record_t *record = record_of(r);
 
-    if (record == NULL) {
-        v->not_found = 1;
-        return NGX_OK;
-    }
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-    v->len = ngx_tollbar_conn_statuses[record->status].len;
-    v->data = ngx_tollbar_conn_statuses[record->status].data;
-    return NGX_OK;
+    return ngx_tollbar_set_status(v, record != NULL ? record->status : 0);
 }
 
-static ngx_int_t add_variable(ngx_conf_t *cf)
+static ngx_int_t complete(ngx_conf_t *cf)
 {
-    static ngx_str_t name = ngx_string("tollbar_conn_status");
-    ngx_http_variable_t *variable = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_NOCACHEABLE);
+    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_conn_module);
 
-    if (variable == NULL) {
-        return NGX_ERROR;
-    }
-    variable->get_handler = status_variable;
-    return NGX_OK;
-}
-
-static ngx_int_t add_handler(ngx_conf_t *cf)
-{
-    ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-    main_conf_t *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_conn_module);
-    ngx_http_handler_pt *place;
-
-    if (ngx_tollbar_conn_limits_check(cf, &conf->limits) != NGX_OK) {
+    if (ngx_tollbar_conn_complete(cf, main) != NGX_OK) {
         return NGX_ERROR;
     }
     /* A configuration without zones gets no handler, so its requests cost nothing more. */
-    if (conf->zones.nelts == 0) {
-        return NGX_OK;
-    }
-    place = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
-    if (place == NULL) {
-        return NGX_ERROR;
-    }
-    *place = handler;
-    return NGX_OK;
+    return main->zones.nelts == 0 ? NGX_OK : ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE, handler);
 }
 
 static ngx_int_t join(ngx_cycle_t *cycle)
 {
-    main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_conn_module);
-
-    if (conf != NULL) {
-        ngx_tollbar_conn_zones_join(&conf->zones, cycle->log);
-    }
+    ngx_tollbar_conn_join(ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_conn_module), cycle->log);
     return NGX_OK;
 }
 
 static void part(ngx_cycle_t *cycle)
 {
-    main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_conn_module);
-
-    if (conf != NULL) {
-        ngx_tollbar_conn_zones_part(&conf->zones);
-    }
-}
-
-static void *create_main_conf(ngx_conf_t *cf)
-{
-    main_conf_t *conf = ngx_pcalloc(cf->pool, sizeof(main_conf_t));
-
-    if (conf == NULL || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(zone_t *)) != NGX_OK) {
-        return NULL;
-    }
-    return conf;
-}
-
-static void *create_conf(ngx_conf_t *cf)
-{
-    conf_t *conf = ngx_pcalloc(cf->pool, sizeof(conf_t));
-
-    if (conf != NULL) {
-        conf->log_level = NGX_CONF_UNSET_UINT;
-        conf->status_code = NGX_CONF_UNSET_UINT;
-        conf->dry_run = NGX_CONF_UNSET;
-    }
-    return conf;
+    ngx_tollbar_conn_part(ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_conn_module));
 }
 
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
 {
-    conf_t *from = parent;
-    conf_t *conf = child;
-
-    /* A level without limits inherits those of the outer level. */
-    if (conf->limits.elts == NULL) {
-        conf->limits = from->limits;
-    }
-    ngx_conf_merge_uint_value(conf->log_level, from->log_level, NGX_LOG_ERR);
-    ngx_conf_merge_uint_value(conf->status_code, from->status_code, NGX_HTTP_TOO_MANY_REQUESTS);
-    ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
-    return NGX_CONF_OK;
+    return ngx_tollbar_conn_merge_conf(parent, child, NGX_HTTP_TOO_MANY_REQUESTS);
 }
 
 /* tollbar_conn_zone KEY zone=NAME:SIZE [on_full=deny|allow] */
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     main_conf_t *main = conf;
-    ngx_str_t *value = cf->args->elts;
-    ngx_http_compile_complex_value_t compile;
-    zone_t *zone = ngx_pcalloc(cf->pool, sizeof(zone_t));
-    zone_t **place;
-    char *error;
+    ngx_http_complex_value_t *key = NULL;
+    char *error = ngx_http_set_complex_value_slot(cf, cmd, &key);
 
-    if (zone == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    ngx_memzero(&compile, sizeof(compile));
-    compile.cf = cf;
-    compile.value = &value[1];
-    compile.complex_value = &zone->key;
-    if (ngx_http_compile_complex_value(&compile) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-    error = ngx_tollbar_conn_zone_read(cf, &ngx_http_tollbar_conn_module, &zone->zone);
-    if (error != NGX_CONF_OK) {
-        return error;
-    }
-    place = ngx_array_push(&main->zones);
-    if (place == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    *place = zone;
-    return NGX_CONF_OK;
+    return error == NGX_CONF_OK ? ngx_tollbar_conn_zone_read(cf, &ngx_http_tollbar_conn_module, key, &main->zones)
+                                : error;
 }
 
 /* tollbar_conn NAME NUMBER */
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_conn_module);
-    conf_t *here = conf;
-
-    return ngx_tollbar_conn_limits_read(cf, &ngx_http_tollbar_conn_module, &here->limits, &main->limits);
+    return ngx_tollbar_conn_read_limit(cf, &ngx_http_tollbar_conn_module, conf,
+                                       ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_conn_module));
 }

@@ -17,8 +17,6 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
-static ngx_inline charge_t *charge_of(const conf_t *conf, const outcome_t *outcome, ngx_uint_t n);
-static charge_t *find_charge(const outcome_t *outcome, const limit_t *limit);
 static void give_back(const charge_t *charge);
 static ngx_int_t check_dry(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome);
 static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charge_t *charge);
@@ -58,8 +56,8 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
             rc = take(r, usual, full);
         }
         if (rc == NGX_OK && !usual->decided) {
-            ngx_http_tollbar_set_status(r, &r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]],
-                                        NGX_HTTP_TOLLBAR_PASSED);
+            ngx_tollbar_set_status(&r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]],
+                                   NGX_TOLLBAR_PASSED);
             return NGX_DECLINED;
         }
         outcome.charges = outcome.binding = usual;
@@ -86,9 +84,9 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
     return ngx_http_tollbar_answer(r, rc, &outcome);
 }
 
-/* Charges all enforced limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged first, because a refused
- * charge takes nothing, as a peek does. If the enforced limits admit the request, the module then checks the limits
- * in a dry run one by one. */
+/* Charges all enforced limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged
+ * first, because a refused charge takes nothing, as a peek does. If the enforced limits admit the request, the module
+ * then checks the limits in a dry run one by one. */
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
 {
     ngx_int_t rc;
@@ -102,10 +100,11 @@ static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *o
     if (rc == NGX_OK && conf->enforced < conf->limits.nelts) {
         rc = check_dry(r, conf, outcome);
     }
-    return rc == NGX_OK && outcome->charges_n == 0 ? NGX_DECLINED : rc;
+    return rc == NGX_OK && outcome->binding == NULL && outcome->dry == NULL ? NGX_DECLINED : rc;
 }
 
-/* Peeks at all enforced limits. It goes on after a refusal, because the longest wait of all refusals becomes Retry-After. */
+/* Peeks at all enforced limits. It goes on after a refusal, because the longest wait of all refusals becomes
+ * Retry-After. */
 static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
 {
     limit_t **limits = conf->limits.elts;
@@ -115,12 +114,12 @@ static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *out
     ngx_uint_t n;
 
     for (n = 0; n < conf->enforced; n++) {
-        charge = &outcome->charges[outcome->charges_n];
+        charge = &outcome->charges[outcome->charges_n++];
         rc = prepare(r, limits[n], charge);
         if (rc == NGX_DECLINED) {
+            charge->applies = 0;
             continue;
         }
-        outcome->charges_n++;
         if (rc == NGX_OK && !charge->resolved->leased) {
             rc = read_clock(r, charge);
         }
@@ -175,20 +174,21 @@ static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcom
     ngx_int_t rc;
 
     for (n = 0; n < conf->enforced; n++) {
-        charge = charge_of(conf, outcome, n);
-        rc = charge != NULL ? take_at(r, charge, full) : NGX_OK;
+        charge = &outcome->charges[conf->order[n]];
+        rc = charge->applies ? take_at(r, charge, full) : NGX_OK;
         if (rc != NGX_OK) {
             outcome->binding = charge;
             while (n-- > 0) {
-                give_back(charge_of(conf, outcome, n));
+                give_back(&outcome->charges[conf->order[n]]);
             }
             return rc;
         }
     }
-    for (n = outcome->charges_n; n-- > 0; ) {
+    for (n = conf->enforced; n-- > 0; ) {
         charge = &outcome->charges[n];
-        if (binding == NULL || charge->wait > binding->wait
-            || (full && charge->wait == binding->wait && charge->remaining <= binding->remaining))
+        if (charge->applies
+            && (binding == NULL || charge->wait > binding->wait
+                || (full && charge->wait == binding->wait && charge->remaining <= binding->remaining)))
         {
             binding = charge;
         }
@@ -197,32 +197,13 @@ static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcom
     return NGX_OK;
 }
 
-/* The charge of the limit at place `n` of the charging order. NULL if the request has no key for that limit. */
-static ngx_inline charge_t *charge_of(const conf_t *conf, const outcome_t *outcome, ngx_uint_t n)
-{
-    ngx_uint_t index = conf->order[n];
-
-    return outcome->charges_n == conf->enforced ? &outcome->charges[index]
-                                              : find_charge(outcome, ((limit_t **) conf->limits.elts)[index]);
-}
-
-static charge_t *find_charge(const outcome_t *outcome, const limit_t *limit)
-{
-    ngx_uint_t n;
-
-    for (n = 0; n < outcome->charges_n; n++) {
-        if (outcome->charges[n].limit == limit) {
-            return &outcome->charges[n];
-        }
-    }
-    return NULL;
-}
-
-/* Gives back a charge of a table. A node takes no permits back, and a limit with `count` or `when` has charged nothing before the answer. */
+/* Gives back a charge of a table. A node takes no permits back, and a limit with `count` or `when` has charged nothing
+ * before the answer. */
 static void give_back(const charge_t *charge)
 {
-    if (charge != NULL && !charge->resolved->leased && !charge->limit->afterwards) {
-        ngx_tollbar_give_back(charge->limit->zone->zone.table, charge->resolved->number, &charge->key, charge->resolved->cost, charge->now);
+    if (charge->applies && !charge->resolved->leased && !charge->limit->afterwards) {
+        ngx_tollbar_give_back(charge->limit->zone->zone.table, charge->resolved->number, &charge->key,
+                              charge->resolved->cost, charge->now);
     }
 }
 
@@ -267,6 +248,7 @@ static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charg
     charge->wait = 0;
     charge->decided = 0;
     charge->charged = 0;
+    charge->applies = 1;
     charge->reason = TOLLBAR_REASON_FAULT;
     return rc == NGX_OK && limit->varies ? ngx_http_tollbar_resolve_for(r, limit, charge) : rc;
 }
@@ -375,9 +357,8 @@ static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
         give_back(charge);
         return NGX_BUSY;
     }
-    if (resolved->delays && charge->reset_ns > resolved->undelayed) {
-        /* nginx's timers count milliseconds, so the delay is rounded to the nearest one. */
-        charge->wait = (ngx_msec_t) ((charge->reset_ns - resolved->undelayed + 500000) / 1000000);
+    if (resolved->delays) {
+        charge->wait = ngx_tollbar_wait(charge->reset_ns, resolved->undelayed);
     }
     return NGX_OK;
 }

@@ -97,7 +97,7 @@ ngx_int_t ngx_http_tollbar_add_fields(ngx_http_request_t *r, const tollbar_http_
 static void describe(const charge_t *charge, source_t *source, tollbar_http_limit *limit)
 {
     const ngx_http_tollbar_resolved_t *resolved = charge->resolved;
-    const ngx_str_t *name = &charge->limit->shm_zone->shm.name;
+    const ngx_str_t *name = &charge->limit->base.shm_zone->shm.name;
 
     /* The limit's own burst may be smaller than that of the zone's policy. */
     source->policy = *resolved->policy;

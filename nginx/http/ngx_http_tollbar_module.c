@@ -19,8 +19,7 @@ static void *create_conf(ngx_conf_t *cf);
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static ngx_uint_t sort(ngx_array_t *array);
 static ngx_uint_t place_of(const limit_t *limit);
-static uint64_t refill_of(const void *limit);
-static ngx_int_t add_handler(ngx_http_core_main_conf_t *core, ngx_uint_t phase, ngx_http_handler_pt handler);
+static uint64_t refill_of(const ngx_tollbar_limit_t *base);
 
 static ngx_conf_enum_t header_kinds[] = {
     { ngx_string("off"), NGX_HTTP_TOLLBAR_HEADERS_OFF },
@@ -66,7 +65,6 @@ ngx_module_t ngx_http_tollbar_module = {
 static ngx_int_t complete(ngx_conf_t *cf)
 {
     main_conf_t *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
-    ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     limit_t **limits = conf->limits.elts;
     ngx_shm_zone_t **zones = conf->zones.elts;
     conf_t **confs = conf->confs.elts;
@@ -102,35 +100,28 @@ static ngx_int_t complete(ngx_conf_t *cf)
         return NGX_ERROR;
     }
     /* A configuration without limits gets no handler, so its requests cost nothing more. */
-    if (conf->limits.nelts != 0 && add_handler(core, NGX_HTTP_PREACCESS_PHASE, ngx_http_tollbar_handler) != NGX_OK) {
+    if (conf->limits.nelts != 0
+        && ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE, ngx_http_tollbar_handler) != NGX_OK)
+    {
         return NGX_ERROR;
     }
-    if (conf->afterwards && add_handler(core, NGX_HTTP_LOG_PHASE, ngx_http_tollbar_log_handler) != NGX_OK) {
+    if (conf->afterwards
+        && ngx_http_tollbar_add_handler(cf, NGX_HTTP_LOG_PHASE, ngx_http_tollbar_log_handler) != NGX_OK)
+    {
         return NGX_ERROR;
     }
-    /* nginx calls the handler that is added last first. The rules come before the zones, because a delay by a zone is only for requests that pass. */
-    return conf->rules.nelts != 0 ? add_handler(core, NGX_HTTP_PREACCESS_PHASE, ngx_http_tollbar_rules_handler) : NGX_OK;
-}
-
-static ngx_int_t add_handler(ngx_http_core_main_conf_t *core, ngx_uint_t phase, ngx_http_handler_pt handler)
-{
-    ngx_http_handler_pt *place = ngx_array_push(&core->phases[phase].handlers);
-
-    if (place == NULL) {
-        return NGX_ERROR;
-    }
-    *place = handler;
-    return NGX_OK;
+    /* nginx calls the handler that is added last first. The rules come before the zones, because a delay by a zone is
+     * only for requests that pass. */
+    return conf->rules.nelts == 0 ? NGX_OK : ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE,
+                                                                          ngx_http_tollbar_rules_handler);
 }
 
 /* Checks a limit against its zone, and raises the zone's burst to the limit's. */
 static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
 {
-    zone_t *zone = limit->shm_zone->data;
+    zone_t *zone = limit->base.shm_zone->data;
 
-    if (zone == NULL) {
-        ngx_tollbar_conf_late(cf, &limit->where, "unknown zone \"%V\" in \"tollbar\" directive, a \"tollbar_zone\" must declare it",
-                              &limit->shm_zone->shm.name);
+    if (ngx_tollbar_conf_declared(cf, &limit->base, "tollbar") != NGX_OK) {
         return NGX_ERROR;
     }
     limit->zone = zone;
@@ -170,12 +161,7 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
          * allows. */
         zone->policy.burst = ngx_max(zone->policy.burst, 1);
     } else {
-        if (ngx_tollbar_conf_check_burst(cf, &limit->where, "tollbar", &zone->policy, (uint64_t) limit->burst.number,
-                                         &limit->shm_zone->shm.name) != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-        zone->policy.burst = ngx_max(zone->policy.burst, (uint64_t) limit->burst.number + 1);
+        return ngx_tollbar_conf_raise_burst(cf, &limit->base, "tollbar", &zone->policy, (uint64_t) limit->burst.number);
     }
     return NGX_OK;
 }
@@ -193,8 +179,8 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
         most = ngx_http_tollbar_sync_most(zone, limit->resolved.capacity);
         /* A capacity of 0 is a policy that refuses every request on purpose. */
         if (ngx_http_tollbar_needed(&limit->resolved) > most && limit->resolved.capacity != 0) {
-            ngx_tollbar_conf_late(cf, &limit->where, "invalid cost %uL in \"tollbar\" directive, it must be at most %uL, which is all that "
-                                  "zone \"%V\" allows at once", limit->resolved.cost, most, &limit->shm_zone->shm.name);
+            ngx_tollbar_conf_late(cf, &limit->base.where, "invalid cost %uL in \"tollbar\" directive, it must be at most %uL, which is all that "
+                                  "zone \"%V\" allows at once", limit->resolved.cost, most, &limit->base.shm_zone->shm.name);
             return NGX_ERROR;
         }
     }
@@ -204,7 +190,7 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
 /* Logs `message`, which ends with the zone's name, for the limit's directive. */
 static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message)
 {
-    ngx_tollbar_conf_late(cf, &limit->where, "%s \"%V\"", message, &limit->shm_zone->shm.name);
+    ngx_tollbar_conf_late(cf, &limit->base.where, "%s \"%V\"", message, &limit->base.shm_zone->shm.name);
     return NGX_ERROR;
 }
 
@@ -240,16 +226,7 @@ static void end_process(ngx_cycle_t *cycle)
 
 static void *create_main_conf(ngx_conf_t *cf)
 {
-    main_conf_t *conf = ngx_pcalloc(cf->pool, sizeof(main_conf_t));
-
-    if (conf == NULL || ngx_array_init(&conf->limits, cf->pool, 4, sizeof(limit_t *)) != NGX_OK
-        || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK
-        || ngx_array_init(&conf->confs, cf->pool, 4, sizeof(conf_t *)) != NGX_OK
-        || ngx_array_init(&conf->rules, cf->pool, 1, sizeof(ngx_http_tollbar_rules_t *)) != NGX_OK)
-    {
-        return NULL;
-    }
-    return conf;
+    return ngx_pcalloc(cf->pool, sizeof(main_conf_t));
 }
 
 static void *create_conf(ngx_conf_t *cf)
@@ -272,7 +249,6 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     conf_t *from = parent;
     conf_t *conf = child;
     main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
-    conf_t **place;
     limit_t *first;
 
     /* A level without limits inherits those of the outer level. */
@@ -281,16 +257,9 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     } else if (ngx_http_tollbar_returns(cf)) {
         first = ((limit_t **) conf->limits.elts)[0];
         ngx_log_error(NGX_LOG_WARN, cf->log, 0, "\"tollbar\" has no effect beside \"return\", which comes first, in %V:%ui",
-                      &first->where.file, first->where.line);
+                      &first->base.where.file, first->base.where.line);
     }
     conf->enforced = sort(&conf->limits);
-    if (conf->limits.nelts != 0) {
-        place = ngx_array_push(&main->confs);
-        if (place == NULL) {
-            return NGX_CONF_ERROR;
-        }
-        *place = conf;
-    }
     ngx_conf_merge_uint_value(conf->status_code, from->status_code, NGX_HTTP_TOO_MANY_REQUESTS);
     ngx_conf_merge_uint_value(conf->limit_log_level, from->limit_log_level, NGX_LOG_ERR);
     ngx_conf_merge_uint_value(conf->headers, from->headers, NGX_HTTP_TOLLBAR_HEADERS_OFF);
@@ -298,7 +267,7 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->rules, from->rules, NULL);
     ngx_conf_merge_ptr_value(conf->rules_fields, from->rules_fields, NULL);
     conf->delay_log_level = conf->limit_log_level == NGX_LOG_INFO ? NGX_LOG_INFO : conf->limit_log_level + 1;
-    return NGX_CONF_OK;
+    return conf->limits.nelts != 0 ? ngx_tollbar_conf_push(cf, &main->confs, conf) : NGX_CONF_OK;
 }
 
 /* Sorts limits: first those with a table, then those with a node, then those in a dry run. The order within each group stays.
@@ -322,7 +291,7 @@ static ngx_uint_t sort(ngx_array_t *array)
 
 static ngx_uint_t place_of(const limit_t *limit)
 {
-    const zone_t *zone = limit->shm_zone->data;
+    const zone_t *zone = limit->base.shm_zone->data;
 
     /* A NULL zone is undeclared. complete_zone refuses it later. */
     return limit->dry_run ? 2 : zone != NULL && zone->sync != NULL;
@@ -335,9 +304,9 @@ static ngx_uint_t place_of(const limit_t *limit)
  *     nodes                           which take no permits back
  *     other tables                    which take no permits back, and lifetime quotas, which refill none
  *     `count` and `when`              which charge only after the answer */
-static uint64_t refill_of(const void *of)
+static uint64_t refill_of(const ngx_tollbar_limit_t *base)
 {
-    const limit_t *limit = of;
+    const limit_t *limit = (const limit_t *) base;
     const zone_t *zone = limit->zone;
     uint64_t refill;
 

@@ -64,7 +64,7 @@ ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, charge_t *charg
 
 ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const charge_t *charge, int32_t error)
 {
-    ngx_tollbar_zone_failed(charge->limit->shm_zone, r->connection->log, error);
+    ngx_tollbar_zone_failed(charge->limit->base.shm_zone, r->connection->log, error);
     return NGX_ERROR;
 }
 

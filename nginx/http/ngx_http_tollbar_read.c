@@ -14,7 +14,6 @@ static ngx_int_t bind_zone(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, zone_t *zon
 static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n);
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
 static char *read_policy(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
-static char *read_on_full(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
 static char *read_ban(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
 static char *read_after(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone);
 static char *check_ban(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone);
@@ -41,7 +40,7 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     main_conf_t *main = conf;
     ngx_str_t *value = cf->args->elts;
     ngx_str_t name = ngx_null_string, limit = ngx_null_string, argument;
-    ngx_shm_zone_t *shm_zone, **place;
+    ngx_shm_zone_t *shm_zone;
     zone_t *zone = ngx_pcalloc(cf->pool, sizeof(zone_t));
     size_t size = 0;
     ngx_uint_t n;
@@ -82,8 +81,6 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return error;
     }
 
-    zone->zone.where = ngx_tollbar_conf_here(cf);
-    zone->zone.keys = value[1];
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
     error = zone->sync != NULL ? ngx_http_tollbar_sync_check(cf, &name, size, zone) : check_size(cf, &name, size, zone);
@@ -91,22 +88,8 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return error;
     }
     ngx_conf_init_uint_value(zone->zone.on_full, TOLLBAR_ON_FULL_EVICT_NEAREST);
-    shm_zone = ngx_shared_memory_add(cf, &name, size, &ngx_http_tollbar_module);
-    if (shm_zone == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    if (shm_zone->data != NULL) {
-        zone = shm_zone->data;
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, and again", &cmd->name, &name,
-                           &zone->key.value.value, &zone->zone.where.file, zone->zone.where.line);
-        return NGX_CONF_ERROR;
-    }
-    place = ngx_array_push(&main->zones);
-    if (place == NULL || bind_zone(cf, shm_zone, zone) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-    *place = shm_zone;
-    return NGX_CONF_OK;
+    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_module, &zone->zone, &main->zones);
+    return shm_zone != NULL && bind_zone(cf, shm_zone, zone) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 static ngx_int_t bind_zone(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, zone_t *zone)
@@ -127,7 +110,7 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
         return read_amount(cf, argument, 6, &zone->burst, "invalid burst value \"%V\", " AMOUNT);
     }
     if (begins(argument, "on_full=")) {
-        return read_on_full(cf, argument, zone);
+        return ngx_tollbar_conf_on_full(cf, argument, &zone->zone.on_full);
     }
     if (begins(argument, "hot_keys=")) {
         return ngx_tollbar_conf_hot_keys(cf, argument, &zone->zone.hot_keys);
@@ -190,16 +173,10 @@ static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n)
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
 {
     ngx_str_t text = { argument->len - 5, argument->data + 5 };
-    const char *expected;
 
     zone->paced = 1;
     if (ngx_http_script_variables_count(&text) == 0) {
-        expected = ngx_tollbar_rate_parse(&text, &zone->policy);
-        if (expected != NULL) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid rate \"%V\", %s", argument, expected);
-            return NGX_CONF_ERROR;
-        }
-        return NGX_CONF_OK;
+        return ngx_tollbar_conf_rate(cf, argument, &zone->policy);
     }
     /* A table needs a policy. No request uses this one, because no rate's text has such a period: texts have whole milliseconds. */
     zone->policy.limit = 1;
@@ -220,17 +197,6 @@ static char *read_policy(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
                            error.code == TOLLBAR_E_SYNTAX ? "expected " : "", error.expected);
         return NGX_CONF_ERROR;
     }
-    return NGX_CONF_OK;
-}
-
-static char *read_on_full(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
-{
-    ngx_int_t number = ngx_tollbar_conf_on_full(argument->data + 8);
-
-    if (number == NGX_ERROR) {
-        return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", " NGX_TOLLBAR_CONF_ON_FULL, argument);
-    }
-    zone->zone.on_full = (ngx_uint_t) number;
     return NGX_CONF_OK;
 }
 
@@ -287,7 +253,6 @@ char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
     main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
     ngx_str_t *value = cf->args->elts;
     limit_t *limit = ngx_pcalloc(cf->pool, sizeof(limit_t));
-    limit_t **limits, **place;
     ngx_uint_t n;
     char *error;
 
@@ -297,37 +262,13 @@ char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
     limit->burst.number = NGX_CONF_UNSET;
     limit->cost.number = 1;
     limit->status = NGX_CONF_UNSET_UINT;
-    limit->where = ngx_tollbar_conf_here(cf);
     for (n = 1; n < cf->args->nelts; n++) {
         error = read_limit_parameter(cf, &value[n], limit);
         if (error != NGX_CONF_OK) {
             return error;
         }
     }
-    if (limit->shm_zone == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one", &cmd->name);
-    }
-
-    if (here->limits.elts == NULL && ngx_array_init(&here->limits, cf->pool, 1, sizeof(limit_t *)) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-    limits = here->limits.elts;
-    for (n = 0; n < here->limits.nelts; n++) {
-        if (limits[n]->shm_zone == limit->shm_zone) {
-            return ngx_tollbar_conf_duplicate(cf, &limits[n]->where, &limit->shm_zone->shm.name);
-        }
-    }
-    place = ngx_array_push(&here->limits);
-    if (place == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    *place = limit;
-    place = ngx_array_push(&main->limits);
-    if (place == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    *place = limit;
-    return NGX_CONF_OK;
+    return ngx_tollbar_conf_add_limit(cf, &limit->base, &here->limits, &main->limits);
 }
 
 static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
@@ -335,8 +276,7 @@ static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *
     ngx_str_t value;
 
     if (begins(argument, "zone=")) {
-        limit->shm_zone = ngx_tollbar_conf_find_zone(cf, argument, 5, &ngx_http_tollbar_module);
-        return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
+        return ngx_tollbar_conf_find_zone(cf, argument, 5, &ngx_http_tollbar_module, &limit->base);
     }
     if (begins(argument, "burst=")) {
         return read_amount(cf, argument, 6, &limit->burst, "invalid burst value \"%V\", " AMOUNT);

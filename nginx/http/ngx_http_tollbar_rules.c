@@ -43,7 +43,7 @@ ngx_int_t ngx_http_tollbar_rules_handler(ngx_http_request_t *r)
     if (verdict != TOLLBAR_ALLOWED) {
         return refuse(r, conf, &answer);
     }
-    if (note(r, NGX_HTTP_TOLLBAR_PASSED, &answer) != NGX_OK || (!conf->dry_run && add_headers(r, conf, &answer) != NGX_OK)) {
+    if (note(r, NGX_TOLLBAR_PASSED, &answer) != NGX_OK || (!conf->dry_run && add_headers(r, conf, &answer) != NGX_OK)) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     return NGX_DECLINED;
@@ -123,7 +123,7 @@ static ngx_int_t failed(ngx_http_request_t *r, conf_t *conf, int32_t error)
         ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "the rules of %V cannot decide: %s%s", &conf->rules->path, tollbar_strerror(error),
                       conf->rules->failed.text);
     }
-    if (note(r, conf->dry_run ? NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN : NGX_HTTP_TOLLBAR_REJECTED, &none) != NGX_OK) {
+    if (note(r, conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED, &none) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     return conf->dry_run ? NGX_DECLINED : (ngx_int_t) conf->status_code;
@@ -133,7 +133,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, const tollbar_rules
 {
     ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, %s, by rule \"%s\"", conf->dry_run ? ", dry run" : "",
                   tollbar_strreason(answer->reason), answer->rule);
-    if (note(r, conf->dry_run ? NGX_HTTP_TOLLBAR_REJECTED_DRY_RUN : NGX_HTTP_TOLLBAR_REJECTED, answer) != NGX_OK) {
+    if (note(r, conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED, answer) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     if (conf->dry_run) {
@@ -169,8 +169,8 @@ static ngx_int_t note(ngx_http_request_t *r, ngx_uint_t status, const tollbar_ru
     ngx_http_variable_value_t *rule = &r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULE]];
     size_t length = ngx_strlen(answer->rule);
 
-    ngx_http_tollbar_set_status(r, &r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS]], status);
-    if (status != NGX_HTTP_TOLLBAR_PASSED) {
+    ngx_tollbar_set_status(&r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS]], status);
+    if (status != NGX_TOLLBAR_PASSED) {
         ngx_http_tollbar_set_reason(&r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULES_REASON]], answer->reason);
     }
     if (!main->rule_used || length == 0) {

@@ -27,7 +27,6 @@ char *ngx_http_tollbar_read_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
     ngx_str_t *value = cf->args->elts, path = value[1];
     rules_t **place = &((conf_t *) conf)->rules;
     ngx_int_t keys = KEYS;
-    rules_t **added;
     char *error;
 
     if (*place != NGX_CONF_UNSET_PTR) {
@@ -55,12 +54,10 @@ char *ngx_http_tollbar_read_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
                            &(*place)->where.file, (*place)->where.line, (uint64_t) keys);
         return NGX_CONF_ERROR;
     }
-    added = ngx_array_push(&main->rules);
     *place = ngx_pcalloc(cf->pool, sizeof(rules_t));
-    if (added == NULL || *place == NULL) {
+    if (*place == NULL || ngx_tollbar_conf_push(cf, &main->rules, *place) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
-    *added = *place;
     (*place)->where = ngx_tollbar_conf_here(cf);
     (*place)->path = path;
     (*place)->keys = (uint64_t) keys;

@@ -38,15 +38,12 @@ static struct {
 
 ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf)
 {
-    ngx_http_variable_t *variable;
     ngx_uint_t n;
 
     for (n = 0; n < VARIABLES; n++) {
-        variable = ngx_http_add_variable(cf, &variables[n].name, 0);
-        if (variable == NULL) {
+        if (ngx_http_tollbar_add_variable(cf, &variables[n].name, 0, variables[n].get) != NGX_OK) {
             return NGX_ERROR;
         }
-        variable->get_handler = variables[n].get;
     }
     return ngx_http_tollbar_add_client(cf);
 }
@@ -78,30 +75,13 @@ ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf)
     return NGX_OK;
 }
 
-void ngx_http_tollbar_set_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, ngx_uint_t status)
-{
-    static ngx_str_t names[] = {
-        ngx_string("PASSED"), ngx_string("DELAYED"), ngx_string("REJECTED"), ngx_string("DELAYED_DRY_RUN"),
-        ngx_string("REJECTED_DRY_RUN")
-    };
-
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-    v->len = names[status].len;
-    v->data = names[status].data;
-}
-
 void ngx_http_tollbar_set_variables(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, ngx_flag_t refused)
 {
     main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
     ngx_http_variable_value_t *values = r->main->variables;
-    ngx_http_variable_value_t *zone = &values[main->variables[ZONE]];
+    const ngx_str_t *zone = &charge->limit->base.shm_zone->shm.name;
 
-    zone->valid = 1;
-    zone->not_found = 0;
-    zone->len = charge->limit->shm_zone->shm.name.len;
-    zone->data = charge->limit->shm_zone->shm.name.data;
+    ngx_tollbar_set_text(&values[main->variables[ZONE]], zone->data, zone->len);
     if (refused) {
         ngx_http_tollbar_set_reason(&values[main->variables[REASON]], charge->reason);
     }
@@ -121,11 +101,7 @@ void ngx_http_tollbar_set_reason(ngx_http_variable_value_t *v, uint32_t reason)
 {
     const char *words = tollbar_strreason(reason);
 
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-    v->len = ngx_strlen(words);
-    v->data = (u_char *) words;
+    ngx_tollbar_set_text(v, (const u_char *) words, ngx_strlen(words));
 }
 
 static ngx_int_t absent(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
@@ -147,12 +123,7 @@ static ngx_int_t print(ngx_http_request_t *r, ngx_http_variable_value_t *v, uint
     if (text == NULL) {
         return NGX_ERROR;
     }
-    v->len = (unsigned) (ngx_sprintf(text, "%uL", number) - text);
-    v->data = text;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-    return NGX_OK;
+    return ngx_tollbar_set_text(v, text, (size_t) (ngx_sprintf(text, "%uL", number) - text));
 }
 
 /* Marks the value invalid, because nginx has cached "not found" if the variable was read before the limits were checked. */

@@ -1,29 +1,20 @@
-/* limit_req_zone, limit_req and their directives, with the names and the meaning that they have in nginx's own module. */
+/* limit_req_zone, limit_req and their directives, with the names and the meaning that they have in nginx's own module.
+ * Also defines the variable $limit_req_status in versions of nginx that lack it. */
 
 #include "ngx_http_tollbar_limit_req.h"
 
 typedef ngx_http_tollbar_limit_req_zone_t zone_t;
-typedef ngx_http_tollbar_limit_req_limit_t limit_t;
-typedef ngx_http_tollbar_limit_req_conf_t conf_t;
+typedef ngx_tollbar_rate_conf_t conf_t;
+typedef ngx_tollbar_rate_main_conf_t main_conf_t;
 
-/* Every limit and zone of the configuration, from all levels. */
-typedef struct {
-    ngx_array_t limits; /* of limit_t * */
-    ngx_array_t zones;  /* of ngx_shm_zone_t * */
-    ngx_array_t confs;  /* of conf_t *, of levels with limits */
-} main_conf_t;
-
+static ngx_int_t add_variables(ngx_conf_t *cf);
+static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t complete(ngx_conf_t *cf);
-static void complete_limit(limit_t *limit);
-static uint64_t refill_of(const void *limit);
 static ngx_int_t start(ngx_cycle_t *cycle);
-static void *create_main_conf(ngx_conf_t *cf);
-static void *create_conf(ngx_conf_t *cf);
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy);
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
 
 #define ANYWHERE (NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF)
 
@@ -39,176 +30,93 @@ static ngx_command_t commands[] = {
     ngx_null_command
 };
 
-static ngx_http_module_t context = { ngx_http_tollbar_limit_req_add_variable, complete, create_main_conf, NULL, NULL, NULL, create_conf, merge_conf };
+static ngx_http_module_t context = {
+    add_variables, complete, ngx_tollbar_rate_create_main_conf, NULL, NULL, NULL, ngx_tollbar_rate_create_conf,
+    merge_conf
+};
 
 ngx_module_t ngx_http_tollbar_limit_req_module = {
     NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, start, NULL, NULL, NULL, NULL, NULL, NGX_MODULE_V1_PADDING
 };
 
-/* Called after all directives have been read, so each zone's largest burst is known. */
-static ngx_int_t complete(ngx_conf_t *cf)
+/* nginx's own module has $limit_req_status, which reads the field that this module sets. This function adds the
+ * variable only if nginx was built without that module, because nginx refuses two variables of one name. */
+static ngx_int_t add_variables(ngx_conf_t *cf)
 {
-    main_conf_t *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
-    ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-    limit_t **limits = conf->limits.elts;
-    ngx_shm_zone_t **zones = conf->zones.elts;
-    conf_t **confs = conf->confs.elts;
-    ngx_http_handler_pt *place;
-    zone_t *zone;
+    static ngx_str_t name = ngx_string("limit_req_status");
     ngx_uint_t n;
 
-    for (n = 0; n < conf->limits.nelts; n++) {
-        zone = limits[n]->shm_zone->data;
-        if (zone == NULL) {
-            ngx_tollbar_conf_late(cf, &limits[n]->where, "unknown zone \"%V\" in \"limit_req\" directive, a \"limit_req_zone\" must "
-                                  "declare it", &limits[n]->shm_zone->shm.name);
-            return NGX_ERROR;
-        }
-        if (ngx_tollbar_conf_check_burst(cf, &limits[n]->where, "limit_req", &zone->policy, (uint64_t) limits[n]->burst,
-                                         &limits[n]->shm_zone->shm.name) != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-        zone->policy.burst = ngx_max(zone->policy.burst, (uint64_t) limits[n]->burst + 1);
-    }
-    for (n = 0; n < conf->limits.nelts; n++) {
-        complete_limit(limits[n]);
-    }
-    for (n = 0; n < conf->confs.nelts; n++) {
-        confs[n]->order = ngx_tollbar_order(cf->pool, &confs[n]->limits, confs[n]->limits.nelts, refill_of);
-        if (confs[n]->order == NULL) {
-            return NGX_ERROR;
-        }
-    }
-    for (n = 0; n < conf->zones.nelts; n++) {
-        ngx_tollbar_zone_settle(zones[n]);
-    }
-
-    /* A configuration without limits gets no handler, so its requests cost nothing more. */
-    if (conf->limits.nelts == 0) {
-        return NGX_OK;
-    }
-    place = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
-    if (place == NULL) {
+    if (ngx_http_tollbar_add_client(cf) != NGX_OK) {
         return NGX_ERROR;
     }
-    *place = ngx_http_tollbar_limit_req_handler;
-    return NGX_OK;
+    for (n = 0; cf->cycle->modules[n] != NULL; n++) {
+        if (ngx_strcmp(cf->cycle->modules[n]->name, "ngx_http_limit_req_module") == 0) {
+            return NGX_OK;
+        }
+    }
+    return ngx_http_tollbar_add_variable(cf, &name, NGX_HTTP_VAR_NOCACHEABLE, status_variable);
 }
 
-static void complete_limit(limit_t *limit)
+static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
-    zone_t *zone = limit->shm_zone->data;
-
-    limit->zone = zone;
-    limit->narrow = (uint64_t) limit->burst + 1 < zone->policy.burst;
-    limit->delays = limit->delay < limit->burst;
-    limit->debt_most = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->burst);
-    /* The microsecond allows for the rounding of times. Up to 1,000,000r/s a permit takes at least as long, so it hides no other charge. */
-    limit->debt_after = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->burst + 1) + 1000;
-    limit->debt_undelayed = ngx_tollbar_time_of(&zone->policy, (uint64_t) limit->delay + 1);
+    return ngx_tollbar_set_status(v, r->main->limit_req_status);
 }
 
-/* The sort key of limits that are charged together. */
-static uint64_t refill_of(const void *limit)
+static ngx_int_t complete(ngx_conf_t *cf)
 {
-    const zone_t *zone = ((const limit_t *) limit)->zone;
+    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
 
-    return ngx_tollbar_refill(&zone->zone, &zone->policy);
+    if (ngx_tollbar_rate_complete(cf, main, "limit_req") != NGX_OK) {
+        return NGX_ERROR;
+    }
+    /* A configuration without limits gets no handler, so its requests cost nothing more. */
+    return main->limits.nelts == 0 ? NGX_OK : ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE,
+                                                                           ngx_http_tollbar_limit_req_handler);
 }
 
 /* Called when nginx begins to use the configuration. */
 static ngx_int_t start(ngx_cycle_t *cycle)
 {
-    main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_limit_req_module);
+    main_conf_t *main = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_limit_req_module);
 
-    if (conf != NULL) {
-        ngx_tollbar_zones_start(&conf->zones, cycle->log);
+    if (main != NULL) {
+        ngx_tollbar_zones_start(&main->zones, cycle->log);
     }
     return NGX_OK;
 }
 
-static void *create_main_conf(ngx_conf_t *cf)
-{
-    main_conf_t *conf = ngx_pcalloc(cf->pool, sizeof(main_conf_t));
-
-    if (conf == NULL || ngx_array_init(&conf->limits, cf->pool, 4, sizeof(limit_t *)) != NGX_OK
-        || ngx_array_init(&conf->zones, cf->pool, 4, sizeof(ngx_shm_zone_t *)) != NGX_OK
-        || ngx_array_init(&conf->confs, cf->pool, 4, sizeof(conf_t *)) != NGX_OK)
-    {
-        return NULL;
-    }
-    return conf;
-}
-
-static void *create_conf(ngx_conf_t *cf)
-{
-    conf_t *conf = ngx_pcalloc(cf->pool, sizeof(conf_t));
-
-    if (conf != NULL) {
-        conf->limit_log_level = NGX_CONF_UNSET_UINT;
-        conf->status_code = NGX_CONF_UNSET_UINT;
-        conf->dry_run = NGX_CONF_UNSET;
-    }
-    return conf;
-}
-
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
 {
-    conf_t *from = parent;
-    conf_t *conf = child;
-    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
-    conf_t **place;
-
-    /* A level without limits inherits those of the outer level. */
-    if (conf->limits.elts == NULL) {
-        conf->limits = from->limits;
-    }
-    if (conf->limits.nelts != 0) {
-        place = ngx_array_push(&main->confs);
-        if (place == NULL) {
-            return NGX_CONF_ERROR;
-        }
-        *place = conf;
-    }
-    ngx_conf_merge_uint_value(conf->limit_log_level, from->limit_log_level, NGX_LOG_ERR);
-    ngx_conf_merge_uint_value(conf->status_code, from->status_code, NGX_HTTP_SERVICE_UNAVAILABLE);
-    ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
-    conf->delay_log_level = conf->limit_log_level == NGX_LOG_INFO ? NGX_LOG_INFO : conf->limit_log_level + 1;
-    return NGX_CONF_OK;
+    return ngx_tollbar_rate_merge_conf(cf, ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module),
+                                       parent, child, NGX_HTTP_SERVICE_UNAVAILABLE);
 }
 
 /* limit_req_zone KEY zone=NAME:SIZE rate=N(r/s|r/m) */
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    static const tollbar_policy_spec once_a_second = TOLLBAR_POLICY_SPEC_INIT;
-    main_conf_t *main = conf;
     ngx_str_t *value = cf->args->elts;
     ngx_str_t name = ngx_null_string;
-    ngx_shm_zone_t *shm_zone, **place;
     zone_t *zone = ngx_pcalloc(cf->pool, sizeof(zone_t));
     size_t size = 0;
     ngx_uint_t n;
     char *error;
 
-    if (zone == NULL) {
+    if (zone == NULL || ngx_http_tollbar_key_compile(cf, &value[1], &zone->key) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
-    if (ngx_http_tollbar_key_compile(cf, &value[1], &zone->key) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    zone->policy = once_a_second;
-    zone->policy.limit = 1;
-    zone->policy.period_ns = 1000000000;
-    zone->policy.burst = 1;
+    /* Without `rate` it is a request a second. */
+    zone->base.policy = (tollbar_policy_spec) TOLLBAR_POLICY_SPEC_INIT;
+    zone->base.policy.limit = 1;
+    zone->base.policy.period_ns = 1000000000;
+    zone->base.policy.burst = 1;
     for (n = 2; n < cf->args->nelts; n++) {
         if (ngx_strncmp(value[n].data, "zone=", 5) == 0) {
             error = ngx_tollbar_conf_zone(cf, &value[n], &name, &size);
         } else if (ngx_strncmp(value[n].data, "rate=", 5) == 0) {
-            error = read_rate(cf, &value[n], &zone->policy);
+            error = read_rate(cf, &value[n], &zone->base.policy);
         } else {
-            error = ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE or rate=RATE", &value[n]);
+            error = ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE or rate=RATE",
+                                            &value[n]);
         }
         if (error != NGX_CONF_OK) {
             return error;
@@ -217,37 +125,16 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (name.len == 0) {
         return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one:10m", &cmd->name);
     }
-
-    zone->zone.where = ngx_tollbar_conf_here(cf);
-    zone->zone.keys = value[1];
-    zone->zone.policies = &zone->policy;
-    zone->zone.policies_n = 1;
-    /* nginx's own module evicts the key that has been idle longest. The table has no list of keys by age. It evicts the key whose debt ends first,
-     * which is the most similar rule that it has. */
-    zone->zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
-    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_limit_req_module, &zone->zone);
-    if (shm_zone == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    if (shm_zone->data != NULL) {
-        zone = shm_zone->data;
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, and again", &cmd->name, &name,
-                           &zone->key.value.value, &zone->zone.where.file, zone->zone.where.line);
-        return NGX_CONF_ERROR;
-    }
-    place = ngx_array_push(&main->zones);
-    if (place == NULL || ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-    *place = shm_zone;
-    return NGX_CONF_OK;
+    /* nginx's own module evicts the key that has been idle longest. The table has no list of keys by age. It evicts
+     * the key whose debt ends first, which is the most similar rule that it has. */
+    zone->base.zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
+    return ngx_tollbar_rate_add_zone(cf, &name, size, &ngx_http_tollbar_limit_req_module, &zone->base, conf);
 }
 
 static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy)
 {
     size_t length = argument->len;
     u_char *unit = argument->data + length - 3;
-    ngx_str_t number;
     ngx_int_t rate;
 
     policy->period_ns = 1000000000;
@@ -259,87 +146,17 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec 
     }
     rate = ngx_atoi(argument->data + 5, length - 5);
     if (rate <= 0) {
-        return ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\", it must be a whole number from 1 on, a second or a minute, such as "
-                                       "rate=10r/s or rate=30r/m", argument);
+        return ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\", it must be a whole number from 1 on, a second or a "
+                                       "minute, such as rate=10r/s or rate=30r/m", argument);
     }
-    /* If the rate is too high, the module parses the number alone, so that the message is the one that other rates get. */
+    /* If the rate is too high, the message is the one that the rates of the other modules get. */
     policy->limit = (uint64_t) rate;
-    if (tollbar_policy_spec_validate(policy) != 0) {
-        number.data = argument->data + 5;
-        number.len = argument->len - 5;
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid rate \"%V\", %s", argument, ngx_tollbar_rate_parse(&number, policy));
-        return NGX_CONF_ERROR;
-    }
-    return NGX_CONF_OK;
+    return tollbar_policy_spec_validate(policy) == 0 ? NGX_CONF_OK : ngx_tollbar_conf_rate(cf, argument, policy);
 }
 
 /* limit_req zone=NAME [burst=N] [nodelay|delay=N] */
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    conf_t *here = conf;
-    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module);
-    ngx_str_t *value = cf->args->elts;
-    limit_t *limit = ngx_pcalloc(cf->pool, sizeof(limit_t));
-    limit_t **limits, **place;
-    ngx_uint_t n;
-    char *error;
-
-    if (limit == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    limit->where = ngx_tollbar_conf_here(cf);
-    for (n = 1; n < cf->args->nelts; n++) {
-        error = read_limit_parameter(cf, &value[n], limit);
-        if (error != NGX_CONF_OK) {
-            return error;
-        }
-    }
-    if (limit->shm_zone == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one", &cmd->name);
-    }
-
-    if (here->limits.elts == NULL && ngx_array_init(&here->limits, cf->pool, 1, sizeof(limit_t *)) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-    limits = here->limits.elts;
-    for (n = 0; n < here->limits.nelts; n++) {
-        if (limits[n]->shm_zone == limit->shm_zone) {
-            return ngx_tollbar_conf_duplicate(cf, &limits[n]->where, &limit->shm_zone->shm.name);
-        }
-    }
-    place = ngx_array_push(&here->limits);
-    if (place == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    *place = limit;
-    place = ngx_array_push(&main->limits);
-    if (place == NULL) {
-        return NGX_CONF_ERROR;
-    }
-    *place = limit;
-    return NGX_CONF_OK;
-}
-
-static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit)
-{
-    if (ngx_strncmp(argument->data, "zone=", 5) == 0) {
-        limit->shm_zone = ngx_tollbar_conf_find_zone(cf, argument, 5, &ngx_http_tollbar_limit_req_module);
-        return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
-    }
-    if (ngx_strncmp(argument->data, "burst=", 6) == 0) {
-        limit->burst = ngx_atoi(argument->data + 6, argument->len - 6);
-        return limit->burst > 0 ? NGX_CONF_OK
-                                : ngx_tollbar_conf_refuse(cf, "invalid burst value \"%V\", " NGX_TOLLBAR_CONF_COUNT, argument);
-    }
-    if (ngx_strncmp(argument->data, "delay=", 6) == 0) {
-        limit->delay = ngx_atoi(argument->data + 6, argument->len - 6);
-        return limit->delay > 0 ? NGX_CONF_OK
-                                : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\", " NGX_TOLLBAR_CONF_COUNT, argument);
-    }
-    if (ngx_strcmp(argument->data, "nodelay") == 0) {
-        limit->delay = NGX_MAX_INT_T_VALUE;
-        return NGX_CONF_OK;
-    }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, burst=NUMBER, delay=NUMBER or nodelay",
-                                   argument);
+    return ngx_tollbar_rate_read_limit(cf, &ngx_http_tollbar_limit_req_module, conf,
+                                       ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_limit_req_module));
 }
