@@ -21,7 +21,8 @@ ngx_int_t ngx_http_tollbar_key_compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http
     return NGX_OK;
 }
 
-ngx_int_t ngx_http_tollbar_add_handler(ngx_conf_t *cf, ngx_uint_t phase, ngx_http_handler_pt handler)
+ngx_int_t ngx_http_tollbar_add_handler(ngx_conf_t *cf, ngx_uint_t phase,
+                                       ngx_http_handler_pt handler)
 {
     ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     ngx_http_handler_pt *place = ngx_array_push(&core->phases[phase].handlers);

@@ -1,5 +1,5 @@
-/* Code of all http modules: keys with variables, the client's key, delays, and places among nginx's handlers and
- * variables. */
+/* Code of all http modules: keys with variables, the client's key, delays, and places among nginx's
+ * handlers and variables. */
 
 #ifndef NGX_HTTP_TOLLBAR_REQUEST_H
 #define NGX_HTTP_TOLLBAR_REQUEST_H
@@ -17,7 +17,8 @@ typedef struct {
 ngx_int_t ngx_http_tollbar_key_compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http_tollbar_key_t *key);
 
 /* Adds a handler of a phase. nginx calls the handler that is added last first. */
-ngx_int_t ngx_http_tollbar_add_handler(ngx_conf_t *cf, ngx_uint_t phase, ngx_http_handler_pt handler);
+ngx_int_t ngx_http_tollbar_add_handler(ngx_conf_t *cf, ngx_uint_t phase,
+                                       ngx_http_handler_pt handler);
 
 /* Adds a variable. */
 ngx_int_t ngx_http_tollbar_add_variable(ngx_conf_t *cf, ngx_str_t *name, ngx_uint_t flags,

@@ -92,7 +92,8 @@ char *ngx_tollbar_conf_find_zone(ngx_conf_t *cf, ngx_str_t *argument, size_t pre
     ngx_str_t name = { argument->len - prefix, argument->data + prefix };
 
     if (name.len == 0) {
-        return ngx_tollbar_conf_refuse(cf, "invalid zone name \"%V\", it must be the NAME of a zone", argument);
+        return ngx_tollbar_conf_refuse(cf, "invalid zone name \"%V\", it must be the NAME of a "
+                                       "zone", argument);
     }
     limit->shm_zone = ngx_shared_memory_add(cf, &name, 0, tag);
     return limit->shm_zone != NULL ? NGX_CONF_OK : NGX_CONF_ERROR;
@@ -113,7 +114,8 @@ char *ngx_tollbar_conf_push(ngx_conf_t *cf, ngx_array_t *array, void *pointer)
     return NGX_CONF_OK;
 }
 
-char *ngx_tollbar_conf_add_limit(ngx_conf_t *cf, ngx_tollbar_limit_t *limit, ngx_array_t *level, ngx_array_t *all)
+char *ngx_tollbar_conf_add_limit(ngx_conf_t *cf, ngx_tollbar_limit_t *limit, ngx_array_t *level,
+                                 ngx_array_t *all)
 {
     ngx_tollbar_limit_t **others = level->elts;
     ngx_str_t *value = cf->args->elts;
@@ -121,12 +123,14 @@ char *ngx_tollbar_conf_add_limit(ngx_conf_t *cf, ngx_tollbar_limit_t *limit, ngx
     char *error;
 
     if (limit->shm_zone == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one", &value[0]);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one",
+                                       &value[0]);
     }
     for (n = 0; n < level->nelts; n++) {
         if (others[n]->shm_zone == limit->shm_zone) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V\" directive is duplicate: zone \"%V\" is limited in %V:%ui, and again",
+                               "\"%V\" directive is duplicate: zone \"%V\" is limited in %V:%ui, "
+                               "and again",
                                &value[0], &limit->shm_zone->shm.name, &others[n]->where.file,
                                others[n]->where.line);
             return NGX_CONF_ERROR;
@@ -137,7 +141,8 @@ char *ngx_tollbar_conf_add_limit(ngx_conf_t *cf, ngx_tollbar_limit_t *limit, ngx
     return error == NGX_CONF_OK ? ngx_tollbar_conf_push(cf, all, limit) : error;
 }
 
-ngx_int_t ngx_tollbar_conf_declared(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit, const char *directive)
+ngx_int_t ngx_tollbar_conf_declared(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit,
+                                    const char *directive)
 {
     if (limit->shm_zone->data != NULL) {
         return NGX_OK;
@@ -148,12 +153,13 @@ ngx_int_t ngx_tollbar_conf_declared(ngx_conf_t *cf, const ngx_tollbar_limit_t *l
     return NGX_ERROR;
 }
 
-char *ngx_tollbar_conf_bound(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *keys, const ngx_tollbar_where_t *where)
+char *ngx_tollbar_conf_bound(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *keys,
+                             const ngx_tollbar_where_t *where)
 {
     ngx_str_t *value = cf->args->elts;
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, and again",
-                       &value[0], name, keys, &where->file, where->line);
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V \"%V\" is already bound to key \"%V\" in %V:%ui, "
+                       "and again", &value[0], name, keys, &where->file, where->line);
     return NGX_CONF_ERROR;
 }
 
@@ -210,8 +216,22 @@ char *ngx_tollbar_conf_on_full(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *
             return NGX_CONF_OK;
         }
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be evict-nearest, inherit, allow or deny",
-                                   argument);
+    return ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be evict-nearest, inherit, "
+                                   "allow or deny", argument);
+}
+
+char *ngx_tollbar_conf_count(ngx_conf_t *cf, ngx_str_t *argument, const char *name,
+                             ngx_int_t *number)
+{
+    size_t prefix = ngx_strlen(name) + 1;
+
+    *number = ngx_atoi(argument->data + prefix, argument->len - prefix);
+    if (*number <= 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid %s value \"%V\", " NGX_TOLLBAR_CONF_COUNT,
+                           name, argument);
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
 }
 
 char *ngx_tollbar_conf_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy)
@@ -226,8 +246,9 @@ char *ngx_tollbar_conf_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_
     return NGX_CONF_OK;
 }
 
-ngx_int_t ngx_tollbar_conf_raise_burst(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit, const char *directive,
-                                       tollbar_policy_spec *policy, uint64_t burst)
+ngx_int_t ngx_tollbar_conf_raise_burst(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit,
+                                       const char *directive, tollbar_policy_spec *policy,
+                                       uint64_t burst)
 {
     tollbar_policy_spec tried = *policy;
     uint64_t fits = 0, too_many = burst;
@@ -246,8 +267,9 @@ ngx_int_t ngx_tollbar_conf_raise_burst(ngx_conf_t *cf, const ngx_tollbar_limit_t
             too_many = tried.burst - 1;
         }
     }
-    ngx_tollbar_conf_late(cf, &limit->where, "invalid burst %uL in \"%s\" directive, with the rate of zone "
-                          "\"%V\" it must be at most %uL", burst, directive, &limit->shm_zone->shm.name, fits);
+    ngx_tollbar_conf_late(cf, &limit->where, "invalid burst %uL in \"%s\" directive, with the rate "
+                          "of zone \"%V\" it must be at most %uL", burst, directive,
+                          &limit->shm_zone->shm.name, fits);
     return NGX_ERROR;
 }
 
@@ -260,7 +282,8 @@ uint64_t ngx_tollbar_time_of(const tollbar_policy_spec *policy, uint64_t permits
 
 ngx_uint_t ngx_tollbar_excess(const tollbar_policy_spec *policy, uint64_t debt_ns, uint64_t own)
 {
-    wide_t owed = ((wide_t) debt_ns * policy->limit * 1000 + policy->period_ns / 2) / policy->period_ns;
+    wide_t owed = ((wide_t) debt_ns * policy->limit * 1000 + policy->period_ns / 2)
+                  / policy->period_ns;
 
     owed = owed > (wide_t) own * 1000 ? owed - (wide_t) own * 1000 : 0;
     return owed > NGX_MAX_INT_T_VALUE ? NGX_MAX_INT_T_VALUE : (ngx_uint_t) owed;

@@ -46,23 +46,27 @@ extern ngx_conf_enum_t ngx_tollbar_conf_log_levels[];
 /* Parses the status of a refusal. NGX_ERROR: it is not a number from 400 to 599. */
 ngx_int_t ngx_tollbar_conf_status(ngx_str_t *text);
 
-/* Finds the limit's zone, declared or not. Its name is `argument` without its first `prefix` bytes. */
+/* Finds the limit's zone, declared or not. Its name is `argument` without its first `prefix`
+ * bytes. */
 char *ngx_tollbar_conf_find_zone(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, void *tag,
                                  ngx_tollbar_limit_t *limit);
 
 /* Appends a pointer to an array of pointers. An array that is all zero bytes is initialised. */
 char *ngx_tollbar_conf_push(ngx_conf_t *cf, ngx_array_t *array, void *pointer);
 
-/* Appends the limit to `level`, the limits of its level, and to `all`, the limits of the configuration. Both
- * hold pointers. Refuses a limit without a zone, and a second limit of a zone on a level. */
+/* Appends the limit to `level`, the limits of its level, and to `all`, the limits of the
+ * configuration. Both hold pointers. Refuses a limit without a zone, and a second limit of a zone
+ * on a level. */
 char *ngx_tollbar_conf_add_limit(ngx_conf_t *cf, ngx_tollbar_limit_t *limit, ngx_array_t *level,
                                  ngx_array_t *all);
 
 /* Called after all directives have been read. Checks that the zone of the limit is declared. */
-ngx_int_t ngx_tollbar_conf_declared(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit, const char *directive);
+ngx_int_t ngx_tollbar_conf_declared(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit,
+                                    const char *directive);
 
 /* Refuses a zone that another directive, at `where`, has bound to the key `keys`. */
-char *ngx_tollbar_conf_bound(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *keys, const ngx_tollbar_where_t *where);
+char *ngx_tollbar_conf_bound(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *keys,
+                             const ngx_tollbar_where_t *where);
 
 /* Reads zone=NAME:SIZE. */
 char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name, size_t *size);
@@ -73,26 +77,32 @@ char *ngx_tollbar_conf_hot_keys(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *k
 /* Reads on_full=WORD. */
 char *ngx_tollbar_conf_on_full(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *on_full);
 
+/* Reads a parameter `name`=N, where N is at least 1. */
+char *ngx_tollbar_conf_count(ngx_conf_t *cf, ngx_str_t *argument, const char *name,
+                             ngx_int_t *number);
+
 /* Reads rate=RATE. */
 char *ngx_tollbar_conf_rate(ngx_conf_t *cf, ngx_str_t *argument, tollbar_policy_spec *policy);
 
-/* Parses N[.N] ["r/" [N] UNIT], where UNIT is ms, s, m, min, h or d. Without UNIT it is a second. Returns NULL,
- * or for a message what is expected. */
+/* Parses N[.N] ["r/" [N] UNIT], where UNIT is ms, s, m, min, h or d. Without UNIT it is a second.
+ * Returns NULL, or for a message what is expected. */
 const char *ngx_tollbar_rate_parse(ngx_str_t *text, tollbar_policy_spec *policy);
 
-/* Raises the policy's burst to that of the limit. If no table can hold the policy then, logs the largest burst
- * that one can hold. */
-ngx_int_t ngx_tollbar_conf_raise_burst(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit, const char *directive,
-                                       tollbar_policy_spec *policy, uint64_t burst);
+/* Raises the policy's burst to that of the limit. If no table can hold the policy then, logs the
+ * largest burst that one can hold. */
+ngx_int_t ngx_tollbar_conf_raise_burst(ngx_conf_t *cf, const ngx_tollbar_limit_t *limit,
+                                       const char *directive, tollbar_policy_spec *policy,
+                                       uint64_t burst);
 
 /* Nanoseconds in which the policy refills so many permits, at most INT64_MAX. */
 uint64_t ngx_tollbar_time_of(const tollbar_policy_spec *policy, uint64_t permits);
 
-/* A key's debt without `own` permits, in thousandths of a permit. nginx's documentation calls it `excess`. */
+/* A key's debt without `own` permits, in thousandths of a permit. nginx's documentation calls it
+ * `excess`. */
 ngx_uint_t ngx_tollbar_excess(const tollbar_policy_spec *policy, uint64_t debt_ns, uint64_t own);
 
-/* The delay of a request whose key has this debt, rounded to the nearest millisecond, which nginx's timers count.
- * `undelayed` is the largest debt without a delay. */
+/* The delay of a request whose key has this debt, rounded to the nearest millisecond, which nginx's
+ * timers count. `undelayed` is the largest debt without a delay. */
 ngx_msec_t ngx_tollbar_wait(uint64_t debt_ns, uint64_t undelayed_ns);
 
 /* Limits the log lines of one kind of fault that could log a line with every request. Each kind has a record of its own, so that a fault that

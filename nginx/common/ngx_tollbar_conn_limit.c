@@ -47,8 +47,8 @@ char *ngx_tollbar_conn_read_limit(ngx_conf_t *cf, void *tag, conf_t *conf, main_
         return NGX_CONF_ERROR;
     }
     if (number <= 0 || number > NGX_TOLLBAR_CONN_MOST) {
-        return ngx_tollbar_conf_refuse(cf, "invalid number of connections \"%V\", it must be a whole number from 1 "
-                                       "to 65535", &value[2]);
+        return ngx_tollbar_conf_refuse(cf, "invalid number of connections \"%V\", it must be a "
+                                       "whole number from 1 to 65535", &value[2]);
     }
     limit->most = (ngx_uint_t) number;
     if (ngx_tollbar_conf_find_zone(cf, &value[1], 0, tag, &limit->base) != NGX_CONF_OK) {
@@ -93,8 +93,8 @@ void ngx_tollbar_conn_part(main_conf_t *main)
     }
 }
 
-ngx_int_t ngx_tollbar_conn_count(const conf_t *conf, const limit_t *limit, ngx_str_t *key, ngx_pool_t *pool,
-                                 ngx_log_t *log, record_t **record)
+ngx_int_t ngx_tollbar_conn_count(const conf_t *conf, const limit_t *limit, ngx_str_t *key,
+                                 ngx_pool_t *pool, ngx_log_t *log, record_t **record)
 {
     ngx_int_t rc;
 
@@ -107,7 +107,8 @@ ngx_int_t ngx_tollbar_conn_count(const conf_t *conf, const limit_t *limit, ngx_s
             return NGX_ERROR;
         }
     }
-    rc = ngx_tollbar_conn_zone_enter(limit->zone, key, limit->most, log, &(*record)->held[(*record)->held_n]);
+    rc = ngx_tollbar_conn_zone_enter(limit->zone, key, limit->most, log,
+                                     &(*record)->held[(*record)->held_n]);
     if (rc == NGX_OK) {
         (*record)->held_n++;
     }

@@ -1,5 +1,5 @@
-/* Limits on open requests or connections: the directives of the modules for http and for stream, and the counting.
- * This code uses neither http nor stream. */
+/* Limits on open requests or connections: the directives of the modules for http and for stream,
+ * and the counting. This code uses neither http nor stream. */
 
 #ifndef NGX_TOLLBAR_CONN_LIMIT_H
 #define NGX_TOLLBAR_CONN_LIMIT_H
@@ -26,8 +26,8 @@ typedef struct {
     ngx_array_t limits; /* of ngx_tollbar_conn_limit_t *, from all levels */
 } ngx_tollbar_conn_main_conf_t;
 
-/* The limits that count a request or connection. The record is the data of a cleanup of the request's pool, whose
- * handler is ngx_tollbar_conn_record_leave. */
+/* The limits that count a request or connection. The record is the data of a cleanup of the
+ * request's pool, whose handler is ngx_tollbar_conn_record_leave. */
 typedef struct {
     /* One of the numbers of ngx_tollbar_variables.h. */
     ngx_uint_t status;
@@ -38,7 +38,8 @@ typedef struct {
 /* Create and merge configurations. `status` is the status of a refusal that no directive sets. */
 void *ngx_tollbar_conn_create_main_conf(ngx_conf_t *cf);
 void *ngx_tollbar_conn_create_conf(ngx_conf_t *cf);
-char *ngx_tollbar_conn_merge_conf(ngx_tollbar_conn_conf_t *from, ngx_tollbar_conn_conf_t *conf, ngx_uint_t status);
+char *ngx_tollbar_conn_merge_conf(ngx_tollbar_conn_conf_t *from, ngx_tollbar_conn_conf_t *conf,
+                                  ngx_uint_t status);
 
 /* Reads `NAME NUMBER`. */
 char *ngx_tollbar_conn_read_limit(ngx_conf_t *cf, void *tag, ngx_tollbar_conn_conf_t *conf,
@@ -47,22 +48,23 @@ char *ngx_tollbar_conn_read_limit(ngx_conf_t *cf, void *tag, ngx_tollbar_conn_co
 /* Called after all directives have been read. Checks that the zones of all limits are declared. */
 ngx_int_t ngx_tollbar_conn_complete(ngx_conf_t *cf, ngx_tollbar_conn_main_conf_t *main);
 
-/* Call ngx_tollbar_conn_zone_join and ngx_tollbar_conn_zone_part for each zone. `main` is NULL in a configuration
- * without the module's block. */
+/* Call ngx_tollbar_conn_zone_join and ngx_tollbar_conn_zone_part for each zone. `main` is NULL in a
+ * configuration without the module's block. */
 void ngx_tollbar_conn_join(ngx_tollbar_conn_main_conf_t *main, ngx_log_t *log);
 void ngx_tollbar_conn_part(ngx_tollbar_conn_main_conf_t *main);
 
-/* Counts a request by one of the limits of its level. The first limit for which the request has a key makes
- * `*record`. When nginx destroys the pool, no limit counts the record any more. Returns
+/* Counts a request by one of the limits of its level. The first limit for which the request has a
+ * key makes `*record`. When nginx destroys the pool, no limit counts the record any more. Returns
  *
- *     NGX_OK        if the limit counts the request, the request has no key, or the limit's zone is full and admits
- *                   the request uncounted: the next limit follows
- *     a status      if the limit refuses the request. Then the limits before this one no longer count it, and the
- *                   refusal has been logged
+ *     NGX_OK        if the limit counts the request, the request has no key, or the limit's zone is
+ *                   full and admits the request uncounted: the next limit follows
+ *     a status      if the limit refuses the request. Then the limits before this one no longer
+ *                   count it, and the refusal has been logged
  *     NGX_DECLINED  likewise, in a dry run
  *     NGX_ERROR     if there is no memory */
-ngx_int_t ngx_tollbar_conn_count(const ngx_tollbar_conn_conf_t *conf, const ngx_tollbar_conn_limit_t *limit,
-                                 ngx_str_t *key, ngx_pool_t *pool, ngx_log_t *log,
+ngx_int_t ngx_tollbar_conn_count(const ngx_tollbar_conn_conf_t *conf,
+                                 const ngx_tollbar_conn_limit_t *limit, ngx_str_t *key,
+                                 ngx_pool_t *pool, ngx_log_t *log,
                                  ngx_tollbar_conn_record_t **record);
 
 /* Ends the counting of the record by all limits. */

@@ -54,8 +54,8 @@ typedef struct {
     tollbar_ticket ticket;
 } ngx_tollbar_conn_held_t;
 
-/* Reads `KEY zone=NAME:SIZE [on_full=deny|allow]`, and appends the zone to `zones`, which holds pointers. The module
- * has compiled KEY. */
+/* Reads `KEY zone=NAME:SIZE [on_full=deny|allow]`, and appends the zone to `zones`, which holds
+ * pointers. The module has compiled KEY. */
 char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array_t *zones);
 
 /* Makes this process an owner of the table. */

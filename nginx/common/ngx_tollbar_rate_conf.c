@@ -28,7 +28,8 @@ void *ngx_tollbar_rate_create_conf(ngx_conf_t *cf)
     return conf;
 }
 
-char *ngx_tollbar_rate_merge_conf(ngx_conf_t *cf, main_conf_t *main, conf_t *from, conf_t *conf, ngx_uint_t status)
+char *ngx_tollbar_rate_merge_conf(ngx_conf_t *cf, main_conf_t *main, conf_t *from, conf_t *conf,
+                                  ngx_uint_t status)
 {
     /* A level without limits inherits those of the outer level. */
     if (conf->limits.elts == NULL) {
@@ -37,12 +38,13 @@ char *ngx_tollbar_rate_merge_conf(ngx_conf_t *cf, main_conf_t *main, conf_t *fro
     ngx_conf_merge_uint_value(conf->limit_log_level, from->limit_log_level, NGX_LOG_ERR);
     ngx_conf_merge_uint_value(conf->status_code, from->status_code, status);
     ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
-    conf->delay_log_level = conf->limit_log_level == NGX_LOG_INFO ? NGX_LOG_INFO : conf->limit_log_level + 1;
+    conf->delay_log_level = conf->limit_log_level == NGX_LOG_INFO ? NGX_LOG_INFO
+                                                                  : conf->limit_log_level + 1;
     return conf->limits.nelts != 0 ? ngx_tollbar_conf_push(cf, &main->confs, conf) : NGX_CONF_OK;
 }
 
-char *ngx_tollbar_rate_add_zone(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag, zone_t *zone,
-                                main_conf_t *main)
+char *ngx_tollbar_rate_add_zone(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag,
+                                zone_t *zone, main_conf_t *main)
 {
     ngx_shm_zone_t *shm_zone;
 
@@ -50,8 +52,10 @@ char *ngx_tollbar_rate_add_zone(ngx_conf_t *cf, ngx_str_t *name, size_t size, vo
     zone->zone.policies_n = 1;
     size = ngx_max(size, ngx_tollbar_zone_least(&zone->zone));
     shm_zone = ngx_tollbar_zone_add(cf, name, size, tag, &zone->zone, &main->zones);
-    return shm_zone != NULL && ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) == NGX_OK ? NGX_CONF_OK
-                                                                                          : NGX_CONF_ERROR;
+    if (shm_zone == NULL || ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
 }
 
 char *ngx_tollbar_rate_read_limit(ngx_conf_t *cf, void *tag, conf_t *conf, main_conf_t *main)
@@ -79,23 +83,17 @@ static char *read_parameter(ngx_conf_t *cf, ngx_str_t *argument, void *tag, limi
         return ngx_tollbar_conf_find_zone(cf, argument, 5, tag, &limit->base);
     }
     if (ngx_strncmp(argument->data, "burst=", 6) == 0) {
-        limit->burst = ngx_atoi(argument->data + 6, argument->len - 6);
-        return limit->burst > 0 ? NGX_CONF_OK
-                                : ngx_tollbar_conf_refuse(cf, "invalid burst value \"%V\", " NGX_TOLLBAR_CONF_COUNT,
-                                                          argument);
+        return ngx_tollbar_conf_count(cf, argument, "burst", &limit->burst);
     }
     if (ngx_strncmp(argument->data, "delay=", 6) == 0) {
-        limit->delay = ngx_atoi(argument->data + 6, argument->len - 6);
-        return limit->delay > 0 ? NGX_CONF_OK
-                                : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\", " NGX_TOLLBAR_CONF_COUNT,
-                                                          argument);
+        return ngx_tollbar_conf_count(cf, argument, "delay", &limit->delay);
     }
     if (ngx_strcmp(argument->data, "nodelay") == 0) {
         limit->delay = NGX_MAX_INT_T_VALUE;
         return NGX_CONF_OK;
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, burst=NUMBER, delay=NUMBER "
-                                   "or nodelay", argument);
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, "
+                                   "burst=NUMBER, delay=NUMBER or nodelay", argument);
 }
 
 ngx_int_t ngx_tollbar_rate_complete(ngx_conf_t *cf, main_conf_t *main, const char *directive)
@@ -119,7 +117,8 @@ ngx_int_t ngx_tollbar_rate_complete(ngx_conf_t *cf, main_conf_t *main, const cha
         complete_limit(limits[n]);
     }
     for (n = 0; n < main->confs.nelts; n++) {
-        confs[n]->order = ngx_tollbar_order(cf->pool, &confs[n]->limits, confs[n]->limits.nelts, refill_of);
+        confs[n]->order = ngx_tollbar_order(cf->pool, &confs[n]->limits, confs[n]->limits.nelts,
+                                            refill_of);
         if (confs[n]->order == NULL) {
             return NGX_ERROR;
         }
@@ -137,8 +136,8 @@ static void complete_limit(limit_t *limit)
     limit->narrow = (uint64_t) limit->burst + 1 < policy->burst;
     limit->delays = limit->delay < limit->burst;
     limit->debt_most = ngx_tollbar_time_of(policy, (uint64_t) limit->burst);
-    /* The microsecond allows for the rounding of times. Up to 1,000,000r/s a permit takes at least as long, so it
-     * hides no other charge. */
+    /* The microsecond allows for the rounding of times. Up to 1,000,000r/s a permit takes at least
+     * as long, so it hides no other charge. */
     limit->debt_after = ngx_tollbar_time_of(policy, (uint64_t) limit->burst + 1) + 1000;
     limit->debt_undelayed = ngx_tollbar_time_of(policy, (uint64_t) limit->delay + 1);
 }

@@ -10,7 +10,8 @@ static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log);
 static void give_back(const charge_t *charge);
 static ngx_int_t failed(const charge_t *charge, int32_t error, ngx_log_t *log);
 
-ngx_int_t ngx_tollbar_rate_take_all(const conf_t *conf, charge_t *charges, ngx_log_t *log, charge_t **refused)
+ngx_int_t ngx_tollbar_rate_take_all(const conf_t *conf, charge_t *charges, ngx_log_t *log,
+                                    charge_t **refused)
 {
     charge_t *charge;
     ngx_uint_t n;
@@ -39,18 +40,19 @@ ngx_int_t ngx_tollbar_rate_take(charge_t *charge, ngx_log_t *log)
         return take_in_full(charge, log);
     }
     charge->debt = 0;
-    verdict = tollbar_table_check_at(limit->zone->zone.table, 0, charge->key.data, charge->key.len, 1, charge->now,
-                                     NULL);
+    verdict = tollbar_table_check_at(limit->zone->zone.table, 0, charge->key.data, charge->key.len,
+                                     1, charge->now, NULL);
     return verdict == TOLLBAR_ALLOWED ? NGX_OK : ngx_tollbar_rate_refused(charge, verdict, log);
 }
 
-/* Charges a limit that needs the key's debt: one that may delay, or one with a smaller burst than the table's. */
+/* Charges a limit that needs the key's debt: one that may delay, or one with a smaller burst than
+ * the table's. */
 static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     limit_t *limit = charge->limit;
-    int32_t verdict = tollbar_table_check_at(limit->zone->zone.table, 0, charge->key.data, charge->key.len, 1,
-                                             charge->now, &decision);
+    int32_t verdict = tollbar_table_check_at(limit->zone->zone.table, 0, charge->key.data,
+                                             charge->key.len, 1, charge->now, &decision);
 
     if (verdict < 0) {
         return failed(charge, verdict, log);
@@ -59,8 +61,8 @@ static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log)
     if (verdict != TOLLBAR_ALLOWED) {
         return NGX_BUSY;
     }
-    /* Another request was charged between the peek and the charge, so this request has exceeded the limit's own
-     * burst. */
+    /* Another request was charged between the peek and the charge, so this request has exceeded the
+     * limit's own burst. */
     if (limit->narrow && charge->debt > limit->debt_after) {
         give_back(charge);
         charge->debt = limit->debt_most;
@@ -81,7 +83,8 @@ ngx_int_t ngx_tollbar_rate_refused(charge_t *charge, int32_t verdict, ngx_log_t 
     if (verdict < 0) {
         return failed(charge, verdict, log);
     }
-    /* The debt may have fallen since the refusal, so it is raised to the smallest one that causes a refusal. */
+    /* The debt may have fallen since the refusal, so it is raised to the smallest one that causes a
+     * refusal. */
     if (ngx_tollbar_rate_read_clock(charge, log) == NGX_OK) {
         (void) ngx_tollbar_rate_peek(charge, log);
     }
@@ -100,8 +103,8 @@ ngx_int_t ngx_tollbar_rate_peek(charge_t *charge, ngx_log_t *log)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     limit_t *limit = charge->limit;
-    int32_t verdict = tollbar_table_peek_at(limit->zone->zone.table, 0, charge->key.data, charge->key.len, 1,
-                                            charge->now, &decision);
+    int32_t verdict = tollbar_table_peek_at(limit->zone->zone.table, 0, charge->key.data,
+                                            charge->key.len, 1, charge->now, &decision);
 
     if (verdict < 0) {
         return failed(charge, verdict, log);
@@ -121,8 +124,8 @@ ngx_msec_t ngx_tollbar_rate_wait(const charge_t *charge)
     return ngx_tollbar_wait(charge->debt, charge->limit->debt_undelayed);
 }
 
-ngx_uint_t ngx_tollbar_rate_status(const conf_t *conf, ngx_int_t rc, const charge_t *charge, const char *one,
-                                   const char *many, ngx_log_t *log)
+ngx_uint_t ngx_tollbar_rate_status(const conf_t *conf, ngx_int_t rc, const charge_t *charge,
+                                   const char *one, const char *many, ngx_log_t *log)
 {
     const char *dry_run = conf->dry_run ? ", dry run" : "";
     ngx_str_t *zone = &charge->limit->base.shm_zone->shm.name;
@@ -134,12 +137,14 @@ ngx_uint_t ngx_tollbar_rate_status(const conf_t *conf, ngx_int_t rc, const charg
     /* The debt includes this request if the limit admits it. nginx's `excess` does not. */
     excess = ngx_tollbar_excess(&charge->limit->zone->policy, charge->debt, rc == NGX_OK);
     if (rc == NGX_OK) {
-        ngx_log_error(conf->delay_log_level, log, 0, "delaying %s%s, excess: %ui.%03ui, by zone \"%V\"", one, dry_run,
+        ngx_log_error(conf->delay_log_level, log, 0,
+                      "delaying %s%s, excess: %ui.%03ui, by zone \"%V\"", one, dry_run,
                       excess / 1000, excess % 1000, zone);
         return conf->dry_run ? NGX_TOLLBAR_DELAYED_DRY_RUN : NGX_TOLLBAR_DELAYED;
     }
     if (rc == NGX_BUSY) {
-        ngx_log_error(conf->limit_log_level, log, 0, "limiting %s%s, excess: %ui.%03ui by zone \"%V\"", many, dry_run,
+        ngx_log_error(conf->limit_log_level, log, 0,
+                      "limiting %s%s, excess: %ui.%03ui by zone \"%V\"", many, dry_run,
                       excess / 1000, excess % 1000, zone);
     }
     return conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED;

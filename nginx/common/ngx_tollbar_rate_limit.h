@@ -1,10 +1,12 @@
-/* Limits on the rate of requests or connections: the directives of limit_req and of the module for stream, and the
- * decision. This code uses neither http nor stream. Its comments say request for both.
+/* Limits on the rate of requests or connections: the directives of limit_req and of the module for
+ * stream, and the decision. This code uses neither http nor stream. Its comments say request for
+ * both.
  *
- * A zone's table has one policy: gcra with the zone's rate and with the largest burst that any limit has for the
- * zone, plus one permit, because a burst of N is N requests beyond the one that the rate always allows. A key's state
- * is the time at which its debt ends, and does not depend on the burst. So limits with a smaller burst use the same
- * state: they compare the debt with their own burst. */
+ * A zone's table has one policy: gcra with the zone's rate and with the largest burst that any
+ * limit has for the zone, plus one permit, because a burst of N is N requests beyond the one that
+ * the rate always allows. A key's state is the time at which its debt ends, and does not depend on
+ * the burst. So limits with a smaller burst use the same state: they compare the debt with their
+ * own burst. */
 
 #ifndef NGX_TOLLBAR_RATE_LIMIT_H
 #define NGX_TOLLBAR_RATE_LIMIT_H
@@ -26,18 +28,23 @@ typedef struct {
     ngx_tollbar_limit_t base;
     /* The number of requests above the rate that are admitted. */
     ngx_int_t burst;
-    /* The number of requests above the rate that are not delayed. With `nodelay` NGX_MAX_INT_T_VALUE. */
+    /* The number of requests above the rate that are not delayed. With `nodelay`
+     * NGX_MAX_INT_T_VALUE. */
     ngx_int_t delay;
 
     /* The module computes the following fields after all directives have been read. */
     ngx_tollbar_rate_zone_t *zone;
-    /* Nanoseconds: the largest debt that a key may have before the charge, if the limit admits the request. */
+    /* Nanoseconds: the largest debt that a key may have before the charge, if the limit admits the
+     * request. */
     uint64_t debt_most;
-    /* Nanoseconds: the largest debt that a key may have after the limit has admitted and charged a request. */
+    /* Nanoseconds: the largest debt that a key may have after the limit has admitted and charged a
+     * request. */
     uint64_t debt_after;
-    /* Nanoseconds: the largest debt that a key may have after the charge, if the module does not delay the request. */
+    /* Nanoseconds: the largest debt that a key may have after the charge, if the module does not
+     * delay the request. */
     uint64_t debt_undelayed;
-    /* Another limit of the zone has a larger burst, so the table admits more than this limit does. */
+    /* Another limit of the zone has a larger burst, so the table admits more than this limit
+     * does. */
     unsigned narrow:1;
     /* The limit may admit a request and delay it. */
     unsigned delays:1;
@@ -61,25 +68,29 @@ typedef struct {
     ngx_array_t confs;  /* of ngx_tollbar_rate_conf_t *, of levels with limits */
 } ngx_tollbar_rate_main_conf_t;
 
-/* One limit's part in one request. A request has an array of them, in the order of the level's limits. */
+/* One limit's part in one request. A request has an array of them, in the order of the level's
+ * limits. */
 typedef struct {
     ngx_tollbar_rate_limit_t *limit;
     /* Empty: the limit does not apply to the request. */
     ngx_str_t key;
     /* The time of the peek and of the charge, by the table's clock. */
     uint64_t now;
-    /* Nanoseconds: the key's debt. It includes the request if the limit admits it. 0 after a charge: no delay. */
+    /* Nanoseconds: the key's debt. It includes the request if the limit admits it. 0 after a
+     * charge: no delay. */
     uint64_t debt;
 } ngx_tollbar_rate_charge_t;
 
 /* Create and merge configurations. `status` is the status of a refusal that no directive sets. */
 void *ngx_tollbar_rate_create_main_conf(ngx_conf_t *cf);
 void *ngx_tollbar_rate_create_conf(ngx_conf_t *cf);
-char *ngx_tollbar_rate_merge_conf(ngx_conf_t *cf, ngx_tollbar_rate_main_conf_t *main, ngx_tollbar_rate_conf_t *from,
-                                  ngx_tollbar_rate_conf_t *conf, ngx_uint_t status);
+char *ngx_tollbar_rate_merge_conf(ngx_conf_t *cf, ngx_tollbar_rate_main_conf_t *main,
+                                  ngx_tollbar_rate_conf_t *from, ngx_tollbar_rate_conf_t *conf,
+                                  ngx_uint_t status);
 
-/* Adds a zone with the policy that the module has read. If `size` is too small for a table, the zone gets the
- * smallest size that is not, so that configurations of nginx's own module stay valid. */
+/* Adds a zone with the policy that the module has read. If `size` is too small for a table, the
+ * zone gets the smallest size that is not, so that configurations of nginx's own module stay
+ * valid. */
 char *ngx_tollbar_rate_add_zone(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag,
                                 ngx_tollbar_rate_zone_t *zone, ngx_tollbar_rate_main_conf_t *main);
 
@@ -88,7 +99,8 @@ char *ngx_tollbar_rate_read_limit(ngx_conf_t *cf, void *tag, ngx_tollbar_rate_co
                                   ngx_tollbar_rate_main_conf_t *main);
 
 /* Called after all directives have been read, so each zone's largest burst is known. */
-ngx_int_t ngx_tollbar_rate_complete(ngx_conf_t *cf, ngx_tollbar_rate_main_conf_t *main, const char *directive);
+ngx_int_t ngx_tollbar_rate_complete(ngx_conf_t *cf, ngx_tollbar_rate_main_conf_t *main,
+                                    const char *directive);
 
 /* The functions below return a result of ngx_tollbar_several.h, except the last two. */
 
@@ -101,21 +113,24 @@ ngx_int_t ngx_tollbar_rate_peek(ngx_tollbar_rate_charge_t *charge, ngx_log_t *lo
 /* Charges the limit. */
 ngx_int_t ngx_tollbar_rate_take(ngx_tollbar_rate_charge_t *charge, ngx_log_t *log);
 
-/* Charges all limits of the level that apply, or none. `*refused` is the limit that does not admit the request. */
-ngx_int_t ngx_tollbar_rate_take_all(const ngx_tollbar_rate_conf_t *conf, ngx_tollbar_rate_charge_t *charges,
-                                    ngx_log_t *log, ngx_tollbar_rate_charge_t **refused);
+/* Charges all limits of the level that apply, or none. `*refused` is the limit that does not admit
+ * the request. */
+ngx_int_t ngx_tollbar_rate_take_all(const ngx_tollbar_rate_conf_t *conf,
+                                    ngx_tollbar_rate_charge_t *charges, ngx_log_t *log,
+                                    ngx_tollbar_rate_charge_t **refused);
 
 /* Finds the debt of a request that the table refused, for the log line. */
-ngx_int_t ngx_tollbar_rate_refused(ngx_tollbar_rate_charge_t *charge, int32_t verdict, ngx_log_t *log);
+ngx_int_t ngx_tollbar_rate_refused(ngx_tollbar_rate_charge_t *charge, int32_t verdict,
+                                   ngx_log_t *log);
 
 /* The delay of a request that was charged. */
 ngx_msec_t ngx_tollbar_rate_wait(const ngx_tollbar_rate_charge_t *charge);
 
-/* The status of a request with the result `rc`, one of ngx_tollbar_variables.h, with a line in the log if the request
- * is delayed or refused. `charge` is the limit that delays or refuses it. `one` and `many` name what the module limits
- * in the lines about a delay and about a refusal. */
+/* The status of a request with the result `rc`, one of ngx_tollbar_variables.h, with a line in the
+ * log if the request is delayed or refused. `charge` is the limit that delays or refuses it. `one`
+ * and `many` name what the module limits in the lines about a delay and about a refusal. */
 ngx_uint_t ngx_tollbar_rate_status(const ngx_tollbar_rate_conf_t *conf, ngx_int_t rc,
-                                   const ngx_tollbar_rate_charge_t *charge, const char *one, const char *many,
-                                   ngx_log_t *log);
+                                   const ngx_tollbar_rate_charge_t *charge, const char *one,
+                                   const char *many, ngx_log_t *log);
 
 #endif

@@ -2,7 +2,8 @@
 
 typedef ngx_tollbar_limit_t limit_t;
 
-static ngx_flag_t is_before(const limit_t *one, const limit_t *other, uint64_t (*refill)(const limit_t *limit));
+static ngx_flag_t is_before(const limit_t *one, const limit_t *other,
+                            uint64_t (*refill)(const limit_t *limit));
 
 uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy_spec *policy)
 {
@@ -31,7 +32,8 @@ ngx_uint_t *ngx_tollbar_order(ngx_pool_t *pool, const ngx_array_t *limits, ngx_u
     return order;
 }
 
-static ngx_flag_t is_before(const limit_t *one, const limit_t *other, uint64_t (*refill)(const limit_t *limit))
+static ngx_flag_t is_before(const limit_t *one, const limit_t *other,
+                            uint64_t (*refill)(const limit_t *limit))
 {
     const ngx_str_t *a = &one->shm_zone->shm.name;
     const ngx_str_t *b = &other->shm_zone->shm.name;
@@ -39,8 +41,8 @@ static ngx_flag_t is_before(const limit_t *one, const limit_t *other, uint64_t (
     if (refill(one) != refill(other)) {
         return refill(one) < refill(other);
     }
-    /* The order is descending by name, because many configurations name their zones in ascending order. A limit
-     * that is last in the configuration and first in this order needs no peek. */
+    /* The order is descending by name, because many configurations name their zones in ascending
+     * order. A limit that is last in the configuration and first in this order needs no peek. */
     return ngx_memn2cmp(a->data, b->data, a->len, b->len) > 0;
 }
 

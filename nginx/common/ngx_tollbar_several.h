@@ -30,9 +30,9 @@
 /* The time in nanoseconds after which the policy has refilled one permit. TOLLBAR_NO_TIME: keys of the zone take no permits back. */
 uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy_spec *policy);
 
-/* The order in which the first `n` of `limits` are charged: their indices. `limits` holds pointers to structs that
- * begin with an ngx_tollbar_limit_t. `refill` returns a limit's sort key. The zones' names order limits with equal
- * keys. NULL: no memory. */
+/* The order in which the first `n` of `limits` are charged: their indices. `limits` holds pointers
+ * to structs that begin with an ngx_tollbar_limit_t. `refill` returns a limit's sort key. The
+ * zones' names order limits with equal keys. NULL: no memory. */
 ngx_uint_t *ngx_tollbar_order(ngx_pool_t *pool, const ngx_array_t *limits, ngx_uint_t n,
                               uint64_t (*refill)(const ngx_tollbar_limit_t *limit));
 

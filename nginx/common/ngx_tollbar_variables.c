@@ -5,8 +5,8 @@
 ngx_int_t ngx_tollbar_set_status(ngx_variable_value_t *v, ngx_uint_t status)
 {
     static const ngx_str_t names[] = {
-        ngx_string("PASSED"), ngx_string("DELAYED"), ngx_string("REJECTED"), ngx_string("DELAYED_DRY_RUN"),
-        ngx_string("REJECTED_DRY_RUN")
+        ngx_string("PASSED"), ngx_string("DELAYED"), ngx_string("REJECTED"),
+        ngx_string("DELAYED_DRY_RUN"), ngx_string("REJECTED_DRY_RUN")
     };
 
     if (status == 0) {
@@ -37,11 +37,13 @@ ngx_int_t ngx_tollbar_client(ngx_connection_t *c, ngx_pool_t *pool, ngx_variable
         return NGX_ERROR;
     }
     if (address->sa_family == AF_INET) {
-        code = tollbar_prefix_from_address(&((struct sockaddr_in *) address)->sin_addr, 4, 32, 64, key);
+        code = tollbar_prefix_from_address(&((struct sockaddr_in *) address)->sin_addr, 4, 32, 64,
+                                           key);
     }
 #if (NGX_HAVE_INET6)
     if (address->sa_family == AF_INET6) {
-        code = tollbar_prefix_from_address(&((struct sockaddr_in6 *) address)->sin6_addr, 16, 32, 64, key);
+        code = tollbar_prefix_from_address(&((struct sockaddr_in6 *) address)->sin6_addr, 16, 32,
+                                           64, key);
     }
 #endif
     if (code != 0) {

@@ -19,9 +19,10 @@ ngx_int_t ngx_tollbar_set_status(ngx_variable_value_t *v, ngx_uint_t status);
 /* Sets the value to a text that lives at least as long as the request. */
 ngx_int_t ngx_tollbar_set_text(ngx_variable_value_t *v, const u_char *text, size_t length);
 
-/* Sets the value to the key of the client's address: all of an IPv4 address, and the first 64 bits of an IPv6
- * address, since a host can change the others with every request. It is the key that the library's other faces
- * have for this address. A Unix socket has none: then the value is not found. */
+/* Sets the value to the key of the client's address: all of an IPv4 address, and the first 64 bits
+ * of an IPv6 address, since a host can change the others with every request. It is the key that the
+ * library's other faces have for this address. A Unix socket has none: then the value is not
+ * found. */
 ngx_int_t ngx_tollbar_client(ngx_connection_t *c, ngx_pool_t *pool, ngx_variable_value_t *v);
 
 #endif

@@ -1,14 +1,15 @@
-/* A zone of nginx's shared memory that holds one tollbar table. All modules keep their keys in such zones.
+/* A zone of nginx's shared memory that holds one tollbar table. All modules keep their keys in such
+ * zones.
  *
- * The master makes the table before it forks, and the workers inherit its view. From then on no process takes the
- * zone's mutex, so a killed or stopped worker makes no other worker wait.
+ * The master makes the table before it forks, and the workers inherit its view. From then on no
+ * process takes the zone's mutex, so a killed or stopped worker makes no other worker wait.
  *
- * On a reload with the same keys
- *   the same size and rates    keep the old memory and all states;
- *   another size or rate       takes new memory and copies the old table's keys into it: a key that had two requests left
+ * On a reload with the same keys the same size and rates    keep the old memory and all states;
+ * another size or rate       takes new memory and copies the old table's keys into it: a key that
+ * had two requests left
  *                              still has two;
- *   another burst              is set in the old memory, once the reload cannot fail any more.
- * With other keys, or after a reload with a module of another build, the zone begins empty.
+ * another burst              is set in the old memory, once the reload cannot fail any more. With
+ * other keys, or after a reload with a module of another build, the zone begins empty.
  *
  * A module's order of calls:
  *
@@ -53,8 +54,8 @@ typedef struct {
     } failed[NGX_TOLLBAR_ZONE_ERRORS];
 } ngx_tollbar_zone_t;
 
-/* Adds a zone with the key of the directive to nginx's shared memory, and to `zones`, which holds pointers to
- * ngx_shm_zone_t. The caller binds it. NULL after an error, which nginx has logged. */
+/* Adds a zone with the key of the directive to nginx's shared memory, and to `zones`, which holds
+ * pointers to ngx_shm_zone_t. The caller binds it. NULL after an error, which nginx has logged. */
 ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag,
                                      ngx_tollbar_zone_t *zone, ngx_array_t *zones);
 

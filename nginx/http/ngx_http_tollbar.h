@@ -187,8 +187,8 @@ typedef struct {
 /* The outcome of all limits of a request. */
 typedef struct {
     ngx_http_tollbar_charge_t *charges;
-    /* The first `enforced` are those of the enforced limits, in the order of the level's limits. The others are those of
-     * limits in a dry run that apply to the request. */
+    /* The first `enforced` are those of the enforced limits, in the order of the level's limits.
+     * The others are those of limits in a dry run that apply to the request. */
     ngx_uint_t charges_n;
     ngx_uint_t enforced;
     /* The limit that refuses, or else delays longest, or else has the fewest permits left. */
@@ -316,6 +316,16 @@ ngx_int_t ngx_http_tollbar_add_variables(ngx_conf_t *cf);
 
 /* Finds out which of the variables the configuration uses, after nginx has read it. */
 ngx_int_t ngx_http_tollbar_find_variables(ngx_conf_t *cf);
+
+/* The value of a variable of the module. A request whose $tollbar_status is set has been decided,
+ * and likewise one whose $tollbar_rules_status is set. Subrequests and redirects keep the
+ * values. */
+static ngx_inline ngx_http_variable_value_t *
+ngx_http_tollbar_value(ngx_http_request_t *r, const ngx_http_tollbar_main_conf_t *main,
+                       ngx_uint_t variable)
+{
+    return &r->main->variables[main->variables[variable]];
+}
 
 /* Sets the value to the words of a TOLLBAR_REASON_* number. */
 void ngx_http_tollbar_set_reason(ngx_http_variable_value_t *v, uint32_t reason);

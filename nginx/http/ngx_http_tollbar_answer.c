@@ -82,7 +82,8 @@ static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charg
 {
     ngx_http_tollbar_main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
 
-    ngx_tollbar_set_status(&r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]], status);
+    ngx_tollbar_set_status(ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS),
+                           status);
     if (main->variables_used) {
         ngx_http_tollbar_set_variables(
             r, charge, status == NGX_TOLLBAR_REJECTED || status == NGX_TOLLBAR_REJECTED_DRY_RUN);
@@ -101,8 +102,9 @@ static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *cha
                       resolved->cost, &charge->limit->base.shm_zone->shm.name);
     } else if (charge->reason == TOLLBAR_REASON_RATE && charge->limit->zone->paced) {
         excess = ngx_tollbar_excess(resolved->policy, charge->reset_ns, 0);
-        ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, excess: %ui.%03ui by zone \"%V\"",
-                      dry_run, excess / 1000, excess % 1000, &charge->limit->base.shm_zone->shm.name);
+        ngx_log_error(conf->limit_log_level, r->connection->log, 0,
+                      "limiting requests%s, excess: %ui.%03ui by zone \"%V\"", dry_run,
+                      excess / 1000, excess % 1000, &charge->limit->base.shm_zone->shm.name);
     } else {
         ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, %s, by zone \"%V\"", dry_run,
                       tollbar_strreason(charge->reason), &charge->limit->base.shm_zone->shm.name);
@@ -111,7 +113,8 @@ static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *cha
 
 static void log_delay(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run)
 {
-    ngx_uint_t excess = ngx_tollbar_excess(charge->resolved->policy, charge->reset_ns, charge->resolved->cost);
+    ngx_uint_t excess = ngx_tollbar_excess(charge->resolved->policy, charge->reset_ns,
+                                           charge->resolved->cost);
 
     ngx_log_error(conf->delay_log_level, r->connection->log, 0, "delaying request%s, excess: %ui.%03ui, by zone \"%V\"", dry_run,
                   excess / 1000, excess % 1000, &charge->limit->base.shm_zone->shm.name);

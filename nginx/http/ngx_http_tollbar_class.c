@@ -12,13 +12,17 @@ ngx_int_t ngx_http_tollbar_class_check(ngx_conf_t *cf, limit_t *limit)
     const ngx_str_t *name = &limit->class_name->value;
 
     if (limit->zone->policy.classes[0].name[0] == '\0') {
-        ngx_tollbar_conf_late(cf, &limit->base.where, "\"class\" must be for a zone whose policy has classes, such as "
-                              "policy=\"100/s reserve low 20 high 0\", not for zone \"%V\"", &limit->base.shm_zone->shm.name);
+        ngx_tollbar_conf_late(cf, &limit->base.where,
+                              "\"class\" must be for a zone whose policy has classes, such as "
+                              "policy=\"100/s reserve low 20 high 0\", not for zone \"%V\"",
+                              &limit->base.shm_zone->shm.name);
         return NGX_ERROR;
     }
     limit->class_varies = limit->class_name->lengths != NULL;
     if (!limit->class_varies && find(&limit->zone->policy, name, &limit->reserve) != NGX_OK) {
-        ngx_tollbar_conf_late(cf, &limit->base.where, "unknown class \"%V\" in \"tollbar\" directive, the policy of zone \"%V\" must have it",
+        ngx_tollbar_conf_late(cf, &limit->base.where,
+                              "unknown class \"%V\" in \"tollbar\" directive, the policy of zone "
+                              "\"%V\" must have it",
                               name, &limit->base.shm_zone->shm.name);
         return NGX_ERROR;
     }
@@ -40,8 +44,10 @@ ngx_int_t ngx_http_tollbar_class_of(ngx_http_request_t *r, limit_t *limit, uint6
         return NGX_OK;
     }
     if (ngx_tollbar_seldom(&limit->wrong_class)) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "unknown class \"%V\" for zone \"%V\", its policy must have it, in %V:%ui%s",
-                      &name, &limit->base.shm_zone->shm.name, &limit->base.where.file, limit->base.where.line, limit->wrong_class.text);
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "unknown class \"%V\" for zone \"%V\", its policy must have it, in %V:%ui%s",
+                      &name, &limit->base.shm_zone->shm.name, &limit->base.where.file,
+                      limit->base.where.line, limit->wrong_class.text);
     }
     return NGX_ERROR;
 }

@@ -14,7 +14,8 @@ typedef ngx_tollbar_conn_record_t record_t;
 static ngx_int_t handler(ngx_http_request_t *r);
 static record_t *record_of(ngx_http_request_t *r);
 static ngx_int_t add_variable(ngx_conf_t *cf);
-static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t status_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+                                 uintptr_t data);
 static ngx_int_t complete(ngx_conf_t *cf);
 static ngx_int_t join(ngx_cycle_t *cycle);
 static void part(ngx_cycle_t *cycle);
@@ -37,16 +38,16 @@ static ngx_command_t commands[] = {
 };
 
 static ngx_http_module_t context = {
-    add_variable, complete, ngx_tollbar_conn_create_main_conf, NULL, NULL, NULL, ngx_tollbar_conn_create_conf,
-    merge_conf
+    add_variable, complete, ngx_tollbar_conn_create_main_conf, NULL, NULL, NULL,
+    ngx_tollbar_conn_create_conf, merge_conf
 };
 
 ngx_module_t ngx_http_tollbar_conn_module = {
     NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, NULL, join, NULL, NULL, part, NULL, NGX_MODULE_V1_PADDING
 };
 
-/* The handler of the preaccess phase. The first location with limits that the request, a redirect or a subrequest
- * reaches counts the request once, until the main request ends. */
+/* The handler of the preaccess phase. The first location with limits that the request, a redirect
+ * or a subrequest reaches counts the request once, until the main request ends. */
 static ngx_int_t handler(ngx_http_request_t *r)
 {
     conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_conn_module);
@@ -63,7 +64,8 @@ static ngx_int_t handler(ngx_http_request_t *r)
         if (ngx_http_complex_value(r, limits[n]->zone->key, &key) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
-        rc = ngx_tollbar_conn_count(conf, limits[n], &key, r->main->pool, r->connection->log, &record);
+        rc = ngx_tollbar_conn_count(conf, limits[n], &key, r->main->pool, r->connection->log,
+                                    &record);
         ngx_http_set_ctx(r->main, record, ngx_http_tollbar_conn_module);
         if (rc != NGX_OK) {
             return rc == NGX_ERROR ? NGX_HTTP_INTERNAL_SERVER_ERROR : rc;
@@ -112,12 +114,17 @@ static ngx_int_t complete(ngx_conf_t *cf)
         return NGX_ERROR;
     }
     /* A configuration without zones gets no handler, so its requests cost nothing more. */
-    return main->zones.nelts == 0 ? NGX_OK : ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE, handler);
+    if (main->zones.nelts == 0) {
+        return NGX_OK;
+    }
+    return ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE, handler);
 }
 
 static ngx_int_t join(ngx_cycle_t *cycle)
 {
-    ngx_tollbar_conn_join(ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_conn_module), cycle->log);
+    main_conf_t *main = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_conn_module);
+
+    ngx_tollbar_conn_join(main, cycle->log);
     return NGX_OK;
 }
 
@@ -138,13 +145,16 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_complex_value_t *key = NULL;
     char *error = ngx_http_set_complex_value_slot(cf, cmd, &key);
 
-    return error == NGX_CONF_OK ? ngx_tollbar_conn_zone_read(cf, &ngx_http_tollbar_conn_module, key, &main->zones)
-                                : error;
+    if (error != NGX_CONF_OK) {
+        return error;
+    }
+    return ngx_tollbar_conn_zone_read(cf, &ngx_http_tollbar_conn_module, key, &main->zones);
 }
 
 /* tollbar_conn NAME NUMBER */
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    return ngx_tollbar_conn_read_limit(cf, &ngx_http_tollbar_conn_module, conf,
-                                       ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_conn_module));
+    main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_conn_module);
+
+    return ngx_tollbar_conn_read_limit(cf, &ngx_http_tollbar_conn_module, conf, main);
 }

@@ -40,12 +40,15 @@ ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r)
     }
     /* Subrequests and redirects of a counted request are not counted again. */
     main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
-    return r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]].valid ? NGX_DECLINED : check(r, conf, main);
+    return ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS)->valid
+               ? NGX_DECLINED
+               : check(r, conf, main);
 }
 
 static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
 {
     ngx_flag_t full = conf->headers != NGX_HTTP_TOLLBAR_HEADERS_OFF || main->variables_used;
+    ngx_http_variable_value_t *status;
     charge_t usual[USUAL_LIMITS];
     outcome_t outcome;
     ngx_int_t rc;
@@ -56,8 +59,8 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
             rc = take(r, usual, full);
         }
         if (rc == NGX_OK && !usual->decided) {
-            ngx_tollbar_set_status(&r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_STATUS]],
-                                   NGX_TOLLBAR_PASSED);
+            status = ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS);
+            ngx_tollbar_set_status(status, NGX_TOLLBAR_PASSED);
             return NGX_DECLINED;
         }
         outcome.charges = outcome.binding = usual;
@@ -84,9 +87,9 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
     return ngx_http_tollbar_answer(r, rc, &outcome);
 }
 
-/* Charges all enforced limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged
- * first, because a refused charge takes nothing, as a peek does. If the enforced limits admit the request, the module
- * then checks the limits in a dry run one by one. */
+/* Charges all enforced limits or none, as ngx_tollbar_several.h explains. The last limit needs no
+ * peek if it is charged first, because a refused charge takes nothing, as a peek does. If the
+ * enforced limits admit the request, the module then checks the limits in a dry run one by one. */
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
 {
     ngx_int_t rc;
@@ -103,8 +106,8 @@ static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *o
     return rc == NGX_OK && outcome->binding == NULL && outcome->dry == NULL ? NGX_DECLINED : rc;
 }
 
-/* Peeks at all enforced limits. It goes on after a refusal, because the longest wait of all refusals becomes
- * Retry-After. */
+/* Peeks at all enforced limits. It goes on after a refusal, because the longest wait of all
+ * refusals becomes Retry-After. */
 static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
 {
     limit_t **limits = conf->limits.elts;
@@ -188,7 +191,8 @@ static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcom
         charge = &outcome->charges[n];
         if (charge->applies
             && (binding == NULL || charge->wait > binding->wait
-                || (full && charge->wait == binding->wait && charge->remaining <= binding->remaining)))
+                || (full && charge->wait == binding->wait
+                    && charge->remaining <= binding->remaining)))
         {
             binding = charge;
         }
@@ -197,13 +201,13 @@ static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcom
     return NGX_OK;
 }
 
-/* Gives back a charge of a table. A node takes no permits back, and a limit with `count` or `when` has charged nothing
- * before the answer. */
+/* Gives back a charge of a table. A node takes no permits back, and a limit with `count` or `when`
+ * has charged nothing before the answer. */
 static void give_back(const charge_t *charge)
 {
     if (charge->applies && !charge->resolved->leased && !charge->limit->afterwards) {
-        ngx_tollbar_give_back(charge->limit->zone->zone.table, charge->resolved->number, &charge->key,
-                              charge->resolved->cost, charge->now);
+        ngx_tollbar_give_back(charge->limit->zone->zone.table, charge->resolved->number,
+                              &charge->key, charge->resolved->cost, charge->now);
     }
 }
 

@@ -70,6 +70,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
     conf_t **confs = conf->confs.elts;
     zone_t *zone;
     ngx_uint_t n;
+    ngx_int_t rc = NGX_OK;
 
     for (n = 0; n < conf->limits.nelts; n++) {
         if (complete_zone(cf, limits[n]) != NGX_OK) {
@@ -100,20 +101,19 @@ static ngx_int_t complete(ngx_conf_t *cf)
         return NGX_ERROR;
     }
     /* A configuration without limits gets no handler, so its requests cost nothing more. */
-    if (conf->limits.nelts != 0
-        && ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE, ngx_http_tollbar_handler) != NGX_OK)
-    {
-        return NGX_ERROR;
+    if (conf->limits.nelts != 0) {
+        rc = ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE, ngx_http_tollbar_handler);
     }
-    if (conf->afterwards
-        && ngx_http_tollbar_add_handler(cf, NGX_HTTP_LOG_PHASE, ngx_http_tollbar_log_handler) != NGX_OK)
-    {
-        return NGX_ERROR;
+    if (rc == NGX_OK && conf->afterwards) {
+        rc = ngx_http_tollbar_add_handler(cf, NGX_HTTP_LOG_PHASE, ngx_http_tollbar_log_handler);
     }
-    /* nginx calls the handler that is added last first. The rules come before the zones, because a delay by a zone is
-     * only for requests that pass. */
-    return conf->rules.nelts == 0 ? NGX_OK : ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE,
-                                                                          ngx_http_tollbar_rules_handler);
+    /* nginx calls the handler that is added last first. The rules come before the zones, because a
+     * delay by a zone is only for requests that pass. */
+    if (rc == NGX_OK && conf->rules.nelts != 0) {
+        rc = ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE,
+                                          ngx_http_tollbar_rules_handler);
+    }
+    return rc;
 }
 
 /* Checks a limit against its zone, and raises the zone's burst to the limit's. */
@@ -161,7 +161,8 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
          * allows. */
         zone->policy.burst = ngx_max(zone->policy.burst, 1);
     } else {
-        return ngx_tollbar_conf_raise_burst(cf, &limit->base, "tollbar", &zone->policy, (uint64_t) limit->burst.number);
+        return ngx_tollbar_conf_raise_burst(cf, &limit->base, "tollbar", &zone->policy,
+                                            (uint64_t) limit->burst.number);
     }
     return NGX_OK;
 }
@@ -179,8 +180,10 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
         most = ngx_http_tollbar_sync_most(zone, limit->resolved.capacity);
         /* A capacity of 0 is a policy that refuses every request on purpose. */
         if (ngx_http_tollbar_needed(&limit->resolved) > most && limit->resolved.capacity != 0) {
-            ngx_tollbar_conf_late(cf, &limit->base.where, "invalid cost %uL in \"tollbar\" directive, it must be at most %uL, which is all that "
-                                  "zone \"%V\" allows at once", limit->resolved.cost, most, &limit->base.shm_zone->shm.name);
+            ngx_tollbar_conf_late(cf, &limit->base.where,
+                                  "invalid cost %uL in \"tollbar\" directive, it must be at most "
+                                  "%uL, which is all that zone \"%V\" allows at once",
+                                  limit->resolved.cost, most, &limit->base.shm_zone->shm.name);
             return NGX_ERROR;
         }
     }
@@ -190,7 +193,8 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
 /* Logs `message`, which ends with the zone's name, for the limit's directive. */
 static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message)
 {
-    ngx_tollbar_conf_late(cf, &limit->base.where, "%s \"%V\"", message, &limit->base.shm_zone->shm.name);
+    ngx_tollbar_conf_late(cf, &limit->base.where, "%s \"%V\"", message,
+                          &limit->base.shm_zone->shm.name);
     return NGX_ERROR;
 }
 

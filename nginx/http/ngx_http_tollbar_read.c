@@ -88,8 +88,12 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return error;
     }
     ngx_conf_init_uint_value(zone->zone.on_full, TOLLBAR_ON_FULL_EVICT_NEAREST);
-    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_module, &zone->zone, &main->zones);
-    return shm_zone != NULL && bind_zone(cf, shm_zone, zone) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_module, &zone->zone,
+                                    &main->zones);
+    if (shm_zone == NULL || bind_zone(cf, shm_zone, zone) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
 }
 
 static ngx_int_t bind_zone(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, zone_t *zone)
@@ -285,9 +289,7 @@ static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *
         return read_amount(cf, argument, 5, &limit->cost, "invalid cost value \"%V\", " AMOUNT);
     }
     if (begins(argument, "delay=")) {
-        limit->delay = ngx_atoi(argument->data + 6, argument->len - 6);
-        return limit->delay > 0 ? NGX_CONF_OK
-                                : ngx_tollbar_conf_refuse(cf, "invalid delay value \"%V\", " NGX_TOLLBAR_CONF_COUNT, argument);
+        return ngx_tollbar_conf_count(cf, argument, "delay", &limit->delay);
     }
     if (begins(argument, "count=")) {
         return ngx_http_tollbar_read_count(cf, argument, limit);

@@ -22,7 +22,8 @@ ngx_int_t ngx_http_tollbar_resolve_for(ngx_http_request_t *r, limit_t *limit, ch
         if (text.len == 0) {
             return NGX_DECLINED;
         }
-        policy = ngx_http_tollbar_rate_find(limit->base.shm_zone, &text, &number, r->connection->log);
+        policy = ngx_http_tollbar_rate_find(limit->base.shm_zone, &text, &number,
+                                            r->connection->log);
         if (policy == NULL) {
             return NGX_ERROR;
         }
@@ -56,8 +57,10 @@ ngx_int_t ngx_http_tollbar_amount_of(ngx_http_request_t *r, limit_t *limit, ngx_
         if (value < 0) {
             if (ngx_tollbar_seldom(&amount->wrong)) {
                 ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                              "invalid %s \"%V\" for zone \"%V\", it must be a whole number, in %V:%ui%s", name, &text,
-                              &limit->base.shm_zone->shm.name, &limit->base.where.file, limit->base.where.line, amount->wrong.text);
+                              "invalid %s \"%V\" for zone \"%V\", it must be a whole number, in "
+                              "%V:%ui%s",
+                              name, &text, &limit->base.shm_zone->shm.name, &limit->base.where.file,
+                              limit->base.where.line, amount->wrong.text);
             }
             return NGX_ERROR;
         }

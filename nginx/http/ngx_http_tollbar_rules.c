@@ -30,7 +30,9 @@ ngx_int_t ngx_http_tollbar_rules_handler(ngx_http_request_t *r)
     int32_t verdict;
 
     /* Subrequests and redirects of a decided request are not decided again. */
-    if (conf->rules == NULL || r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS]].valid) {
+    if (conf->rules == NULL
+        || ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS)->valid)
+    {
         return NGX_DECLINED;
     }
     if (collect(r, conf, &fields, &count) != NGX_OK) {
@@ -43,7 +45,9 @@ ngx_int_t ngx_http_tollbar_rules_handler(ngx_http_request_t *r)
     if (verdict != TOLLBAR_ALLOWED) {
         return refuse(r, conf, &answer);
     }
-    if (note(r, NGX_TOLLBAR_PASSED, &answer) != NGX_OK || (!conf->dry_run && add_headers(r, conf, &answer) != NGX_OK)) {
+    if (note(r, NGX_TOLLBAR_PASSED, &answer) != NGX_OK
+        || (!conf->dry_run && add_headers(r, conf, &answer) != NGX_OK))
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     return NGX_DECLINED;
@@ -123,7 +127,9 @@ static ngx_int_t failed(ngx_http_request_t *r, conf_t *conf, int32_t error)
         ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "the rules of %V cannot decide: %s%s", &conf->rules->path, tollbar_strerror(error),
                       conf->rules->failed.text);
     }
-    if (note(r, conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED, &none) != NGX_OK) {
+    if (note(r, conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED, &none)
+        != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     return conf->dry_run ? NGX_DECLINED : (ngx_int_t) conf->status_code;
@@ -133,7 +139,9 @@ static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, const tollbar_rules
 {
     ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, %s, by rule \"%s\"", conf->dry_run ? ", dry run" : "",
                   tollbar_strreason(answer->reason), answer->rule);
-    if (note(r, conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED, answer) != NGX_OK) {
+    if (note(r, conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED, answer)
+        != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     if (conf->dry_run) {
@@ -166,26 +174,26 @@ static ngx_int_t send_body(ngx_http_request_t *r, const tollbar_rules_answer *an
 static ngx_int_t note(ngx_http_request_t *r, ngx_uint_t status, const tollbar_rules_answer *answer)
 {
     main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
-    ngx_http_variable_value_t *rule = &r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULE]];
     size_t length = ngx_strlen(answer->rule);
+    ngx_http_variable_value_t *v;
+    u_char *rule;
 
-    ngx_tollbar_set_status(&r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS]], status);
+    v = ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_RULES_STATUS);
+    ngx_tollbar_set_status(v, status);
     if (status != NGX_TOLLBAR_PASSED) {
-        ngx_http_tollbar_set_reason(&r->main->variables[main->variables[NGX_HTTP_TOLLBAR_VARIABLE_RULES_REASON]], answer->reason);
+        v = ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_RULES_REASON);
+        ngx_http_tollbar_set_reason(v, answer->reason);
     }
     if (!main->rule_used || length == 0) {
         return NGX_OK;
     }
-    rule->data = ngx_pnalloc(r->main->pool, length);
-    if (rule->data == NULL) {
+    rule = ngx_pnalloc(r->main->pool, length);
+    if (rule == NULL) {
         return NGX_ERROR;
     }
-    ngx_memcpy(rule->data, answer->rule, length);
-    rule->len = length;
-    rule->valid = 1;
-    rule->no_cacheable = 0;
-    rule->not_found = 0;
-    return NGX_OK;
+    ngx_memcpy(rule, answer->rule, length);
+    v = ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_RULE);
+    return ngx_tollbar_set_text(v, rule, length);
 }
 
 /* Adds Retry-After to a refusal, and the fields of tollbar_headers, about the limit that binds. */

@@ -1,7 +1,7 @@
 /* The drop-in for limit_req: the data of its zones, and the functions between its files.
  *
- * nginx's documentation calls the requests above the rate `excess`. A key whose debt ends in `d` nanoseconds, this
- * request included, has an excess of d * rate - 1. */
+ * nginx's documentation calls the requests above the rate `excess`. A key whose debt ends in `d`
+ * nanoseconds, this request included, has an excess of d * rate - 1. */
 
 #ifndef NGX_HTTP_TOLLBAR_LIMIT_REQ_H
 #define NGX_HTTP_TOLLBAR_LIMIT_REQ_H

@@ -1,7 +1,8 @@
-/* Decides a request by all limits of its location, and applies the decision: lets the request pass, delays it, or
- * answers it with an error.
+/* Decides a request by all limits of its location, and applies the decision: lets the request pass,
+ * delays it, or answers it with an error.
  *
- * r->limit_req_status has the outcome. nginx's own $limit_req_status reads it, and defines its numbers. */
+ * r->limit_req_status has the outcome. nginx's own $limit_req_status reads it, and defines its
+ * numbers. */
 
 #include "ngx_http_tollbar_limit_req.h"
 
@@ -13,13 +14,15 @@ typedef ngx_tollbar_rate_charge_t charge_t;
 /* Up to so many limits need no memory from the request's pool. */
 #define USUAL_LIMITS 4
 
-/* The functions here that return ngx_int_t return a result of ngx_tollbar_several.h, except answer, which returns the
- * phase handler's value. */
+/* The functions here that return ngx_int_t return a result of ngx_tollbar_several.h, except answer,
+ * which returns the phase handler's value. */
 static ngx_inline ngx_int_t check_one(ngx_http_request_t *r, limit_t *limit, charge_t *charge);
 static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log);
-static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, charge_t *usual, charge_t **binding);
+static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, charge_t *usual,
+                               charge_t **binding);
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge);
-static ngx_int_t answer(ngx_http_request_t *r, const conf_t *conf, ngx_int_t rc, const charge_t *binding);
+static ngx_int_t answer(ngx_http_request_t *r, const conf_t *conf, ngx_int_t rc,
+                        const charge_t *binding);
 
 ngx_int_t ngx_http_tollbar_limit_req_handler(ngx_http_request_t *r)
 {
@@ -58,8 +61,11 @@ static ngx_inline ngx_int_t check_one(ngx_http_request_t *r, limit_t *limit, cha
     if (limit->narrow || limit->delays) {
         return take_in_full(charge, r->connection->log);
     }
-    verdict = tollbar_table_check(limit->zone->zone.table, 0, charge->key.data, charge->key.len, 1, NULL);
-    return verdict == TOLLBAR_ALLOWED ? NGX_OK : ngx_tollbar_rate_refused(charge, verdict, r->connection->log);
+    verdict = tollbar_table_check(limit->zone->zone.table, 0, charge->key.data, charge->key.len, 1,
+                                  NULL);
+    return verdict == TOLLBAR_ALLOWED
+               ? NGX_OK
+               : ngx_tollbar_rate_refused(charge, verdict, r->connection->log);
 }
 
 static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log)
@@ -72,10 +78,12 @@ static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log)
     return rc == NGX_OK ? ngx_tollbar_rate_take(charge, log) : rc;
 }
 
-/* Charges all limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it is charged first,
- * because a refused charge takes nothing, as a peek does. That holds only if no other limit of its zone has a larger
- * burst. Every earlier limit needs its peek, because nginx logs the first limit that refuses. */
-static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, charge_t *usual, charge_t **binding)
+/* Charges all limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it
+ * is charged first, because a refused charge takes nothing, as a peek does. That holds only if no
+ * other limit of its zone has a larger burst. Every earlier limit needs its peek, because nginx
+ * logs the first limit that refuses. */
+static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, charge_t *usual,
+                               charge_t **binding)
 {
     ngx_log_t *log = r->connection->log;
     limit_t **limits = conf->limits.elts;
@@ -90,8 +98,8 @@ static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, charge
             return NGX_ABORT;
         }
     }
-    /* A refusal ends the loop before nginx evaluates the keys of later limits, because evaluating a variable may have
-     * side effects. */
+    /* A refusal ends the loop before nginx evaluates the keys of later limits, because evaluating a
+     * variable may have side effects. */
     for (n = 0; n < count; n++) {
         charge = &charges[n];
         charge->limit = limits[n];
@@ -104,7 +112,9 @@ static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, charge
         if (rc == NGX_OK) {
             rc = ngx_tollbar_rate_read_clock(charge, log);
         }
-        if (rc == NGX_OK && (n + 1 < count || n != conf->order[0] || limits[n]->narrow) && !would_pass(charge)) {
+        if (rc == NGX_OK && (n + 1 < count || n != conf->order[0] || limits[n]->narrow)
+            && !would_pass(charge))
+        {
             rc = ngx_tollbar_rate_peek(charge, log);
         }
         if (rc != NGX_OK) {
@@ -115,17 +125,20 @@ static ngx_int_t check_several(ngx_http_request_t *r, const conf_t *conf, charge
         return NGX_DECLINED;
     }
     rc = ngx_tollbar_rate_take_all(conf, charges, log, binding);
-    /* The request waits for the longest delay. Of two limits with equal delays nginx logs the later one. */
+    /* The request waits for the longest delay. Of two limits with equal delays nginx logs the later
+     * one. */
     for (n = 0; rc == NGX_OK && n < count; n++) {
-        if (charges[n].key.len != 0 && ngx_tollbar_rate_wait(&charges[n]) >= ngx_tollbar_rate_wait(*binding)) {
+        if (charges[n].key.len != 0
+            && ngx_tollbar_rate_wait(&charges[n]) >= ngx_tollbar_rate_wait(*binding))
+        {
             *binding = &charges[n];
         }
     }
     return rc;
 }
 
-/* Whether the table would admit the request. If the limit has the zone's own burst, this call without a decision
- * replaces a full peek. */
+/* Whether the table would admit the request. If the limit has the zone's own burst, this call
+ * without a decision replaces a full peek. */
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
 {
     limit_t *limit = charge->limit;
@@ -135,12 +148,14 @@ static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
               == TOLLBAR_ALLOWED;
 }
 
-static ngx_int_t answer(ngx_http_request_t *r, const conf_t *conf, ngx_int_t rc, const charge_t *binding)
+static ngx_int_t answer(ngx_http_request_t *r, const conf_t *conf, ngx_int_t rc,
+                        const charge_t *binding)
 {
     if (rc == NGX_ABORT) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-    r->main->limit_req_status = ngx_tollbar_rate_status(conf, rc, binding, "request", "requests", r->connection->log);
+    r->main->limit_req_status = ngx_tollbar_rate_status(conf, rc, binding, "request", "requests",
+                                                        r->connection->log);
     switch (r->main->limit_req_status) {
     case NGX_TOLLBAR_DELAYED:
         return ngx_http_tollbar_delay(r, ngx_tollbar_rate_wait(binding));

@@ -1,4 +1,5 @@
-/* tollbar for stream: limits the rate of new connections, and how many a key may have at one time. */
+/* tollbar for stream: limits the rate of new connections, and how many a key may have at one
+ * time. */
 
 #ifndef NGX_STREAM_TOLLBAR_H
 #define NGX_STREAM_TOLLBAR_H

@@ -9,7 +9,8 @@ typedef ngx_tollbar_conn_record_t record_t;
 
 static ngx_int_t handler(ngx_stream_session_t *s);
 static ngx_int_t add_variable(ngx_conf_t *cf);
-static ngx_int_t status_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v, uintptr_t data);
+static ngx_int_t status_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v,
+                                 uintptr_t data);
 static ngx_int_t complete(ngx_conf_t *cf);
 static ngx_int_t join(ngx_cycle_t *cycle);
 static void part(ngx_cycle_t *cycle);
@@ -30,7 +31,8 @@ static ngx_command_t commands[] = {
 };
 
 static ngx_stream_module_t context = {
-    add_variable, complete, ngx_tollbar_conn_create_main_conf, NULL, ngx_tollbar_conn_create_conf, merge_conf
+    add_variable, complete, ngx_tollbar_conn_create_main_conf, NULL, ngx_tollbar_conn_create_conf,
+    merge_conf
 };
 
 ngx_module_t ngx_stream_tollbar_conn_module = {
@@ -83,18 +85,27 @@ static ngx_int_t complete(ngx_conf_t *cf)
         return NGX_ERROR;
     }
     /* A configuration without zones gets no handler, so its connections cost nothing more. */
-    return main->zones.nelts == 0 ? NGX_OK : ngx_stream_tollbar_add_handler(cf, handler);
+    if (main->zones.nelts == 0) {
+        return NGX_OK;
+    }
+    return ngx_stream_tollbar_add_handler(cf, handler);
 }
 
 static ngx_int_t join(ngx_cycle_t *cycle)
 {
-    ngx_tollbar_conn_join(ngx_stream_cycle_get_module_main_conf(cycle, ngx_stream_tollbar_conn_module), cycle->log);
+    main_conf_t *main = ngx_stream_cycle_get_module_main_conf(cycle,
+                                                              ngx_stream_tollbar_conn_module);
+
+    ngx_tollbar_conn_join(main, cycle->log);
     return NGX_OK;
 }
 
 static void part(ngx_cycle_t *cycle)
 {
-    ngx_tollbar_conn_part(ngx_stream_cycle_get_module_main_conf(cycle, ngx_stream_tollbar_conn_module));
+    main_conf_t *main = ngx_stream_cycle_get_module_main_conf(cycle,
+                                                              ngx_stream_tollbar_conn_module);
+
+    ngx_tollbar_conn_part(main);
 }
 
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
@@ -109,13 +120,16 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_stream_complex_value_t *key = NULL;
     char *error = ngx_stream_set_complex_value_slot(cf, cmd, &key);
 
-    return error == NGX_CONF_OK ? ngx_tollbar_conn_zone_read(cf, &ngx_stream_tollbar_conn_module, key, &main->zones)
-                                : error;
+    if (error != NGX_CONF_OK) {
+        return error;
+    }
+    return ngx_tollbar_conn_zone_read(cf, &ngx_stream_tollbar_conn_module, key, &main->zones);
 }
 
 /* tollbar_conn NAME NUMBER */
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    return ngx_tollbar_conn_read_limit(cf, &ngx_stream_tollbar_conn_module, conf,
-                                       ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_conn_module));
+    main_conf_t *main = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_conn_module);
+
+    return ngx_tollbar_conn_read_limit(cf, &ngx_stream_tollbar_conn_module, conf, main);
 }

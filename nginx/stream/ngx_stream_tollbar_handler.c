@@ -1,4 +1,5 @@
-/* Decides a new connection by all limits of its server, and applies the decision. Defines the variables. */
+/* Decides a new connection by all limits of its server, and applies the decision. Defines the
+ * variables. */
 
 #include "ngx_stream_tollbar.h"
 
@@ -13,10 +14,12 @@ typedef struct {
     ngx_event_t timer;
 } session_t;
 
-/* check and key_of return a result of ngx_tollbar_several.h, answer and delay the phase handler's value. */
+/* check and key_of return a result of ngx_tollbar_several.h, answer and delay the phase handler's
+ * value. */
 static ngx_int_t check(ngx_stream_session_t *s, const conf_t *conf, charge_t **binding);
 static ngx_int_t key_of(ngx_stream_session_t *s, zone_t *zone, ngx_str_t *key);
-static ngx_int_t answer(ngx_stream_session_t *s, const conf_t *conf, ngx_int_t rc, const charge_t *binding);
+static ngx_int_t answer(ngx_stream_session_t *s, const conf_t *conf, ngx_int_t rc,
+                        const charge_t *binding);
 static ngx_int_t delay(ngx_connection_t *c, session_t *session, ngx_msec_t wait);
 static void after_delay(ngx_event_t *timer);
 static void read_in_delay(ngx_event_t *read);
@@ -31,7 +34,8 @@ ngx_int_t ngx_stream_tollbar_handler(ngx_stream_session_t *s)
     ngx_int_t rc;
 
     /* A connection with a session has been delayed and goes on now. */
-    if (conf->limits.nelts == 0 || ngx_stream_get_module_ctx(s, ngx_stream_tollbar_module) != NULL) {
+    if (conf->limits.nelts == 0 || ngx_stream_get_module_ctx(s, ngx_stream_tollbar_module) != NULL)
+    {
         return NGX_DECLINED;
     }
     rc = check(s, conf, &binding);
@@ -76,9 +80,12 @@ static ngx_int_t check(ngx_stream_session_t *s, const conf_t *conf, charge_t **b
         return NGX_DECLINED;
     }
     rc = ngx_tollbar_rate_take_all(conf, charges, log, binding);
-    /* The connection waits for the longest delay. Of two limits with equal delays the log names the first. */
+    /* The connection waits for the longest delay. Of two limits with equal delays the log names the
+     * first. */
     for (n = count; rc == NGX_OK && n-- > 0; ) {
-        if (charges[n].key.len != 0 && ngx_tollbar_rate_wait(&charges[n]) >= ngx_tollbar_rate_wait(*binding)) {
+        if (charges[n].key.len != 0
+            && ngx_tollbar_rate_wait(&charges[n]) >= ngx_tollbar_rate_wait(*binding))
+        {
             *binding = &charges[n];
         }
     }
@@ -98,7 +105,8 @@ static ngx_int_t key_of(ngx_stream_session_t *s, zone_t *zone, ngx_str_t *key)
     return key->len == 0 ? NGX_DECLINED : NGX_OK;
 }
 
-static ngx_int_t answer(ngx_stream_session_t *s, const conf_t *conf, ngx_int_t rc, const charge_t *binding)
+static ngx_int_t answer(ngx_stream_session_t *s, const conf_t *conf, ngx_int_t rc,
+                        const charge_t *binding)
 {
     ngx_connection_t *c = s->connection;
     session_t *session = ngx_pcalloc(c->pool, sizeof(session_t));
@@ -107,7 +115,8 @@ static ngx_int_t answer(ngx_stream_session_t *s, const conf_t *conf, ngx_int_t r
         return NGX_ERROR;
     }
     ngx_stream_set_ctx(s, session, ngx_stream_tollbar_module);
-    session->status = ngx_tollbar_rate_status(conf, rc, binding, "connection", "new connections", c->log);
+    session->status = ngx_tollbar_rate_status(conf, rc, binding, "connection", "new connections",
+                                              c->log);
     switch (session->status) {
     case NGX_TOLLBAR_DELAYED:
         return delay(c, session, ngx_tollbar_rate_wait(binding));
@@ -118,8 +127,8 @@ static ngx_int_t answer(ngx_stream_session_t *s, const conf_t *conf, ngx_int_t r
     }
 }
 
-/* Delays the connection by a timer of its own. During the delay nginx reads nothing from the connection, so it does not
- * notice if the client closes it. */
+/* Delays the connection by a timer of its own. During the delay nginx reads nothing from the
+ * connection, so it does not notice if the client closes it. */
 static ngx_int_t delay(ngx_connection_t *c, session_t *session, ngx_msec_t wait)
 {
     ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(c->pool, 0);
@@ -159,8 +168,8 @@ static void read_in_delay(ngx_event_t *read)
     }
 }
 
-/* A cleanup of the connection's pool. If the connection ends during its delay, its timer must not fire, because the
- * timer is in that pool. */
+/* A cleanup of the connection's pool. If the connection ends during its delay, its timer must not
+ * fire, because the timer is in that pool. */
 static void end_delay(void *data)
 {
     session_t *session = data;
@@ -175,7 +184,9 @@ ngx_int_t ngx_stream_tollbar_add_variables(ngx_conf_t *cf)
     static ngx_str_t name = ngx_string("tollbar_status");
     static ngx_str_t client_name = ngx_string("tollbar_client");
 
-    if (ngx_stream_tollbar_add_variable(cf, &name, NGX_STREAM_VAR_NOCACHEABLE, status_variable) != NGX_OK) {
+    if (ngx_stream_tollbar_add_variable(cf, &name, NGX_STREAM_VAR_NOCACHEABLE, status_variable)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
     return ngx_stream_tollbar_add_variable(cf, &client_name, 0, client_variable);
@@ -200,7 +211,8 @@ static ngx_int_t status_variable(ngx_stream_session_t *s, ngx_stream_variable_va
     return ngx_tollbar_set_status(v, session != NULL ? session->status : 0);
 }
 
-static ngx_int_t client_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v, uintptr_t data)
+static ngx_int_t client_variable(ngx_stream_session_t *s, ngx_stream_variable_value_t *v,
+                                 uintptr_t data)
 {
     return ngx_tollbar_client(s->connection, s->connection->pool, v);
 }

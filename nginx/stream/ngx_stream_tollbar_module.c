@@ -10,8 +10,8 @@ static ngx_int_t complete(ngx_conf_t *cf);
 static ngx_int_t start(ngx_cycle_t *cycle);
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child);
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollbar_rate_zone_t *zone, ngx_str_t *name,
-                                 size_t *size);
+static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollbar_rate_zone_t *zone,
+                                 ngx_str_t *name, size_t *size);
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 #define ANYWHERE (NGX_STREAM_MAIN_CONF|NGX_STREAM_SRV_CONF)
@@ -28,8 +28,8 @@ static ngx_command_t commands[] = {
 };
 
 static ngx_stream_module_t context = {
-    ngx_stream_tollbar_add_variables, complete, ngx_tollbar_rate_create_main_conf, NULL, ngx_tollbar_rate_create_conf,
-    merge_conf
+    ngx_stream_tollbar_add_variables, complete, ngx_tollbar_rate_create_main_conf, NULL,
+    ngx_tollbar_rate_create_conf, merge_conf
 };
 
 ngx_module_t ngx_stream_tollbar_module = {
@@ -44,14 +44,19 @@ static ngx_int_t complete(ngx_conf_t *cf)
         return NGX_ERROR;
     }
     /* A configuration without limits gets no handler, so its connections cost nothing more. */
-    return main->limits.nelts == 0 ? NGX_OK : ngx_stream_tollbar_add_handler(cf, ngx_stream_tollbar_handler);
+    if (main->limits.nelts == 0) {
+        return NGX_OK;
+    }
+    return ngx_stream_tollbar_add_handler(cf, ngx_stream_tollbar_handler);
 }
 
 ngx_int_t ngx_stream_tollbar_add_handler(ngx_conf_t *cf, ngx_stream_handler_pt handler)
 {
-    ngx_stream_core_main_conf_t *core = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_core_module);
-    ngx_stream_handler_pt *place = ngx_array_push(&core->phases[NGX_STREAM_PREACCESS_PHASE].handlers);
+    ngx_stream_core_main_conf_t *core;
+    ngx_stream_handler_pt *place;
 
+    core = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_core_module);
+    place = ngx_array_push(&core->phases[NGX_STREAM_PREACCESS_PHASE].handlers);
     if (place == NULL) {
         return NGX_ERROR;
     }
@@ -72,8 +77,9 @@ static ngx_int_t start(ngx_cycle_t *cycle)
 
 static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
 {
-    return ngx_tollbar_rate_merge_conf(cf, ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_module), parent,
-                                       child, NGX_STREAM_SERVICE_UNAVAILABLE);
+    main_conf_t *main = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_module);
+
+    return ngx_tollbar_rate_merge_conf(cf, main, parent, child, NGX_STREAM_SERVICE_UNAVAILABLE);
 }
 
 /* tollbar_zone KEY zone=NAME:SIZE rate=RATE [on_full=WORD] [hot_keys=N] */
@@ -103,11 +109,12 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (zone->base.policy.limit == 0) {
         return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"rate\" parameter, such as rate=10r/s", &cmd->name);
     }
-    return ngx_tollbar_rate_add_zone(cf, &name, size, &ngx_stream_tollbar_module, &zone->base, conf);
+    return ngx_tollbar_rate_add_zone(cf, &name, size, &ngx_stream_tollbar_module, &zone->base,
+                                     conf);
 }
 
-static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollbar_rate_zone_t *zone, ngx_str_t *name,
-                                 size_t *size)
+static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollbar_rate_zone_t *zone,
+                                 ngx_str_t *name, size_t *size)
 {
     if (ngx_strncmp(argument->data, "zone=", 5) == 0) {
         return ngx_tollbar_conf_zone(cf, argument, name, size);
@@ -121,13 +128,14 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollba
     if (ngx_strncmp(argument->data, "on_full=", 8) == 0) {
         return ngx_tollbar_conf_on_full(cf, argument, &zone->zone.on_full);
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, rate=RATE, on_full=WORD or "
-                                   "hot_keys=NUMBER", argument);
+    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, "
+                                   "rate=RATE, on_full=WORD or hot_keys=NUMBER", argument);
 }
 
 /* tollbar zone=NAME [burst=N] [nodelay|delay=N] */
 static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    return ngx_tollbar_rate_read_limit(cf, &ngx_stream_tollbar_module, conf,
-                                       ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_module));
+    main_conf_t *main = ngx_stream_conf_get_module_main_conf(cf, ngx_stream_tollbar_module);
+
+    return ngx_tollbar_rate_read_limit(cf, &ngx_stream_tollbar_module, conf, main);
 }
