@@ -289,11 +289,6 @@ ngx_uint_t ngx_tollbar_excess(const tollbar_policy_spec *policy, uint64_t debt_n
     return owed > NGX_MAX_INT_T_VALUE ? NGX_MAX_INT_T_VALUE : (ngx_uint_t) owed;
 }
 
-ngx_msec_t ngx_tollbar_wait(uint64_t debt_ns, uint64_t undelayed_ns)
-{
-    return debt_ns > undelayed_ns ? (ngx_msec_t) ((debt_ns - undelayed_ns + 500000) / 1000000) : 0;
-}
-
 ngx_flag_t ngx_tollbar_seldom(ngx_tollbar_seldom_t *message)
 {
     if (message->second == ngx_time()) {

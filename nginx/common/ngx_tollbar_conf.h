@@ -103,7 +103,10 @@ ngx_uint_t ngx_tollbar_excess(const tollbar_policy_spec *policy, uint64_t debt_n
 
 /* The delay of a request whose key has this debt, rounded to the nearest millisecond, which nginx's
  * timers count. `undelayed` is the largest debt without a delay. */
-ngx_msec_t ngx_tollbar_wait(uint64_t debt_ns, uint64_t undelayed_ns);
+static ngx_inline ngx_msec_t ngx_tollbar_wait(uint64_t debt_ns, uint64_t undelayed_ns)
+{
+    return debt_ns > undelayed_ns ? (ngx_msec_t) ((debt_ns - undelayed_ns + 500000) / 1000000) : 0;
+}
 
 /* Limits the log lines of one kind of fault that could log a line with every request. Each kind has a record of its own, so that a fault that
  * clients can cause does not keep another one out of the log. */

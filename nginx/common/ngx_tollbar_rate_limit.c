@@ -6,9 +6,8 @@ typedef ngx_tollbar_rate_limit_t limit_t;
 typedef ngx_tollbar_rate_conf_t conf_t;
 typedef ngx_tollbar_rate_charge_t charge_t;
 
-static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log);
+static ngx_inline ngx_int_t take(charge_t *charge, ngx_log_t *log);
 static void give_back(const charge_t *charge);
-static ngx_int_t failed(const charge_t *charge, int32_t error, ngx_log_t *log);
 
 ngx_int_t ngx_tollbar_rate_take_all(const conf_t *conf, charge_t *charges, ngx_log_t *log,
                                     charge_t **refused)
@@ -19,7 +18,7 @@ ngx_int_t ngx_tollbar_rate_take_all(const conf_t *conf, charge_t *charges, ngx_l
 
     for (n = 0; n < conf->limits.nelts; n++) {
         charge = &charges[conf->order[n]];
-        rc = charge->key.len != 0 ? ngx_tollbar_rate_take(charge, log) : NGX_OK;
+        rc = charge->key.len != 0 ? take(charge, log) : NGX_OK;
         if (rc != NGX_OK) {
             *refused = charge;
             while (n-- > 0) {
@@ -31,13 +30,13 @@ ngx_int_t ngx_tollbar_rate_take_all(const conf_t *conf, charge_t *charges, ngx_l
     return NGX_OK;
 }
 
-ngx_int_t ngx_tollbar_rate_take(charge_t *charge, ngx_log_t *log)
+static ngx_inline ngx_int_t take(charge_t *charge, ngx_log_t *log)
 {
     limit_t *limit = charge->limit;
     int32_t verdict;
 
     if (limit->narrow || limit->delays) {
-        return take_in_full(charge, log);
+        return ngx_tollbar_rate_take_in_full(charge, log);
     }
     charge->debt = 0;
     verdict = tollbar_table_check_at(limit->zone->zone.table, 0, charge->key.data, charge->key.len,
@@ -45,9 +44,7 @@ ngx_int_t ngx_tollbar_rate_take(charge_t *charge, ngx_log_t *log)
     return verdict == TOLLBAR_ALLOWED ? NGX_OK : ngx_tollbar_rate_refused(charge, verdict, log);
 }
 
-/* Charges a limit that needs the key's debt: one that may delay, or one with a smaller burst than
- * the table's. */
-static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log)
+ngx_int_t ngx_tollbar_rate_take_in_full(charge_t *charge, ngx_log_t *log)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     limit_t *limit = charge->limit;
@@ -55,7 +52,7 @@ static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log)
                                              charge->key.len, 1, charge->now, &decision);
 
     if (verdict < 0) {
-        return failed(charge, verdict, log);
+        return ngx_tollbar_rate_failed(charge, verdict, log);
     }
     charge->debt = decision.reset_after_ns;
     if (verdict != TOLLBAR_ALLOWED) {
@@ -81,7 +78,7 @@ static void give_back(const charge_t *charge)
 ngx_int_t ngx_tollbar_rate_refused(charge_t *charge, int32_t verdict, ngx_log_t *log)
 {
     if (verdict < 0) {
-        return failed(charge, verdict, log);
+        return ngx_tollbar_rate_failed(charge, verdict, log);
     }
     /* The debt may have fallen since the refusal, so it is raised to the smallest one that causes a
      * refusal. */
@@ -92,13 +89,6 @@ ngx_int_t ngx_tollbar_rate_refused(charge_t *charge, int32_t verdict, ngx_log_t 
     return NGX_BUSY;
 }
 
-ngx_int_t ngx_tollbar_rate_read_clock(charge_t *charge, ngx_log_t *log)
-{
-    int32_t error = tollbar_table_now(charge->limit->zone->zone.table, &charge->now);
-
-    return error == 0 ? NGX_OK : failed(charge, error, log);
-}
-
 ngx_int_t ngx_tollbar_rate_peek(charge_t *charge, ngx_log_t *log)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -107,21 +97,16 @@ ngx_int_t ngx_tollbar_rate_peek(charge_t *charge, ngx_log_t *log)
                                             charge->key.len, 1, charge->now, &decision);
 
     if (verdict < 0) {
-        return failed(charge, verdict, log);
+        return ngx_tollbar_rate_failed(charge, verdict, log);
     }
     charge->debt = decision.reset_after_ns;
     return verdict == TOLLBAR_ALLOWED && charge->debt <= limit->debt_most ? NGX_OK : NGX_BUSY;
 }
 
-static ngx_int_t failed(const charge_t *charge, int32_t error, ngx_log_t *log)
+ngx_int_t ngx_tollbar_rate_failed(const charge_t *charge, int32_t error, ngx_log_t *log)
 {
     ngx_tollbar_zone_failed(charge->limit->base.shm_zone, log, error);
     return NGX_ERROR;
-}
-
-ngx_msec_t ngx_tollbar_rate_wait(const charge_t *charge)
-{
-    return ngx_tollbar_wait(charge->debt, charge->limit->debt_undelayed);
 }
 
 ngx_uint_t ngx_tollbar_rate_status(const conf_t *conf, ngx_int_t rc, const charge_t *charge,

@@ -104,14 +104,25 @@ ngx_int_t ngx_tollbar_rate_complete(ngx_conf_t *cf, ngx_tollbar_rate_main_conf_t
 
 /* The functions below return a result of ngx_tollbar_several.h, except the last two. */
 
+/* Logs that the limit's zone returned an error. */
+ngx_int_t ngx_tollbar_rate_failed(const ngx_tollbar_rate_charge_t *charge, int32_t error,
+                                  ngx_log_t *log);
+
 /* Reads the time of the peek and of the charge. */
-ngx_int_t ngx_tollbar_rate_read_clock(ngx_tollbar_rate_charge_t *charge, ngx_log_t *log);
+static ngx_inline ngx_int_t ngx_tollbar_rate_read_clock(ngx_tollbar_rate_charge_t *charge,
+                                                        ngx_log_t *log)
+{
+    int32_t error = tollbar_table_now(charge->limit->zone->zone.table, &charge->now);
+
+    return error == 0 ? NGX_OK : ngx_tollbar_rate_failed(charge, error, log);
+}
 
 /* Peeks whether the limit would admit the request, and charges nothing. */
 ngx_int_t ngx_tollbar_rate_peek(ngx_tollbar_rate_charge_t *charge, ngx_log_t *log);
 
-/* Charges the limit. */
-ngx_int_t ngx_tollbar_rate_take(ngx_tollbar_rate_charge_t *charge, ngx_log_t *log);
+/* Charges a limit that needs the key's debt: one that may delay, or one with a smaller burst than
+ * the table's. */
+ngx_int_t ngx_tollbar_rate_take_in_full(ngx_tollbar_rate_charge_t *charge, ngx_log_t *log);
 
 /* Charges all limits of the level that apply, or none. `*refused` is the limit that does not admit
  * the request. */
@@ -124,7 +135,10 @@ ngx_int_t ngx_tollbar_rate_refused(ngx_tollbar_rate_charge_t *charge, int32_t ve
                                    ngx_log_t *log);
 
 /* The delay of a request that was charged. */
-ngx_msec_t ngx_tollbar_rate_wait(const ngx_tollbar_rate_charge_t *charge);
+static ngx_inline ngx_msec_t ngx_tollbar_rate_wait(const ngx_tollbar_rate_charge_t *charge)
+{
+    return ngx_tollbar_wait(charge->debt, charge->limit->debt_undelayed);
+}
 
 /* The status of a request with the result `rc`, one of ngx_tollbar_variables.h, with a line in the
  * log if the request is delayed or refused. `charge` is the limit that delays or refuses it. `one`

@@ -2,29 +2,10 @@
 
 #include <tollbar.h>
 
-ngx_int_t ngx_tollbar_set_status(ngx_variable_value_t *v, ngx_uint_t status)
-{
-    static const ngx_str_t names[] = {
-        ngx_string("PASSED"), ngx_string("DELAYED"), ngx_string("REJECTED"),
-        ngx_string("DELAYED_DRY_RUN"), ngx_string("REJECTED_DRY_RUN")
-    };
-
-    if (status == 0) {
-        v->not_found = 1;
-        return NGX_OK;
-    }
-    return ngx_tollbar_set_text(v, names[status - 1].data, names[status - 1].len);
-}
-
-ngx_int_t ngx_tollbar_set_text(ngx_variable_value_t *v, const u_char *text, size_t length)
-{
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-    v->len = (unsigned) length;
-    v->data = (u_char *) text;
-    return NGX_OK;
-}
+const ngx_str_t ngx_tollbar_statuses[] = {
+    ngx_null_string, ngx_string("PASSED"), ngx_string("DELAYED"), ngx_string("REJECTED"),
+    ngx_string("DELAYED_DRY_RUN"), ngx_string("REJECTED_DRY_RUN")
+};
 
 ngx_int_t ngx_tollbar_client(ngx_connection_t *c, ngx_pool_t *pool, ngx_variable_value_t *v)
 {

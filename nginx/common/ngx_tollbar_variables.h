@@ -13,11 +13,31 @@
 #define NGX_TOLLBAR_DELAYED_DRY_RUN 4
 #define NGX_TOLLBAR_REJECTED_DRY_RUN 5
 
-/* Sets the value to the name of an outcome. 0: the value is not found. */
-ngx_int_t ngx_tollbar_set_status(ngx_variable_value_t *v, ngx_uint_t status);
+/* Their names. */
+extern const ngx_str_t ngx_tollbar_statuses[];
 
 /* Sets the value to a text that lives at least as long as the request. */
-ngx_int_t ngx_tollbar_set_text(ngx_variable_value_t *v, const u_char *text, size_t length);
+static ngx_inline ngx_int_t ngx_tollbar_set_text(ngx_variable_value_t *v, const u_char *text,
+                                                 size_t length)
+{
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+    v->len = (unsigned) length;
+    v->data = (u_char *) text;
+    return NGX_OK;
+}
+
+/* Sets the value to the name of an outcome. 0: the value is not found. */
+static ngx_inline ngx_int_t ngx_tollbar_set_status(ngx_variable_value_t *v, ngx_uint_t status)
+{
+    if (status == 0) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+    return ngx_tollbar_set_text(v, ngx_tollbar_statuses[status].data,
+                                ngx_tollbar_statuses[status].len);
+}
 
 /* Sets the value to the key of the client's address: all of an IPv4 address, and the first 64 bits
  * of an IPv6 address, since a host can change the others with every request. It is the key that the

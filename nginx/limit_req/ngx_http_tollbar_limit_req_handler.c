@@ -75,7 +75,7 @@ static ngx_int_t take_in_full(charge_t *charge, ngx_log_t *log)
     if (rc == NGX_OK && charge->limit->narrow) {
         rc = ngx_tollbar_rate_peek(charge, log);
     }
-    return rc == NGX_OK ? ngx_tollbar_rate_take(charge, log) : rc;
+    return rc == NGX_OK ? ngx_tollbar_rate_take_in_full(charge, log) : rc;
 }
 
 /* Charges all limits or none, as ngx_tollbar_several.h explains. The last limit needs no peek if it
