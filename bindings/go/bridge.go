@@ -1,45 +1,9 @@
+//go:build cgo || tollbar_purego
+
 package tollbar
 
 // All calls into C are in the bridge files. No C function calls back into Go or keeps a pointer. The cgo directives
 // say both, so the memory behind the pointers may stay on the goroutine's stack.
-
-/*
-#include <stdlib.h>
-#include "bridge.h"
-
-#cgo nocallback go_nothing
-#cgo nocallback go_limiter_allow
-#cgo nocallback go_limiter_allow_at
-#cgo noescape go_limiter_check
-#cgo nocallback go_limiter_check
-#cgo noescape go_limiter_check_at
-#cgo nocallback go_limiter_check_at
-#cgo noescape go_limiter_peek
-#cgo nocallback go_limiter_peek
-#cgo noescape go_limiter_peek_at
-#cgo nocallback go_limiter_peek_at
-#cgo noescape go_limiter_many
-#cgo nocallback go_limiter_many
-#cgo noescape go_limiter_many_at
-#cgo nocallback go_limiter_many_at
-#cgo noescape go_limiter_take
-#cgo nocallback go_limiter_take
-#cgo noescape go_limiter_take_at
-#cgo nocallback go_limiter_take_at
-#cgo noescape go_limiter_now
-#cgo nocallback go_limiter_now
-#cgo noescape go_limiter_take_now
-#cgo nocallback go_limiter_take_now
-#cgo noescape go_limiter_reserve
-#cgo nocallback go_limiter_reserve
-#cgo noescape go_limiter_reserve_at
-#cgo nocallback go_limiter_reserve_at
-#cgo noescape go_limiter_cancel
-#cgo nocallback go_limiter_cancel
-#cgo noescape go_limiter_cancel_at
-#cgo nocallback go_limiter_cancel_at
-*/
-import "C"
 
 import (
 	"math"
@@ -49,155 +13,140 @@ import (
 	"unsafe"
 )
 
-// text returns the pointer and length of a string for C. The pointer is never null.
-func text(s string) *C.uint8_t {
-	if s == "" {
-		return (*C.uint8_t)(unsafe.Pointer(&noBytes))
-	}
-	return (*C.uint8_t)(unsafe.Pointer(unsafe.StringData(s)))
-}
-
-// noBytes is the target of an empty string's pointer.
-var noBytes byte
-
-func describeCode(c Code) string { return C.GoString(C.tollbar_strerror(C.int32_t(c))) }
+func describeCode(c Code) string { return cStrerror(int32(c)) }
 
 // Version is the version of the linked C library, such as "0.1.0".
-func Version() string {
-	// Refers to the symbol that a library of another ABI does not have.
-	_ = C.go_abi()
-	return C.GoString(C.tollbar_version_string())
-}
+func Version() string { return cVersion() }
 
 // Now reads a clock. [ClockWall] counts nanoseconds since 1970, the others since the machine's start, alike in every
 // process. Limiters and tables count from another zero: [Limiter.Now], [Table.Now].
 func Now(clock Clock) (uint64, error) {
-	var now C.uint64_t
-	if code := C.tollbar_clock_now(C.uint32_t(clock), &now); code != 0 {
+	var now uint64
+	if code := cClockNow(uint32(clock), &now); code != 0 {
 		return 0, Code(code)
 	}
-	return uint64(now), nil
+	return now, nil
 }
 
-func newDecision() C.tollbar_decision {
-	return C.tollbar_decision{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_decision{}))}
+func newDecision() tollbar_decision {
+	return tollbar_decision{struct_size: uint32(unsafe.Sizeof(tollbar_decision{}))}
 }
 
 // decided converts a C decision to a Go one.
-func decided(code C.int32_t, d *C.tollbar_decision) (Decision, error) {
+func decided(code int32, d *tollbar_decision) (Decision, error) {
 	if code < 0 {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, Code(code)
 	}
 	return Decision{
 		Verdict:    Verdict(code),
 		Reason:     Reason(d.reason),
-		Remaining:  uint64(d.remaining),
-		RetryAfter: duration(uint64(d.retry_after_ns)),
-		ResetAfter: duration(uint64(d.reset_after_ns)),
+		Remaining:  d.remaining,
+		RetryAfter: duration(d.retry_after_ns),
+		ResetAfter: duration(d.reset_after_ns),
 		Bound:      int(d.bound),
 	}, nil
 }
 
 // nanoseconds converts a patience for C. A negative one becomes 0, and Forever becomes a wait without end.
-func nanoseconds(d time.Duration) C.uint64_t {
+func nanoseconds(d time.Duration) uint64 {
 	if d == Forever {
 		return math.MaxUint64
 	}
-	return C.uint64_t(max(d, 0))
+	return uint64(max(d, 0))
 }
 
 // whole converts a length of time for C.
-func whole(d time.Duration) C.uint64_t { return C.uint64_t(max(d, 0)) }
+func whole(d time.Duration) uint64 { return uint64(max(d, 0)) }
 
 // ---- policies ----
 
-func newSpec() C.tollbar_policy_spec {
-	return C.tollbar_policy_spec{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_policy_spec{}))}
+func newSpec() tollbar_policy_spec {
+	return tollbar_policy_spec{struct_size: uint32(unsafe.Sizeof(tollbar_policy_spec{}))}
 }
 
 // parse reads a policy; the error is a *PolicyError.
-func parse(policy string) (C.tollbar_policy_spec, error) {
+func parse(policy string) (tollbar_policy_spec, error) {
 	spec, why := newSpec(), newPolicyError()
-	code := C.tollbar_policy_spec_parse((*C.char)(unsafe.Pointer(text(policy))), C.size_t(len(policy)), &spec, &why)
+	code := cPolicyParse(policy, &spec, &why)
 	return spec, policyError(policy, code, &why)
 }
 
-func newPolicyError() C.tollbar_policy_error {
-	return C.tollbar_policy_error{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_policy_error{}))}
+func newPolicyError() tollbar_policy_error {
+	return tollbar_policy_error{struct_size: uint32(unsafe.Sizeof(tollbar_policy_error{}))}
 }
 
 // policyError is the error of a text, or nil.
-func policyError(text string, code C.int32_t, why *C.tollbar_policy_error) error {
+func policyError(text string, code int32, why *tollbar_policy_error) error {
 	if code == 0 {
 		return nil
 	}
-	return &PolicyError{Text: text, Code: Code(code), Column: int(why.column), Expected: C.GoString(why.expected)}
+	return &PolicyError{Text: text, Code: Code(code), Column: int(why.column), Expected: cString(why.expected)}
 }
 
-func (p *Policy) spec() C.tollbar_policy_spec {
+func (p *Policy) spec() tollbar_policy_spec {
 	spec := newSpec()
-	spec.algorithm = C.uint32_t(p.Algorithm)
-	spec.limit, spec.period_ns, spec.burst = C.uint64_t(p.Limit), whole(p.Period), C.uint64_t(p.Burst)
+	spec.algorithm = uint32(p.Algorithm)
+	spec.limit, spec.period_ns, spec.burst = p.Limit, whole(p.Period), p.Burst
 	if p.Algorithm == Quota && p.Period == Forever {
-		spec.period_ns = C.TOLLBAR_FOREVER
+		spec.period_ns = tollbar_forever
 	}
 	if p.HasInit {
-		spec.init = C.uint64_t(p.Init)
-		spec.flags |= C.TOLLBAR_POLICY_HAS_INIT
+		spec.init = p.Init
+		spec.flags |= tollbar_policy_has_init
 	}
 	if p.Borrow {
-		spec.flags |= C.TOLLBAR_POLICY_BORROW
+		spec.flags |= tollbar_policy_borrow
 	}
 	if p.CountRejected {
-		spec.flags |= C.TOLLBAR_POLICY_COUNT_REJECTED
+		spec.flags |= tollbar_policy_rejected
 	}
 	if p.Bytes {
-		spec.unit = C.TOLLBAR_UNIT_BYTES
+		spec.unit = tollbar_unit_bytes
 	}
 	if p.AnchorFirst {
-		spec.anchor = C.TOLLBAR_ANCHOR_FIRST
+		spec.anchor = tollbar_anchor_first
 	}
-	spec.slack, spec.warm_up_ns, spec.cold = C.uint64_t(p.Slack), whole(p.WarmUp), C.uint32_t(p.Cold)
-	spec.segments, spec.mode = C.uint32_t(p.Segments), C.uint32_t(p.Mode)
-	spec.ban_ns, spec.ban_after = whole(p.Ban), C.uint32_t(p.BanAfter)
-	spec.second_limit, spec.second_period_ns = C.uint64_t(p.SecondLimit), whole(p.SecondPeriod)
-	spec.second_burst = C.uint64_t(p.SecondBurst)
+	spec.slack, spec.warm_up_ns, spec.cold = p.Slack, whole(p.WarmUp), p.Cold
+	spec.segments, spec.mode = p.Segments, uint32(p.Mode)
+	spec.ban_ns, spec.ban_after = whole(p.Ban), p.BanAfter
+	spec.second_limit, spec.second_period_ns = p.SecondLimit, whole(p.SecondPeriod)
+	spec.second_burst = p.SecondBurst
 	setClasses(&spec, &p.Classes)
 	for i, knot := range p.Knots {
-		spec.knots[2*i], spec.knots[2*i+1] = C.uint8_t(knot[0]), C.uint8_t(knot[1])
+		spec.knots[2*i], spec.knots[2*i+1] = knot[0], knot[1]
 	}
-	spec.from = C.uint32_t(p.From)
+	spec.from = p.From
 	for i, word := range p.Zone {
-		spec.zone[i] = C.uint64_t(word)
+		spec.zone[i] = word
 	}
 	return spec
 }
 
-func zoneOf(spec *C.tollbar_policy_spec) (zone Zone) {
+func zoneOf(spec *tollbar_policy_spec) (zone Zone) {
 	for i, word := range spec.zone {
-		zone[i] = uint64(word)
+		zone[i] = word
 	}
 	return zone
 }
 
-func policyOf(spec *C.tollbar_policy_spec) Policy {
+func policyOf(spec *tollbar_policy_spec) Policy {
 	var knots Knots
 	for i := range knots {
-		knots[i] = Knot{uint8(spec.knots[2*i]), uint8(spec.knots[2*i+1])}
+		knots[i] = Knot{spec.knots[2*i], spec.knots[2*i+1]}
 	}
 	return Policy{
-		Algorithm: Algorithm(spec.algorithm), Limit: uint64(spec.limit), Period: duration(uint64(spec.period_ns)),
-		Burst: uint64(spec.burst), Init: uint64(spec.init), HasInit: spec.flags&C.TOLLBAR_POLICY_HAS_INIT != 0,
-		Borrow: spec.flags&C.TOLLBAR_POLICY_BORROW != 0, CountRejected: spec.flags&C.TOLLBAR_POLICY_COUNT_REJECTED != 0,
-		Bytes: spec.unit == C.TOLLBAR_UNIT_BYTES, AnchorFirst: spec.anchor == C.TOLLBAR_ANCHOR_FIRST,
-		Slack: uint64(spec.slack), WarmUp: duration(uint64(spec.warm_up_ns)), Cold: uint32(spec.cold),
-		Segments: uint32(spec.segments), Mode: Mode(spec.mode),
-		Ban: duration(uint64(spec.ban_ns)), BanAfter: uint32(spec.ban_after),
-		SecondLimit: uint64(spec.second_limit), SecondPeriod: duration(uint64(spec.second_period_ns)),
-		SecondBurst: uint64(spec.second_burst),
+		Algorithm: Algorithm(spec.algorithm), Limit: spec.limit, Period: duration(spec.period_ns),
+		Burst: spec.burst, Init: spec.init, HasInit: spec.flags&tollbar_policy_has_init != 0,
+		Borrow: spec.flags&tollbar_policy_borrow != 0, CountRejected: spec.flags&tollbar_policy_rejected != 0,
+		Bytes: spec.unit == tollbar_unit_bytes, AnchorFirst: spec.anchor == tollbar_anchor_first,
+		Slack: spec.slack, WarmUp: duration(spec.warm_up_ns), Cold: spec.cold,
+		Segments: spec.segments, Mode: Mode(spec.mode),
+		Ban: duration(spec.ban_ns), BanAfter: spec.ban_after,
+		SecondLimit: spec.second_limit, SecondPeriod: duration(spec.second_period_ns),
+		SecondBurst: spec.second_burst,
 		Classes:     classesOf(spec),
 		Knots:       knots,
-		From:        uint32(spec.from),
+		From:        spec.from,
 		Zone:        zoneOf(spec),
 	}
 }
@@ -211,7 +160,7 @@ func parsePolicy(text string) (Policy, error) {
 	if Algorithm(spec.algorithm) == Quota {
 		period = 0
 	}
-	if max(period, spec.second_period_ns, spec.ban_ns, spec.warm_up_ns) > C.uint64_t(Forever) {
+	if max(period, spec.second_period_ns, spec.ban_ns, spec.warm_up_ns) > uint64(Forever) {
 		return Policy{}, tooLong(text)
 	}
 	return policyOf(&spec), nil
@@ -219,26 +168,26 @@ func parsePolicy(text string) (Policy, error) {
 
 func checkPolicy(p *Policy) error {
 	spec := p.spec()
-	if code := Code(C.tollbar_policy_spec_validate(&spec)); code != 0 {
+	if code := Code(cPolicyValidate(&spec)); code != 0 {
 		return refused(p.String(), code)
 	}
 	return nil
 }
 
 func lastTime(p *Policy) (uint64, error) {
-	var last C.uint64_t
+	var last uint64
 	spec := p.spec()
-	if code := Code(C.tollbar_policy_spec_last_time(&spec, &last)); code != 0 {
+	if code := Code(cPolicyLastTime(&spec, &last)); code != 0 {
 		return 0, refused(p.String(), code)
 	}
-	return uint64(last), nil
+	return last, nil
 }
 
 func printPolicy(p *Policy) (string, error) {
-	var buffer [C.TOLLBAR_POLICY_TEXT_MAX]C.char
+	buffer := make([]byte, tollbar_policy_text_max)
 	spec := p.spec()
-	code := Code(C.tollbar_policy_spec_print(&spec, &buffer[0], C.size_t(len(buffer)), nil))
-	return C.GoString(&buffer[0]), asError(code)
+	code := Code(cPolicyPrint(&spec, buffer))
+	return upToNUL(buffer), asError(code)
 }
 
 // ---- limiters ----
@@ -255,22 +204,22 @@ func newLimiter(policy string, options LimiterOptions) (handle, Policy, error) {
 	if err != nil {
 		return 0, Policy{}, err
 	}
-	var limiter C.uintptr_t
-	credit := C.uint32_t(C.TOLLBAR_CREDIT_OFF)
+	var limiter uintptr
+	credit := uint32(0)
 	if options.Credit {
-		credit = C.TOLLBAR_CREDIT_ON
+		credit = tollbar_credit_on
 	}
-	if code := C.go_limiter_new(&spec, C.uint32_t(options.Clock), credit, &limiter); code != 0 {
+	if code := cLimiterNew(&spec, uint32(options.Clock), credit, &limiter); code != 0 {
 		return 0, Policy{}, refused(policy, Code(code))
 	}
 	return uintptr(limiter), policyOf(&spec), nil
 }
 
-func freeLimiter(limiter uintptr) { C.go_limiter_free(C.uintptr_t(limiter)) }
+func freeLimiter(limiter uintptr) { cLimiterFree(limiter) }
 
 // emptyCall does nothing in C. A benchmark compares other calls with it.
 func emptyCall(l *Limiter) int32 {
-	code := C.go_nothing(C.uintptr_t(l.handle))
+	code := cNothing(l.handle)
 	runtime.KeepAlive(l)
 	return int32(code)
 }
@@ -279,13 +228,13 @@ func (l *Limiter) allow(n uint64) bool {
 	if now, ok := bubbleTime(); ok {
 		return l.allowAt(now, n)
 	}
-	code := C.go_limiter_allow(C.uintptr_t(l.handle), C.uint64_t(n))
+	code := cLimiterAllow(l.handle, n)
 	runtime.KeepAlive(l)
 	return code == 0
 }
 
 func (l *Limiter) allowAt(now, n uint64) bool {
-	code := C.go_limiter_allow_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n))
+	code := cLimiterAllowAt(l.handle, now, n)
 	runtime.KeepAlive(l)
 	return code == 0
 }
@@ -295,14 +244,14 @@ func (l *Limiter) check(n uint64) (Decision, error) {
 		return l.checkAt(now, n)
 	}
 	d := newDecision()
-	code := C.go_limiter_check(C.uintptr_t(l.handle), C.uint64_t(n), &d)
+	code := cLimiterCheck(l.handle, n, &d)
 	runtime.KeepAlive(l)
 	return decided(code, &d)
 }
 
 func (l *Limiter) checkAt(now, n uint64) (Decision, error) {
 	d := newDecision()
-	code := C.go_limiter_check_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), &d)
+	code := cLimiterCheckAt(l.handle, now, n, &d)
 	runtime.KeepAlive(l)
 	return decided(code, &d)
 }
@@ -313,7 +262,7 @@ func (l *Limiter) takeNow(n uint64) bool {
 		decision, err := l.peekAt(now, n)
 		return err == nil && decision.Verdict == Allowed && l.allowAt(now, n)
 	}
-	code := C.go_limiter_take_now(C.uintptr_t(l.handle), C.uint64_t(n))
+	code := cLimiterTakeNow(l.handle, n)
 	runtime.KeepAlive(l)
 	return code == 0
 }
@@ -323,14 +272,14 @@ func (l *Limiter) peek(n uint64) (Decision, error) {
 		return l.peekAt(now, n)
 	}
 	d := newDecision()
-	code := C.go_limiter_peek(C.uintptr_t(l.handle), C.uint64_t(n), &d)
+	code := cLimiterPeek(l.handle, n, &d)
 	runtime.KeepAlive(l)
 	return decided(code, &d)
 }
 
 func (l *Limiter) peekAt(now, n uint64) (Decision, error) {
 	d := newDecision()
-	code := C.go_limiter_peek_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), &d)
+	code := cLimiterPeekAt(l.handle, now, n, &d)
 	runtime.KeepAlive(l)
 	return decided(code, &d)
 }
@@ -340,15 +289,8 @@ func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) 
 	if len(verdicts) == 0 {
 		return 0
 	}
-	first := (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(costs)))
-	results := (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(verdicts)))
-	var code C.int32_t
 	at, now = timeOf(at, now)
-	if at {
-		code = C.go_limiter_many_at(C.uintptr_t(l.handle), C.uint64_t(now), first, C.size_t(len(verdicts)), results)
-	} else {
-		code = C.go_limiter_many(C.uintptr_t(l.handle), first, C.size_t(len(verdicts)), results)
-	}
+	code := cLimiterMany(l.handle, at, now, costs, verdicts)
 	runtime.KeepAlive(l)
 	return Code(code)
 }
@@ -357,57 +299,57 @@ func (l *Limiter) charge(n uint64) (uint64, Code) {
 	if now, ok := bubbleTime(); ok {
 		return l.chargeAt(now, n)
 	}
-	var rest C.uint64_t
-	code := C.go_limiter_charge(C.uintptr_t(l.handle), C.uint64_t(n), &rest)
+	var rest uint64
+	code := cLimiterCharge(l.handle, n, &rest)
 	runtime.KeepAlive(l)
-	return uint64(rest), Code(code)
+	return rest, Code(code)
 }
 
 func (l *Limiter) chargeAt(now, n uint64) (uint64, Code) {
-	var rest C.uint64_t
-	code := C.go_limiter_charge_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n), &rest)
+	var rest uint64
+	code := cLimiterChargeAt(l.handle, now, n, &rest)
 	runtime.KeepAlive(l)
-	return uint64(rest), Code(code)
+	return rest, Code(code)
 }
 
 func (l *Limiter) takeUpTo(most uint64) (uint64, Code) {
 	if now, ok := bubbleTime(); ok {
 		return l.takeUpToAt(now, most)
 	}
-	var taken C.uint64_t
-	code := C.go_limiter_take(C.uintptr_t(l.handle), C.uint64_t(most), &taken)
+	var taken uint64
+	code := cLimiterTake(l.handle, most, &taken)
 	runtime.KeepAlive(l)
 	if code != 0 {
 		taken = 0
 	}
-	return uint64(taken), Code(code)
+	return taken, Code(code)
 }
 
 func (l *Limiter) takeUpToAt(now, most uint64) (uint64, Code) {
-	var taken C.uint64_t
-	code := C.go_limiter_take_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(most), &taken)
+	var taken uint64
+	code := cLimiterTakeAt(l.handle, now, most, &taken)
 	runtime.KeepAlive(l)
 	if code != 0 {
 		taken = 0
 	}
-	return uint64(taken), Code(code)
+	return taken, Code(code)
 }
 
 // reservation converts a C reservation. It is zero unless the call returned 0.
-func reservation(code C.int32_t, booked *C.tollbar_reservation) (Reservation, Code) {
+func reservation(code int32, booked *tollbar_reservation) (Reservation, Code) {
 	if code != 0 {
 		return Reservation{}, Code(code)
 	}
-	return Reservation{Departs: uint64(booked.departs_ns), Wait: duration(uint64(booked.wait_ns)),
-		Cost: uint64(booked.cost)}, 0
+	return Reservation{Departs: booked.departs_ns, Wait: duration(booked.wait_ns),
+		Cost: booked.cost}, 0
 }
 
 func (l *Limiter) reserve(n uint64, patience time.Duration) (Reservation, Code) {
 	if now, ok := bubbleTime(); ok {
 		return l.reserveAt(now, n, patience)
 	}
-	var booked C.tollbar_reservation
-	code := C.go_limiter_reserve(C.uintptr_t(l.handle), C.uint64_t(n), nanoseconds(patience), &booked)
+	var booked tollbar_reservation
+	code := cLimiterReserve(l.handle, n, nanoseconds(patience), &booked)
 	runtime.KeepAlive(l)
 	return reservation(code, &booked)
 }
@@ -417,7 +359,7 @@ func (l *Limiter) setPolicy(policy string, keep Keep) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	code := C.go_limiter_set_policy(C.uintptr_t(l.handle), &spec, C.uint32_t(keep))
+	code := cLimiterSetPolicy(l.handle, &spec, uint32(keep))
 	runtime.KeepAlive(l)
 	if code != 0 {
 		return Policy{}, refused(policy, Code(code))
@@ -429,25 +371,24 @@ func (l *Limiter) cancel(r Reservation) (uint64, Code) {
 	if now, ok := bubbleTime(); ok {
 		return l.cancelAt(now, r)
 	}
-	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
-	var back C.uint64_t
-	code := C.go_limiter_cancel(C.uintptr_t(l.handle), &booked, &back)
+	booked := tollbar_reservation{departs_ns: r.Departs, cost: r.Cost}
+	var back uint64
+	code := cLimiterCancel(l.handle, &booked, &back)
 	runtime.KeepAlive(l)
-	return uint64(back), Code(code)
+	return back, Code(code)
 }
 
 func (l *Limiter) cancelAt(now uint64, r Reservation) (uint64, Code) {
-	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
-	var back C.uint64_t
-	code := C.go_limiter_cancel_at(C.uintptr_t(l.handle), C.uint64_t(now), &booked, &back)
+	booked := tollbar_reservation{departs_ns: r.Departs, cost: r.Cost}
+	var back uint64
+	code := cLimiterCancelAt(l.handle, now, &booked, &back)
 	runtime.KeepAlive(l)
-	return uint64(back), Code(code)
+	return back, Code(code)
 }
 
 func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (Reservation, Code) {
-	var booked C.tollbar_reservation
-	code := C.go_limiter_reserve_at(C.uintptr_t(l.handle), C.uint64_t(now), C.uint64_t(n),
-		nanoseconds(patience), &booked)
+	var booked tollbar_reservation
+	code := cLimiterReserveAt(l.handle, now, n, nanoseconds(patience), &booked)
 	runtime.KeepAlive(l)
 	return reservation(code, &booked)
 }
@@ -456,45 +397,42 @@ func (l *Limiter) now() (uint64, Code) {
 	if now, ok := bubbleTime(); ok {
 		return now, 0
 	}
-	var now C.uint64_t
-	code := C.go_limiter_now(C.uintptr_t(l.handle), &now)
+	var now uint64
+	code := cLimiterNow(l.handle, &now)
 	runtime.KeepAlive(l)
-	return uint64(now), Code(code)
+	return now, Code(code)
 }
 
 func (l *Limiter) reset() Code {
-	code := C.go_limiter_reset(C.uintptr_t(l.handle))
+	code := cLimiterReset(l.handle)
 	runtime.KeepAlive(l)
 	return Code(code)
 }
 
 func (l *Limiter) state() (LimiterState, Code) {
-	s := C.tollbar_limiter_state{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_limiter_state{}))}
-	code := C.go_limiter_state(C.uintptr_t(l.handle), &s)
+	s := tollbar_limiter_state{struct_size: uint32(unsafe.Sizeof(tollbar_limiter_state{}))}
+	code := cLimiterState(l.handle, &s)
 	runtime.KeepAlive(l)
 	return LimiterState{
-		Now: uint64(s.now_ns), Remaining: uint64(s.remaining), RetryAfter: duration(uint64(s.retry_after_ns)),
-		ResetAfter: duration(uint64(s.reset_after_ns)), BackwardSteps: uint64(s.backward_steps),
-		Allowed: uint64(s.allowed), Denied: uint64(s.denied), Never: uint64(s.never),
+		Now: s.now_ns, Remaining: s.remaining, RetryAfter: duration(s.retry_after_ns),
+		ResetAfter: duration(s.reset_after_ns), BackwardSteps: s.backward_steps,
+		Allowed: s.allowed, Denied: s.denied, Never: s.never,
 	}, Code(code)
 }
 
 // ---- network prefixes ----
 
 func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int, code Code) {
-	var out C.tollbar_prefix
-	c := C.tollbar_prefix_from_address(unsafe.Pointer(unsafe.SliceData(address)), C.size_t(len(address)),
-		C.uint32_t(ipv4Bits),
-		C.uint32_t(ipv6Bits), &out)
+	var out tollbar_prefix
+	c := cPrefix(address, ipv4Bits, ipv6Bits, &out)
 	if c == 0 {
-		key, length = *(*[20]byte)(unsafe.Pointer(&out.bytes)), int(out.length)
+		key, length = out.bytes, int(out.length)
 	}
 	return key, length, Code(c)
 }
 
-// errnoOf returns the system's reason for a call that failed with code, or 0 if that error has none.
-func errnoOf(code Code, err error) syscall.Errno {
-	errno, _ := err.(syscall.Errno)
+// reasonOf returns the system's reason for a call that failed with code, or 0 if that error has none.
+func reasonOf(code Code, errno syscall.Errno) syscall.Errno {
 	if code > systemFirst || code < systemLast {
 		return 0
 	}

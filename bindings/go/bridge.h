@@ -108,25 +108,8 @@ static inline int32_t go_limiter_state(uintptr_t limiter, tollbar_limiter_state 
     return tollbar_limiter_get_state(GO_LIMITER(limiter), out);
 }
 
-/* A class's name for tollbar.h. No class has the result for a name that is too long or has a NUL. */
-static inline void go_class(const uint8_t *name, size_t length, char out[TOLLBAR_CLASS_NAME_SIZE]) {
-    size_t i;
-    out[0] = '\0';
-    if (length >= TOLLBAR_CLASS_NAME_SIZE)
-        return;
-    for (i = 0; i < length; i++) {
-        if (name[i] == 0) {
-            out[0] = '\0';
-            return;
-        }
-        out[i] = (char)name[i];
-    }
-    out[length] = '\0';
-}
-static inline int32_t go_limiter_check_class(uintptr_t limiter, int at, uint64_t now, uint64_t cost, const uint8_t *name, size_t length,
+static inline int32_t go_limiter_check_class(uintptr_t limiter, int at, uint64_t now, uint64_t cost, const char *class_name,
                                              tollbar_decision *out) {
-    char class_name[TOLLBAR_CLASS_NAME_SIZE];
-    go_class(name, length, class_name);
     return at ? tollbar_limiter_check_class_at(GO_LIMITER(limiter), cost, class_name, now, out)
               : tollbar_limiter_check_class(GO_LIMITER(limiter), cost, class_name, out);
 }
@@ -176,9 +159,7 @@ static inline int32_t go_table_peek_at(uintptr_t table, uint32_t policy, const u
     return tollbar_table_peek_at(GO_TABLE(table), policy, key, length, cost, now, out);
 }
 static inline int32_t go_table_check_class(uintptr_t table, uint32_t policy, const uint8_t *key, size_t key_length, int at, uint64_t now,
-                                           uint64_t cost, const uint8_t *name, size_t length, tollbar_decision *out) {
-    char class_name[TOLLBAR_CLASS_NAME_SIZE];
-    go_class(name, length, class_name);
+                                           uint64_t cost, const char *class_name, tollbar_decision *out) {
     return at ? tollbar_table_check_class_at(GO_TABLE(table), policy, key, key_length, cost, class_name, now, out)
               : tollbar_table_check_class(GO_TABLE(table), policy, key, key_length, cost, class_name, out);
 }

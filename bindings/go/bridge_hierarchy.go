@@ -1,15 +1,8 @@
+//go:build cgo || tollbar_purego
+
 package tollbar
 
 // The calls into C that have to do with hierarchies. Callers hold the guards of the hierarchy and of the table.
-
-/*
-#include <stdlib.h>
-#include "bridge.h"
-
-#cgo noescape go_hierarchy_take
-#cgo nocallback go_hierarchy_take
-*/
-import "C"
 
 import (
 	"time"
@@ -17,48 +10,36 @@ import (
 )
 
 func newHierarchy(rate string, burst uint64, classes, policy uint32) (uintptr, Code) {
-	of := C.CString(rate)
-	defer C.free(unsafe.Pointer(of))
-	var handle C.uintptr_t
-	code := C.go_hierarchy_new(of, C.uint64_t(burst), C.uint32_t(classes), C.uint32_t(policy), &handle)
+	var handle uintptr
+	code := cHierarchyNew(rate, burst, classes, policy, &handle)
 	return uintptr(handle), Code(code)
 }
 
-func freeHierarchy(handle uintptr) { C.go_hierarchy_free(C.uintptr_t(handle)) }
+func freeHierarchy(handle uintptr) { cHierarchyFree(handle) }
 
 func hierarchyAdd(handle uintptr, parent uint32, class *Child) (uint32, Code) {
-	name, guaranteed, ceiling := C.CString(class.Name), C.CString(class.Guaranteed), C.CString(class.Ceiling)
-	defer C.free(unsafe.Pointer(name))
-	defer C.free(unsafe.Pointer(guaranteed))
-	defer C.free(unsafe.Pointer(ceiling))
-	var number C.uint32_t
-	code := C.go_hierarchy_add(C.uintptr_t(handle), C.uint32_t(parent), name, guaranteed, ceiling,
-		C.uint32_t(max(class.Keys, 1)), &number)
-	return uint32(number), Code(code)
+	var number uint32
+	code := cHierarchyAdd(handle, parent, class.Name, class.Guaranteed, class.Ceiling,
+		uint32(max(class.Keys, 1)), &number)
+	return number, Code(code)
 }
 
 func hierarchyTake(handle, table uintptr, leaf uint32, key string, n uint64, at bool, now uint64) (Share, Code) {
-	var hasTime C.int
-	if at {
-		hasTime = 1
-	}
-	var share C.tollbar_share
-	share.struct_size = C.uint32_t(unsafe.Sizeof(share))
-	code := Code(C.go_hierarchy_take(C.uintptr_t(handle), C.uintptr_t(table), C.uint32_t(leaf), text(key),
-		C.size_t(len(key)), C.uint64_t(n),
-		hasTime, C.uint64_t(now), &share))
+	var share tollbar_share
+	share.struct_size = uint32(unsafe.Sizeof(share))
+	code := Code(cHierarchyTake(handle, table, leaf, key, n, at, now, &share))
 	if code < 0 {
 		return Share{}, code
 	}
 	answer := Share{
-		Allowed:   code == C.TOLLBAR_ALLOWED,
-		Never:     code == C.TOLLBAR_NEVER,
-		Remaining: uint64(share.remaining),
+		Allowed:   code == tollbar_allowed,
+		Never:     code == tollbar_never,
+		Remaining: share.remaining,
 		Interval:  time.Duration(share.interval_ns),
-		Bound:     uint32(share.bound),
+		Bound:     share.bound,
 	}
-	if code == C.TOLLBAR_DENIED {
-		answer.RetryAfter = time.Duration(min(uint64(share.retry_after_ns), uint64(1<<63-1)))
+	if code == tollbar_denied {
+		answer.RetryAfter = time.Duration(min(share.retry_after_ns, uint64(1<<63-1)))
 	}
 	return answer, code
 }

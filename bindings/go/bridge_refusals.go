@@ -1,25 +1,22 @@
-//go:build cgo
+//go:build cgo || tollbar_purego
 
 package tollbar
-
-// #include "bridge.h"
-import "C"
 
 import "unsafe"
 
 func tableRecordRefusals(table uintptr, on bool) error {
-	var number C.uint32_t
+	var number uint32
 	if on {
 		number = 1
 	}
-	if code := Code(C.go_table_record_refusals(C.uintptr_t(table), number)); code < 0 {
+	if code := Code(cTableRecordRefusals(table, number)); code < 0 {
 		return code
 	}
 	return nil
 }
 
 func tableRecordsRefusals(table uintptr) bool {
-	return C.go_table_records_refusals(C.uintptr_t(table)) == C.TOLLBAR_YES
+	return cTableRecordsRefusals(table) == tollbar_yes
 }
 
 func tableTopRefused(table uintptr, most int) ([]Refused, Code) {
@@ -27,15 +24,15 @@ func tableTopRefused(table uintptr, most int) ([]Refused, Code) {
 	if code < 0 || most == 0 {
 		return nil, code
 	}
-	found := make([]C.tollbar_table_refused, most)
-	found[0].struct_size = C.uint32_t(unsafe.Sizeof(found[0]))
-	var count C.size_t
-	code = Code(C.go_table_top_refused(C.uintptr_t(table), C.uint64_t(now), &found[0], C.size_t(most), &count))
+	found := make([]tollbar_table_refused, most)
+	found[0].struct_size = uint32(unsafe.Sizeof(found[0]))
+	var count uintptr
+	code = Code(cTableTopRefused(table, now, found, &count))
 	top := make([]Refused, 0, int(count))
 	for _, one := range found[:int(count)] {
-		key := C.GoBytes(unsafe.Pointer(&one.key[0]), C.int(one.length))
-		top = append(top, Refused{Policy: uint32(one.policy), Count: uint64(one.count), Key: string(key),
-			Cut: one.is_cut == C.TOLLBAR_YES})
+		key := string(one.key[:min(int(one.length), len(one.key))])
+		top = append(top, Refused{Policy: one.policy, Count: one.count, Key: key,
+			Cut: one.is_cut == tollbar_yes})
 	}
 	return top, code
 }

@@ -1,22 +1,17 @@
+//go:build cgo || tollbar_purego
+
 package tollbar
 
-// #include "tollbar.h"
-import "C"
-
-import "unsafe"
-
 func printSchedule(schedule string) (string, error) {
-	var buffer [C.TOLLBAR_SCHEDULE_TEXT_MAX]C.char
+	buffer := make([]byte, tollbar_schedule_text_max)
 	why := newPolicyError()
-	code := C.tollbar_schedule_print((*C.char)(unsafe.Pointer(text(schedule))), C.size_t(len(schedule)),
-		&buffer[0], C.size_t(len(buffer)), nil, &why)
-	return C.GoString(&buffer[0]), policyError(schedule, code, &why)
+	code := cSchedulePrint(schedule, buffer, &why)
+	return upToNUL(buffer), policyError(schedule, code, &why)
 }
 
 func scheduleAt(schedule string, unixNano uint64) (Policy, uint64, error) {
 	spec, why := newSpec(), newPolicyError()
-	var until C.uint64_t
-	code := C.tollbar_schedule_at((*C.char)(unsafe.Pointer(text(schedule))), C.size_t(len(schedule)),
-		C.uint64_t(unixNano), &spec, &until, &why)
-	return policyOf(&spec), uint64(until), policyError(schedule, code, &why)
+	var until uint64
+	code := cScheduleAt(schedule, unixNano, &spec, &until, &why)
+	return policyOf(&spec), until, policyError(schedule, code, &why)
 }

@@ -1,35 +1,8 @@
+//go:build cgo || tollbar_purego
+
 package tollbar
 
 // The calls into C for tables. Callers hold the table's guard, so Close cannot free the table meanwhile.
-
-/*
-#include <stdlib.h>
-#include "bridge.h"
-
-#cgo noescape go_table_check
-#cgo nocallback go_table_check
-#cgo noescape go_table_check_at
-#cgo nocallback go_table_check_at
-#cgo noescape go_table_peek
-#cgo nocallback go_table_peek
-#cgo noescape go_table_take
-#cgo nocallback go_table_take
-#cgo noescape go_table_take_now
-#cgo nocallback go_table_take_now
-#cgo noescape go_table_reserve
-#cgo nocallback go_table_reserve
-#cgo noescape go_table_cancel
-#cgo nocallback go_table_cancel
-#cgo noescape go_table_many
-#cgo nocallback go_table_many
-#cgo noescape go_take_many
-#cgo nocallback go_take_many
-#cgo noescape go_table_now
-#cgo nocallback go_table_now
-#cgo noescape go_table_next
-#cgo nocallback go_table_next
-*/
-import "C"
 
 import (
 	"runtime"
@@ -44,7 +17,7 @@ type tableHandle = uintptr
 
 // openTable opens the table at path, or makes one in memory if path is empty.
 func openTable(path string, options *TableOptions, policies []string) (uintptr, error) {
-	specs := make([]C.tollbar_policy_spec, len(policies))
+	specs := make([]tollbar_policy_spec, len(policies))
 	for i, policy := range policies {
 		spec, err := parse(policy)
 		if err != nil {
@@ -52,44 +25,39 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 		}
 		specs[i] = spec
 	}
-	o := C.tollbar_table_options{
-		struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_options{})),
-		on_full:     C.uint32_t(options.OnFull),
-		capacity:    C.uint64_t(options.Capacity),
-		missing_key: C.uint32_t(options.MissingKey),
-		clock:       C.uint32_t(options.Clock),
-		mode:        C.uint32_t(options.Mode.Perm()),
-		hot_keys:    C.uint32_t(options.HotKeys),
-		overrides:   C.uint32_t(options.Overrides),
+	o := tollbar_table_options{
+		struct_size: uint32(unsafe.Sizeof(tollbar_table_options{})),
+		on_full:     uint32(options.OnFull),
+		capacity:    options.Capacity,
+		missing_key: uint32(options.MissingKey),
+		clock:       uint32(options.Clock),
+		mode:        uint32(options.Mode.Perm()),
+		hot_keys:    options.HotKeys,
+		overrides:   options.Overrides,
 	}
 	if options.Seed != nil {
-		o.seed = C.uint64_t(*options.Seed)
-		o.flags |= C.TOLLBAR_TABLE_HAS_SEED
+		o.seed = *options.Seed
+		o.flags |= tollbar_table_has_seed
 	}
 	if options.SmallPages {
-		o.flags |= C.TOLLBAR_TABLE_SMALL_PAGES
+		o.flags |= tollbar_table_small_pages
 	}
 	if options.TrustAnyone {
-		o.flags |= C.TOLLBAR_TABLE_TRUST_ANYONE
+		o.flags |= tollbar_table_trust_anyone
 	}
-	var file *C.char
-	if path != "" {
-		file = C.CString(path)
-		defer C.free(unsafe.Pointer(file))
-		if options.Capacity == 0 && len(policies) == 0 {
-			o = C.tollbar_table_options{struct_size: o.struct_size,
-				flags: o.flags & C.TOLLBAR_TABLE_TRUST_ANYONE, hot_keys: o.hot_keys}
-		}
+	if path != "" && options.Capacity == 0 && len(policies) == 0 {
+		o = tollbar_table_options{struct_size: o.struct_size,
+			flags: o.flags & tollbar_table_trust_anyone, hot_keys: o.hot_keys}
 	}
-	var table C.uintptr_t
-	code, err := C.go_table_open(file, &o, unsafe.SliceData(specs), C.size_t(len(specs)), &table)
+	var table uintptr
+	code, errno := cTableOpen(path, &o, specs, &table)
 	if code != 0 {
-		return 0, &TableError{Path: path, Code: Code(code), Errno: errnoOf(Code(code), err)}
+		return 0, &TableError{Path: path, Code: Code(code), Errno: reasonOf(Code(code), errno)}
 	}
 	return uintptr(table), nil
 }
 
-func freeTable(table uintptr) { C.go_table_free(C.uintptr_t(table)) }
+func freeTable(table uintptr) { cTableFree(table) }
 
 func tableCheck(table uintptr, policy uint32, key string, n uint64, d *Decision) Code {
 	if now, ok := bubbleTime(); ok {
@@ -99,19 +67,17 @@ func tableCheck(table uintptr, policy uint32, key string, n uint64, d *Decision)
 		return tableCheckAt(table, policy, key, now, n, d)
 	}
 	if d == nil {
-		return Code(C.go_table_check(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
-			C.uint64_t(n), nil))
+		return Code(cTableCheck(table, policy, key, n, nil))
 	}
 	out := newDecision()
-	code := C.go_table_check(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), &out)
+	code := cTableCheck(table, policy, key, n, &out)
 	*d, _ = decided(code, &out)
 	return Code(code)
 }
 
 func tableCheckAt(table uintptr, policy uint32, key string, now, n uint64, d *Decision) Code {
 	out := newDecision()
-	code := C.go_table_check_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(now),
-		C.uint64_t(n), &out)
+	code := cTableCheckAt(table, policy, key, now, n, &out)
 	*d, _ = decided(code, &out)
 	return Code(code)
 }
@@ -121,15 +87,14 @@ func tablePeek(table uintptr, policy uint32, key string, n uint64, d *Decision) 
 		return tablePeekAt(table, policy, key, now, n, d)
 	}
 	out := newDecision()
-	code := C.go_table_peek(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n), &out)
+	code := cTablePeek(table, policy, key, n, &out)
 	*d, _ = decided(code, &out)
 	return Code(code)
 }
 
 func tablePeekAt(table uintptr, policy uint32, key string, now, n uint64, d *Decision) Code {
 	out := newDecision()
-	code := C.go_table_peek_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
-		C.uint64_t(now), C.uint64_t(n), &out)
+	code := cTablePeekAt(table, policy, key, now, n, &out)
 	*d, _ = decided(code, &out)
 	return Code(code)
 }
@@ -138,17 +103,15 @@ func tableCharge(table uintptr, policy uint32, key string, n uint64) (uint64, Co
 	if now, ok := bubbleTime(); ok {
 		return tableChargeAt(table, policy, key, now, n)
 	}
-	var rest C.uint64_t
-	code := C.go_table_charge(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
-		C.uint64_t(n), &rest)
-	return uint64(rest), Code(code)
+	var rest uint64
+	code := cTableCharge(table, policy, key, n, &rest)
+	return rest, Code(code)
 }
 
 func tableChargeAt(table uintptr, policy uint32, key string, now, n uint64) (uint64, Code) {
-	var rest C.uint64_t
-	code := C.go_table_charge_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
-		C.uint64_t(now), C.uint64_t(n), &rest)
-	return uint64(rest), Code(code)
+	var rest uint64
+	code := cTableChargeAt(table, policy, key, now, n, &rest)
+	return rest, Code(code)
 }
 
 func tableTakeUpTo(table uintptr, policy uint32, key string, most uint64) (uint64, Code) {
@@ -163,13 +126,12 @@ func tableTakeUpTo(table uintptr, policy uint32, key string, most uint64) (uint6
 		}
 		return n, 0
 	}
-	var taken C.uint64_t
-	code := C.go_table_take(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
-		C.uint64_t(most), &taken)
+	var taken uint64
+	code := cTableTake(table, policy, key, most, &taken)
 	if code != 0 {
 		taken = 0
 	}
-	return uint64(taken), Code(code)
+	return taken, Code(code)
 }
 
 // tableTakeNow takes permits that are there. It counts no decision if they are not.
@@ -181,17 +143,15 @@ func tableTakeNow(table tableHandle, policy uint32, key string, n uint64) Code {
 		}
 		return tableCheckAt(table, policy, key, now, n, &d)
 	}
-	return Code(C.go_table_take_now(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
-		C.uint64_t(n)))
+	return Code(cTableTakeNow(table, policy, key, n))
 }
 
 func tableReserve(table uintptr, policy uint32, key string, n uint64, patience time.Duration) (Reservation, Code) {
 	if now, ok := bubbleTime(); ok {
 		return tableReserveAt(table, policy, key, now, n, patience)
 	}
-	var booked C.tollbar_reservation
-	code := C.go_table_reserve(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), C.uint64_t(n),
-		nanoseconds(patience), &booked)
+	var booked tollbar_reservation
+	code := cTableReserve(table, policy, key, n, nanoseconds(patience), &booked)
 	return reservation(code, &booked)
 }
 
@@ -199,68 +159,57 @@ func tableCancel(table uintptr, policy uint32, key string, r Reservation) (uint6
 	if now, ok := bubbleTime(); ok {
 		return tableCancelAt(table, policy, key, now, r)
 	}
-	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
-	var back C.uint64_t
-	code := C.go_table_cancel(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), &booked, &back)
-	return uint64(back), Code(code)
+	booked := tollbar_reservation{departs_ns: r.Departs, cost: r.Cost}
+	var back uint64
+	code := cTableCancel(table, policy, key, &booked, &back)
+	return back, Code(code)
 }
 
 func tableReserveAt(table uintptr, policy uint32, key string, now, n uint64,
 	patience time.Duration) (Reservation, Code) {
-	var booked C.tollbar_reservation
-	code := C.go_table_reserve_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
-		C.uint64_t(now), C.uint64_t(n),
-		nanoseconds(patience), &booked)
+	var booked tollbar_reservation
+	code := cTableReserveAt(table, policy, key, now, n, nanoseconds(patience), &booked)
 	return reservation(code, &booked)
 }
 
 func tableCancelAt(table uintptr, policy uint32, key string, now uint64, r Reservation) (uint64, Code) {
-	booked := C.tollbar_reservation{departs_ns: C.uint64_t(r.Departs), cost: C.uint64_t(r.Cost)}
-	var back C.uint64_t
-	code := C.go_table_cancel_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
-		C.uint64_t(now), &booked, &back)
-	return uint64(back), Code(code)
+	booked := tollbar_reservation{departs_ns: r.Departs, cost: r.Cost}
+	var back uint64
+	code := cTableCancelAt(table, policy, key, now, &booked, &back)
+	return back, Code(code)
 }
 
 func tableHash(table uintptr, policy uint32, key string) (uint64, Code) {
-	var hash C.uint64_t
-	code := C.go_table_hash(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), &hash)
-	return uint64(hash), Code(code)
+	var hash uint64
+	code := cTableHash(table, policy, key, &hash)
+	return hash, Code(code)
 }
 
 func tableReset(table uintptr, policy uint32, key string) Code {
 	if now, ok := bubbleTime(); ok {
 		return tableResetAt(table, policy, key, now)
 	}
-	return Code(C.go_table_reset(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
+	return Code(cTableReset(table, policy, key))
 }
 
 func tableResetAt(table uintptr, policy uint32, key string, now uint64) Code {
-	return Code(C.go_table_reset_at(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)),
-		C.uint64_t(now)))
+	return Code(cTableResetAt(table, policy, key, now))
 }
 
 func tableExempt(table uintptr, policy uint32, key string) Code {
-	return Code(C.go_table_exempt(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
+	return Code(cTableExempt(table, policy, key))
 }
 
 func tableUnexempt(table uintptr, policy uint32, key string) Code {
-	return Code(C.go_table_unexempt(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
+	return Code(cTableUnexempt(table, policy, key))
 }
-
-// This compiles only if Go and C have one layout of a batch's requests.
-const _ = uint(unsafe.Sizeof(batchItem{})-unsafe.Sizeof(C.go_item{})) +
-	uint(unsafe.Sizeof(C.go_item{})-unsafe.Sizeof(batchItem{}))
 
 func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
 	if len(b.items) == 0 {
 		return 0
 	}
 	at, now = timeOf(at, now)
-	return Code(C.go_table_many(C.uintptr_t(table), hasTime(at), C.uint64_t(now),
-		text(unsafe.String(unsafe.SliceData(b.keys), len(b.keys))),
-		(*C.go_item)(unsafe.Pointer(unsafe.SliceData(b.items))), C.size_t(len(b.items)),
-		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(b.verdicts)))))
+	return Code(cTableMany(table, at, now, b.keys, b.items, b.verdicts))
 }
 
 // manyInC decides rounds times on one batch of at most 128 requests, in one call. A benchmark compares
@@ -268,14 +217,8 @@ func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
 func manyInC(t *Table, b *Batch, rounds int) Code {
 	b.verdicts = make([]Verdict, len(b.items))
 	defer runtime.KeepAlive(t)
-	return Code(C.go_table_many_in_c(C.uintptr_t(t.handle), text(unsafe.String(unsafe.SliceData(b.keys), len(b.keys))),
-		(*C.go_item)(unsafe.Pointer(unsafe.SliceData(b.items))), C.size_t(len(b.items)),
-		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(b.verdicts))), C.size_t(rounds)))
+	return Code(cTableManyInC(t.handle, b.keys, b.items, b.verdicts, rounds))
 }
-
-// This compiles only if Go and C have one layout of a call's limits.
-const _ = uint(unsafe.Sizeof(limitItem{})-unsafe.Sizeof(C.go_limit{})) +
-	uint(unsafe.Sizeof(C.go_limit{})-unsafe.Sizeof(limitItem{}))
 
 // limitItem is a limit, which C reads as go_limit. Its key ends at offset end of the call's bytes and begins where
 // the one before ended.
@@ -324,16 +267,14 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 		}
 	}
 	at, now = timeOf(at, now)
-	taken := C.tollbar_taken{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_taken{}))}
-	var decisions [LimitsMost]C.tollbar_decision
-	var first *C.tollbar_decision
+	taken := tollbar_taken{struct_size: uint32(unsafe.Sizeof(tollbar_taken{}))}
+	var decisions [LimitsMost]tollbar_decision
+	var first *tollbar_decision
 	if each != nil {
 		decisions[0] = newDecision()
 		first = &decisions[0]
 	}
-	code := C.go_take_many(text(unsafe.String(unsafe.SliceData(keys), len(keys))),
-		(*C.go_limit)(unsafe.Pointer(unsafe.SliceData(items))),
-		C.size_t(len(items)), hasTime(at), C.uint64_t(now), first, &taken)
+	code := cTakeMany(keys, items, at, now, first, &taken)
 	if code < 0 {
 		return noneTaken, Code(code)
 	}
@@ -344,13 +285,13 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 	}
 	if each != nil {
 		for i := range items {
-			each[i], _ = decided(C.int32_t(decisions[i].verdict), &decisions[i])
+			each[i], _ = decided(int32(decisions[i].verdict), &decisions[i])
 		}
 	}
 	return Taken{
 		Verdict: Verdict(code), Reason: Reason(taken.reason), Bound: int(taken.bound),
-		Remaining:  uint64(taken.remaining),
-		RetryAfter: duration(uint64(taken.retry_after_ns)), ResetAfter: duration(uint64(taken.reset_after_ns)),
+		Remaining:  taken.remaining,
+		RetryAfter: duration(taken.retry_after_ns), ResetAfter: duration(taken.reset_after_ns),
 	}, nil
 }
 
@@ -358,25 +299,25 @@ func tableNow(table uintptr) (uint64, Code) {
 	if now, ok := bubbleTime(); ok {
 		return now, 0
 	}
-	var now C.uint64_t
-	code := C.go_table_now(C.uintptr_t(table), &now)
-	return uint64(now), Code(code)
+	var now uint64
+	code := cTableNow(table, &now)
+	return now, Code(code)
 }
 
 // tableNext returns the first entry from slot number from on, and the slot to continue with.
 func tableNext(table uintptr, from, now uint64) (Entry, uint64, Code) {
-	e := C.tollbar_table_entry{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_entry{}))}
-	code := C.go_table_next(C.uintptr_t(table), C.uint64_t(from), C.uint64_t(now), &e)
+	e := tollbar_table_entry{struct_size: uint32(unsafe.Sizeof(tollbar_table_entry{}))}
+	code := cTableNext(table, from, now, &e)
 	return Entry{
-		Policy: uint32(e.policy), Hash: uint64(e.hash), State: uint64(e.state), Remaining: uint64(e.remaining),
-		ResetAfter: duration(uint64(e.reset_after_ns)),
-	}, uint64(e.next), Code(code)
+		Policy: e.policy, Hash: e.hash, State: e.state, Remaining: e.remaining,
+		ResetAfter: duration(e.reset_after_ns),
+	}, e.next, Code(code)
 }
 
 func tableSweep(table uintptr, from, now uint64) (result Swept, next uint64, done bool, code Code) {
-	s := C.tollbar_table_sweep_result{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_sweep_result{}))}
-	c := C.go_table_sweep(C.uintptr_t(table), C.uint64_t(from), sweepStep, C.uint64_t(now), &s)
-	return Swept{Live: uint64(s.live), Vacated: uint64(s.vacated)}, uint64(s.next), s.done == 1, Code(c)
+	s := tollbar_table_sweep_result{struct_size: uint32(unsafe.Sizeof(tollbar_table_sweep_result{}))}
+	c := cTableSweep(table, from, sweepStep, now, &s)
+	return Swept{Live: s.live, Vacated: s.vacated}, s.next, s.done == 1, Code(c)
 }
 
 func tableAddPolicy(table uintptr, policy string) (uint32, error) {
@@ -384,11 +325,11 @@ func tableAddPolicy(table uintptr, policy string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	var number C.uint32_t
-	if code := C.go_table_add_policy(C.uintptr_t(table), &spec, &number); code != 0 {
+	var number uint32
+	if code := cTableAddPolicy(table, &spec, &number); code != 0 {
 		return 0, refused(policy, Code(code))
 	}
-	return uint32(number), nil
+	return number, nil
 }
 
 func tableFindOrAddPolicy(table uintptr, policy string) (uint32, error) {
@@ -396,11 +337,11 @@ func tableFindOrAddPolicy(table uintptr, policy string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	var number C.uint32_t
-	if code := C.go_table_find_or_add_policy(C.uintptr_t(table), &spec, &number); code != 0 {
+	var number uint32
+	if code := cTableFindOrAddPolicy(table, &spec, &number); code != 0 {
 		return 0, refused(policy, Code(code))
 	}
-	return uint32(number), nil
+	return number, nil
 }
 
 func tableSetPolicy(table uintptr, number uint32, policy string, keep Keep) error {
@@ -408,7 +349,7 @@ func tableSetPolicy(table uintptr, number uint32, policy string, keep Keep) erro
 	if err != nil {
 		return err
 	}
-	if code := C.go_table_set_policy(C.uintptr_t(table), C.uint32_t(number), &spec, C.uint32_t(keep)); code != 0 {
+	if code := cTableSetPolicy(table, number, &spec, uint32(keep)); code != 0 {
 		return refused(policy, Code(code))
 	}
 	return nil
@@ -419,8 +360,7 @@ func tableSetOverride(table uintptr, number uint32, key, policy string, keep Kee
 	if err != nil {
 		return err
 	}
-	code := C.go_table_set_override(C.uintptr_t(table), C.uint32_t(number), text(key), C.size_t(len(key)),
-		&spec, C.uint32_t(keep))
+	code := cTableSetOverride(table, number, key, &spec, uint32(keep))
 	if code != 0 {
 		return refused(policy, Code(code))
 	}
@@ -428,12 +368,12 @@ func tableSetOverride(table uintptr, number uint32, key, policy string, keep Kee
 }
 
 func tableClearOverride(table uintptr, policy uint32, key string) Code {
-	return Code(C.go_table_clear_override(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key))))
+	return Code(cTableClearOverride(table, policy, key))
 }
 
 func tableGetOverride(table uintptr, policy uint32, key string) (Policy, Code) {
 	spec := newSpec()
-	code := C.go_table_get_override(C.uintptr_t(table), C.uint32_t(policy), text(key), C.size_t(len(key)), &spec)
+	code := cTableGetOverride(table, policy, key, &spec)
 	if code != 0 {
 		return Policy{}, Code(code)
 	}
@@ -442,61 +382,57 @@ func tableGetOverride(table uintptr, policy uint32, key string) (Policy, Code) {
 
 func tableOverrides(table uintptr) []Override {
 	var list []Override
-	found := C.tollbar_table_override{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_override{}))}
+	found := tollbar_table_override{struct_size: uint32(unsafe.Sizeof(tollbar_table_override{}))}
 	spec := newSpec()
-	for C.go_table_next_override(C.uintptr_t(table), found.next, &found, &spec) == C.TOLLBAR_YES {
-		list = append(list, Override{Policy: uint32(found.policy), Hash: uint64(found.hash), Own: policyOf(&spec)})
+	for cTableNextOverride(table, found.next, &found, &spec) == tollbar_yes {
+		list = append(list, Override{Policy: found.policy, Hash: found.hash, Own: policyOf(&spec)})
 	}
 	return list
 }
 
 func tableGetPolicy(table uintptr, number uint32) (Policy, Code) {
 	spec := newSpec()
-	code := C.go_table_get_policy(C.uintptr_t(table), C.uint32_t(number), &spec)
+	code := cTableGetPolicy(table, number, &spec)
 	return policyOf(&spec), Code(code)
 }
 
 func tableStats(table uintptr) (TableStats, Code) {
-	s := C.tollbar_table_stats{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_stats{}))}
-	code := C.go_table_stats(C.uintptr_t(table), &s)
+	s := tollbar_table_stats{struct_size: uint32(unsafe.Sizeof(tollbar_table_stats{}))}
+	code := cTableStats(table, &s)
 	return TableStats{
-		Policies: int(s.policies), Capacity: uint64(s.capacity), Slots: uint64(s.slots), Bytes: uint64(s.bytes),
-		Keys: uint64(s.keys), Inserted: uint64(s.inserted), Reclaimed: uint64(s.reclaimed), Vacated: uint64(s.vacated),
-		Resets: uint64(s.resets), Refused: uint64(s.refused), Inherited: uint64(s.inherited),
-		Untracked: uint64(s.untracked), Evicted: uint64(s.evicted), Retries: uint64(s.retries),
-		BackwardSteps: uint64(s.backward_steps), Allowed: uint64(s.allowed), Denied: uint64(s.denied),
-		Never: uint64(s.never), Overrides: uint64(s.overrides),
+		Policies: int(s.policies), Capacity: s.capacity, Slots: s.slots, Bytes: s.bytes,
+		Keys: s.keys, Inserted: s.inserted, Reclaimed: s.reclaimed, Vacated: s.vacated,
+		Resets: s.resets, Refused: s.refused, Inherited: s.inherited,
+		Untracked: s.untracked, Evicted: s.evicted, Retries: s.retries,
+		BackwardSteps: s.backward_steps, Allowed: s.allowed, Denied: s.denied,
+		Never: s.never, Overrides: s.overrides,
 	}, Code(code)
 }
 
 func tableCounts(table uintptr, policy uint32) (Counts, Code) {
-	c := C.tollbar_counts{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_counts{}))}
-	code := C.go_table_counts(C.uintptr_t(table), C.uint32_t(policy), &c)
-	return Counts{Allowed: uint64(c.allowed), Denied: uint64(c.denied), Never: uint64(c.never)}, Code(code)
+	c := tollbar_counts{struct_size: uint32(unsafe.Sizeof(tollbar_counts{}))}
+	code := cTableCounts(table, policy, &c)
+	return Counts{Allowed: c.allowed, Denied: c.denied, Never: c.never}, Code(code)
 }
 
 func tableSync(table uintptr) error {
-	if code, err := C.go_table_sync(C.uintptr_t(table)); code != 0 {
-		return &TableError{Code: Code(code), Errno: errnoOf(Code(code), err)}
+	if code, errno := cTableSync(table); code != 0 {
+		return &TableError{Code: Code(code), Errno: reasonOf(Code(code), errno)}
 	}
 	return nil
 }
 
 func tableHealth(table uintptr, repair bool, now uint64) (TableHealth, Code) {
-	h := C.tollbar_table_health{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_health{}))}
-	var mend C.int
-	if repair {
-		mend = 1
-	}
-	code := C.go_table_health(C.uintptr_t(table), mend, C.uint64_t(now), &h)
+	h := tollbar_table_health{struct_size: uint32(unsafe.Sizeof(tollbar_table_health{}))}
+	code := cTableHealth(table, repair, now, &h)
 	return TableHealth{
-		Claimed: uint32(h.claimed), Vacant: uint64(h.vacant), Waiting: uint64(h.waiting), Expired: uint64(h.expired),
-		Live: uint64(h.live), Unknown: uint64(h.unknown), Duplicate: uint64(h.duplicate),
+		Claimed: uint32(h.claimed), Vacant: h.vacant, Waiting: h.waiting, Expired: h.expired,
+		Live: h.live, Unknown: h.unknown, Duplicate: h.duplicate,
 	}, Code(code)
 }
 
 func tableCopy(table, from uintptr, now uint64) (copied, lost uint64, code Code) {
-	out := C.tollbar_table_copy_result{struct_size: C.uint32_t(unsafe.Sizeof(C.tollbar_table_copy_result{}))}
-	c := C.go_table_copy(C.uintptr_t(table), C.uintptr_t(from), C.uint64_t(now), &out)
-	return uint64(out.copied), uint64(out.lost), Code(c)
+	out := tollbar_table_copy_result{struct_size: uint32(unsafe.Sizeof(tollbar_table_copy_result{}))}
+	c := cTableCopy(table, from, now, &out)
+	return out.copied, out.lost, Code(c)
 }

@@ -1,4 +1,4 @@
-//go:build cgo && linux && (amd64 || arm64)
+//go:build (cgo || tollbar_purego) && linux && (amd64 || arm64)
 
 package tollbar_test
 
