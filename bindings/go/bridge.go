@@ -77,8 +77,11 @@ func newPolicyError() tollbar_policy_error {
 
 // policyError is the error of a text, or nil.
 func policyError(text string, code int32, why *tollbar_policy_error) error {
-	if code == 0 {
+	switch Code(code) {
+	case 0:
 		return nil
+	case needsLibraryCode:
+		return libraryError()
 	}
 	return &PolicyError{Text: text, Code: Code(code), Column: int(why.column), Expected: cString(why.expected)}
 }

@@ -20,6 +20,9 @@ func openInFlight(path string, options *InFlightOptions) (uintptr, error) {
 	}
 	var table uintptr
 	code, errno := cInFlightOpen(path, &o, &table)
+	if Code(code) == needsLibraryCode {
+		return 0, libraryError()
+	}
 	if code != 0 {
 		return 0, &TableError{Path: path, Code: Code(code), Errno: reasonOf(Code(code), errno)}
 	}

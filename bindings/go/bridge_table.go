@@ -51,6 +51,9 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 	}
 	var table uintptr
 	code, errno := cTableOpen(path, &o, specs, &table)
+	if Code(code) == needsLibraryCode {
+		return 0, libraryError()
+	}
 	if code != 0 {
 		return 0, &TableError{Path: path, Code: Code(code), Errno: reasonOf(Code(code), errno)}
 	}

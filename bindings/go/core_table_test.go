@@ -11,43 +11,8 @@ import (
 
 	"github.com/tollbar/tollbar/bindings/go"
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
-	"github.com/tollbar/tollbar/bindings/go/internal/shared"
+	"github.com/tollbar/tollbar/bindings/go/internal/local"
 )
-
-// goPolicies compiles policies for a table in Go.
-func goPolicies(t testing.TB, texts ...string) []shared.Policy {
-	t.Helper()
-	compiled := make([]shared.Policy, len(texts))
-	for i, text := range texts {
-		policy, algorithm, wrong := core.Parse(text)
-		if wrong != nil {
-			t.Fatalf("%s: %+v", text, wrong)
-		}
-		compiled[i] = shared.Policy{Policy: policy, Algorithm: algorithm}
-	}
-	return compiled
-}
-
-// goTable is a table in Go, in the memory of this process.
-func goTable(t testing.TB, capacity uint64, texts ...string) *shared.Table {
-	t.Helper()
-	table, wrong := shared.New(&shared.Options{Capacity: capacity, Overrides: 1024}, goPolicies(t, texts...))
-	if wrong != nil {
-		t.Fatalf("%+v", wrong)
-	}
-	t.Cleanup(table.Free)
-	return table
-}
-
-// placeOf is a key of a table in Go.
-func placeOf(t testing.TB, table *shared.Table, number uint32, key string) shared.Place {
-	t.Helper()
-	place, decided, found, code := table.Find(number, key)
-	if !found {
-		t.Fatalf("policy %d, %q: %+v (%v)", number, key, decided, code)
-	}
-	return place
-}
 
 // Random requests with several limits, of limiters and keys, some named twice: the common answer and each limit's are
 // C's.
@@ -59,7 +24,7 @@ func TestCoreTakesManyAsC(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	g := goTable(t, 10_000, texts...)
+	g := localTable(t, local.Options{Capacity: 10_000}, texts...)
 	var limiters []*both
 	for _, text := range texts {
 		limiters = append(limiters, newBoth(t, text))
@@ -84,7 +49,7 @@ func TestCoreTakesManyAsC(t *testing.T) {
 			} else {
 				key := fmt.Sprint("key ", random.IntN(3))
 				name = fmt.Sprint(key, number)
-				limits, one.Limit = append(limits, c.Under(uint32(number)).Limit(key, n)), placeOf(t, g, uint32(number), key)
+				limits, one.Limit = append(limits, c.Under(uint32(number)).Limit(key, n)), localKey(t, g, uint32(number), key)
 			}
 			place := len(parts)
 			for j := range names {

@@ -9,8 +9,10 @@ import (
 // ErrClosed is returned by calls on a limiter, a table or a lease after its Close.
 var ErrClosed = errors.New("tollbar: closed")
 
-// ErrNeedsLibrary is the error of a call that only the C library can make, in a program that was built without cgo.
-var ErrNeedsLibrary = errors.New("tollbar: only the C library can do this; build with cgo")
+// ErrNeedsLibrary is the error of a call that only the C library can make, in a program that was built without cgo. With
+// -tags tollbar_purego it is the error of all calls if the library cannot be loaded; its text has the reason.
+var ErrNeedsLibrary = errors.New(
+	"tollbar: only the C library can do this; build with cgo, or with -tags tollbar_purego and import tollpurego")
 
 // Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in
 // the errors of its calls.
@@ -258,6 +260,9 @@ const systemFirst, systemLast = ErrOpen, ErrSync
 
 // Error is one line in English.
 func (c Code) Error() string { return "tollbar: " + describeCode(c) }
+
+// Is reports whether the code stands for [ErrNeedsLibrary].
+func (c Code) Is(target error) bool { return c == needsLibraryCode && target == ErrNeedsLibrary }
 
 // PolicyError is the error for a refused policy.
 type PolicyError struct {

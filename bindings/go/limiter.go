@@ -330,12 +330,12 @@ func asError(code Code) error {
 	case 0:
 		return nil
 	case needsLibraryCode:
-		return ErrNeedsLibrary
+		return libraryError()
 	}
 	return code
 }
 
-// needsLibraryCode stands for [ErrNeedsLibrary] where a call returns a code. The library has no such code.
+// needsLibraryCode stands for libraryError() where a call returns a code. The library has no such code.
 const needsLibraryCode Code = math.MinInt32
 
 // duration converts nanoseconds. It returns Forever for times above the range of a time.Duration.

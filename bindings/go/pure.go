@@ -12,6 +12,9 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
+// libraryError is the reason for which the library cannot be called: it is not there.
+func libraryError() error { return ErrNeedsLibrary }
+
 func describeCode(c Code) string { return core.Code(c).String() }
 
 // Version is the version of the linked C library; "" without cgo.

@@ -2,8 +2,8 @@
 
 package tollbar
 
-// Without cgo tables are in Go, in the memory that processes share (internal/shared). This file has what
-// bridge_table.go has with cgo.
+// Without the library tables are in Go, in the memory of this process (internal/local). This file has what
+// bridge_table.go has with the library.
 
 import (
 	"fmt"
@@ -12,22 +12,27 @@ import (
 
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 	"github.com/tollbar/tollbar/bindings/go/internal/guard"
-	"github.com/tollbar/tollbar/bindings/go/internal/shared"
+	"github.com/tollbar/tollbar/bindings/go/internal/local"
 )
 
-// tableHandle is a table.
-type tableHandle = *shared.Table
+// tableHandle is a table and its clock.
+type tableHandle = *clockedTable
 
-// overridesDefault is the number of keys that may have a policy of their own, if the options do not say it.
-const overridesDefault = 1024
+type clockedTable struct {
+	*local.Table
+	clock Clock
+}
 
-// openTable makes a table in memory or opens one in a file. It returns ErrNeedsLibrary for options and policies that
-// only the C library has.
+// openTable makes a table in memory. It returns ErrNeedsLibrary for a file, and for options and policies that only the
+// C library has.
 func openTable(path string, options *TableOptions, policies []string) (tableHandle, error) {
-	if options.HotKeys != 0 {
+	switch {
+	case path != "":
+		return nil, fmt.Errorf("tollbar: %s: a table in a file: %w", path, ErrNeedsLibrary)
+	case options.HotKeys != 0:
 		return nil, fmt.Errorf("tollbar: a table with hot keys: %w", ErrNeedsLibrary)
 	}
-	compiled := make([]shared.Policy, len(policies))
+	compiled := make([]local.Policy, len(policies))
 	for i, policy := range policies {
 		read, algorithm, err := parse(policy)
 		if err == nil && options.Clock == ClockWall && algorithm.LastTime() < core.LastTime {
@@ -36,53 +41,27 @@ func openTable(path string, options *TableOptions, policies []string) (tableHand
 		if err != nil {
 			return nil, err
 		}
-		compiled[i] = shared.Policy{Policy: read, Algorithm: algorithm}
+		compiled[i] = local.Policy{Policy: read, Algorithm: algorithm}
 	}
 	if options.OnFull > OnFullDeny || options.MissingKey > MissingReport || options.Clock > ClockWall {
-		return nil, &TableError{Path: path, Code: ErrOutOfRange}
+		return nil, &TableError{Code: ErrOutOfRange}
 	}
-	of := shared.Options{
-		Capacity: options.Capacity, OnFull: uint32(options.OnFull), Missing: uint32(options.MissingKey),
-		Clock: uint32(options.Clock),
-		Seed:  options.Seed, Overrides: options.Overrides, HugePages: !options.SmallPages,
+	of := local.Options{Capacity: options.Capacity, OnFull: uint32(options.OnFull), Missing: uint32(options.MissingKey)}
+	table, code := local.New(of, compiled)
+	if code != 0 {
+		return nil, &TableError{Code: Code(code)}
 	}
-	if of.Overrides == 0 {
-		of.Overrides = overridesDefault
-	}
-	access := shared.Access{Mode: uint32(options.Mode.Perm()), TrustAnyone: options.TrustAnyone}
-	if access.Mode == 0 {
-		access.Mode = 0o600
-	}
-	var table tableHandle
-	var wrong *shared.Error
-	switch {
-	case path == "":
-		table, wrong = shared.New(&of, compiled)
-	case options.Capacity == 0 && len(policies) == 0:
-		table, wrong = shared.Open(path, options.TrustAnyone)
-	default:
-		table, wrong = shared.OpenOrMake(path, access, &of, compiled)
-	}
-	switch {
-	case wrong == nil:
-		return table, nil
-	case wrong.Code == core.NeedsLibrary && path != "":
-		return nil, fmt.Errorf("tollbar: %s: %s: %w", path, wrong.Needs, ErrNeedsLibrary)
-	case wrong.Code == core.NeedsLibrary:
-		return nil, fmt.Errorf("tollbar: %s: %w", wrong.Needs, ErrNeedsLibrary)
-	}
-	return nil, &TableError{Path: path, Code: Code(wrong.Code), Errno: wrong.Errno}
+	return &clockedTable{table, options.Clock}, nil
 }
 
-// freeTable gives the memory back.
-func freeTable(table tableHandle) { table.Free() }
+// freeTable does nothing: the garbage collector frees the table.
+func freeTable(tableHandle) {}
 
-// decidedOf writes the decision on an empty or exempt key, counts it, and returns its code.
-func decidedOf(table tableHandle, policy uint32, answer core.Answer, code core.Code, d *Decision) Code {
+// decidedOf writes the decision on an empty key, and returns its code.
+func decidedOf(answer core.Answer, code core.Code, d *Decision) Code {
 	if code < 0 {
 		return Code(code)
 	}
-	table.CountDecided(policy, answer)
 	if d != nil {
 		*d = answered(answer)
 	}
@@ -90,48 +69,36 @@ func decidedOf(table tableHandle, policy uint32, answer core.Answer, code core.C
 }
 
 func tableCheck(table tableHandle, policy uint32, key string, n uint64, d *Decision) Code {
-	return tableCheckAt(table, policy, key, table.Now(), n, d)
+	return tableCheckAt(table, policy, key, table.clock.now(), n, d)
 }
 
 func tableCheckAt(table tableHandle, policy uint32, key string, now, n uint64, d *Decision) Code {
-	place, answer, found, code := table.Find(policy, key)
-	if !found {
-		return decidedOf(table, policy, answer, code, d)
+	of, answer, found, code := table.Find(policy, key)
+	switch {
+	case !found:
+		return decidedOf(answer, code, d)
+	case d == nil:
+		return Code(of.Take(now, n))
 	}
-	if d == nil {
-		verdict, code := place.Take(now, n)
-		if code < 0 {
-			return Code(code)
-		}
-		return Code(verdict)
-	}
-	answer, code = place.TakeFull(now, n)
-	*d = answered(answer)
-	if code < 0 {
-		return Code(code)
-	}
+	*d = answered(of.Check(now, n))
 	return Code(d.Verdict)
 }
 
 func tablePeek(table tableHandle, policy uint32, key string, n uint64, d *Decision) Code {
-	return tablePeekAt(table, policy, key, table.Now(), n, d)
+	return tablePeekAt(table, policy, key, table.clock.now(), n, d)
 }
 
 func tablePeekAt(table tableHandle, policy uint32, key string, now, n uint64, d *Decision) Code {
-	place, answer, found, code := table.Find(policy, key)
+	of, answer, found, code := table.Find(policy, key)
 	if found {
-		answer, code = place.PeekFull(now, n)
+		answer = of.Peek(now, n)
 	}
-	*d = answered(answer)
-	if code < 0 {
-		return Code(code)
-	}
-	return Code(d.Verdict)
+	return decidedOf(answer, code, d)
 }
 
-// tableTakeNow takes permits that are there. It counts no decision if they are not.
+// tableTakeNow takes permits that are there.
 func tableTakeNow(table tableHandle, policy uint32, key string, n uint64) Code {
-	now := table.Now()
+	now := table.clock.now()
 	var d Decision
 	if code := tablePeekAt(table, policy, key, now, n, &d); code != 0 {
 		return code
@@ -140,60 +107,51 @@ func tableTakeNow(table tableHandle, policy uint32, key string, n uint64) Code {
 }
 
 func tableCharge(table tableHandle, policy uint32, key string, n uint64) (uint64, Code) {
-	return tableChargeAt(table, policy, key, table.Now(), n)
+	return tableChargeAt(table, policy, key, table.clock.now(), n)
 }
 
 func tableChargeAt(table tableHandle, policy uint32, key string, now, n uint64) (uint64, Code) {
-	place, answer, found, code := table.Find(policy, key)
-	rest := uint64(0)
+	of, answer, found, code := table.Find(policy, key)
 	switch {
 	case found:
-		rest, code = place.Charge(now, n)
+		return of.Charge(now, n), 0
 	case answer.Verdict != core.Allowed && code == 0:
-		rest = n
+		return n, 0
 	}
-	return rest, Code(code)
+	return 0, Code(code)
 }
 
 func tableTakeUpTo(table tableHandle, policy uint32, key string, most uint64) (uint64, Code) {
-	place, answer, found, code := table.Find(policy, key)
-	if found {
-		taken, code := place.TakeUpTo(table.Now(), most)
-		return taken, Code(code)
-	}
-	if code < 0 {
+	of, answer, found, code := table.Find(policy, key)
+	switch {
+	case found:
+		return of.TakeUpTo(table.clock.now(), most), 0
+	case code < 0 || answer.Verdict != core.Allowed:
 		return 0, Code(code)
-	}
-	table.CountDecided(policy, answer)
-	if answer.Verdict != core.Allowed {
-		most = 0
 	}
 	return most, 0
 }
 
 func tableReserve(table tableHandle, policy uint32, key string, n uint64, patience time.Duration) (Reservation, Code) {
-	return tableReserveAt(table, policy, key, table.Now(), n, patience)
+	return tableReserveAt(table, policy, key, table.clock.now(), n, patience)
 }
 
 func tableReserveAt(
 	table tableHandle, policy uint32, key string, now, n uint64, patience time.Duration,
 ) (Reservation, Code) {
-	place, answer, found, code := table.Find(policy, key)
+	of, answer, found, code := table.Find(policy, key)
 	if !found {
-		return Reservation{Departs: now}, decidedOf(table, policy, answer, code, nil)
+		return Reservation{Departs: now}, decidedOf(answer, code, nil)
 	}
-	at, charged, verdict, code := place.Reserve(now, n, latest(now, patience))
-	switch {
-	case code < 0:
-		return Reservation{}, Code(code)
-	case verdict != core.Allowed:
+	at, charged, verdict := of.Reserve(now, n, latest(now, patience))
+	if verdict != core.Allowed {
 		return Reservation{}, Code(verdict)
 	}
 	return Reservation{Departs: at, Wait: duration(at - now), Cost: charged}, 0
 }
 
 func tableCancel(table tableHandle, policy uint32, key string, r Reservation) (uint64, Code) {
-	return cancel(table, policy, key, table.Now, r)
+	return cancel(table, policy, key, table.clock.now, r)
 }
 
 func tableCancelAt(table tableHandle, policy uint32, key string, now uint64, r Reservation) (uint64, Code) {
@@ -201,30 +159,29 @@ func tableCancelAt(table tableHandle, policy uint32, key string, now uint64, r R
 }
 
 func cancel(table tableHandle, policy uint32, key string, now func() uint64, r Reservation) (uint64, Code) {
-	place, _, found, code := table.Find(policy, key)
+	of, _, found, code := table.Find(policy, key)
 	if !found {
 		return 0, Code(code)
 	}
-	back, code := place.Return(core.Charge{At: r.Departs, Cost: r.Cost}, now)
-	return back, Code(code)
+	return of.GiveBack(core.Charge{At: r.Departs, Cost: r.Cost}, now), 0
 }
 
 func tableReset(table tableHandle, policy uint32, key string) Code {
-	return tableResetAt(table, policy, key, table.Now())
+	return tableResetAt(table, policy, key, 0)
 }
 
-func tableResetAt(table tableHandle, policy uint32, key string, now uint64) Code {
-	began, code := table.Reset(policy, key, now)
-	switch {
-	case code < 0:
+func tableResetAt(table tableHandle, policy uint32, key string, _ uint64) Code {
+	if _, code := table.PolicyOf(policy); code < 0 {
 		return Code(code)
-	case !began:
-		return ErrDenied
+	}
+	// The table holds no empty key.
+	if of, _, found, _ := table.Find(policy, key); found {
+		of.Reset()
 	}
 	return 0
 }
 
-func tableNow(table tableHandle) (uint64, Code) { return table.Now(), 0 }
+func tableNow(table tableHandle) (uint64, Code) { return table.clock.now(), 0 }
 
 func tableGetPolicy(table tableHandle, number uint32) (Policy, Code) {
 	policy, code := table.PolicyOf(number)
@@ -268,10 +225,10 @@ func waitOf(d time.Duration) uint64 {
 }
 
 func tableMore(table tableHandle, policy uint32, key string, n uint64, d *Decision, more *uint64) Code {
-	place, _, found, code := table.Find(policy, key)
+	of, _, found, code := table.Find(policy, key)
 	if found {
-		now := table.Now()
-		*more = moreAfter(place.Policy(), d, n, func(n uint64) core.Answer { return place.PeekUncounted(now, n) })
+		now := table.clock.now()
+		*more = moreAfter(of.Policy(), d, n, func(n uint64) core.Answer { return of.PeekUncounted(now, n) })
 	}
 	return Code(code)
 }
@@ -290,13 +247,13 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 	for i := range limits {
 		one := core.Part{Index: i, Cost: limits[i].cost, Now: now}
 		if table := limits[i].table; table != nil {
-			place, answer, found, code := table.handle.Find(limits[i].policy, limits[i].key)
+			key, answer, found, code := table.handle.Find(limits[i].policy, limits[i].key)
 			if code < 0 {
 				return noneTaken, fmt.Errorf("limit %d: %w", i, asError(Code(code)))
 			}
-			one.Limit, one.Clock = place, table.handle.Now
+			one.Limit, one.Clock = key, table.handle.clock.now
 			if !found {
-				one.Limit = fixed{table.handle, limits[i].policy, answer}
+				one.Limit = fixed{answer}
 			}
 		} else {
 			one.Limit, one.Clock = core.Uncounted{Limiter: limits[i].limiter.handle.Limiter}, limits[i].limiter.handle.clock.now
@@ -337,22 +294,18 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 
 // sameLimit reports whether both are one limit, whose costs add up.
 func sameLimit(a, b core.Limit) bool {
-	place, ok := a.(shared.Place)
-	other, too := b.(shared.Place)
+	key, ok := a.(local.Key)
+	other, too := b.(local.Key)
 	if ok && too {
-		return place.Same(other)
+		return key == other
 	}
 	limiter, ok := a.(core.Uncounted)
 	another, too := b.(core.Uncounted)
 	return ok && too && limiter == another
 }
 
-// fixed is a limit with one decision on all requests: that of an empty or exempt key.
-type fixed struct {
-	table  tableHandle
-	policy uint32
-	answer core.Answer
-}
+// fixed is a limit with one decision on all requests: that of an empty key.
+type fixed struct{ answer core.Answer }
 
 func (f fixed) Peek(uint64, uint64) core.Answer { return f.answer }
 
@@ -362,6 +315,6 @@ func (f fixed) GiveBack(core.Charge, func() uint64) uint64 { return 0 }
 
 func (f fixed) Algorithm() core.Algorithm { return core.Closed{} }
 
-func (f fixed) Count(core.Answer) { f.table.CountDecided(f.policy, f.answer) }
+func (fixed) Count(core.Answer) {}
 
 func (f fixed) Rank() uint64 { return 0 }

@@ -2,25 +2,20 @@ package core
 
 import "math/bits"
 
-// TATMost is the highest theoretical arrival time (TAT) that leaves room for a floor. Under a policy that gives back,
+// tatMost is the highest theoretical arrival time (TAT) that leaves room for a floor. Under a policy that gives back,
 // every higher word was lowered.
-const TATMost = 1<<63 - 1
+const tatMost = 1<<63 - 1
 
 const (
 	loweredBit = 1 << 63
 	secondBit  = 1 << 62
-	wideBit    = 1 << 61
-	// givenBits of a TAT are left to the floor by the wide form.
-	givenBits = 10
-	// countBits count steps.
-	countBits = 6
-	// 2^shortestStep nanoseconds are the shortest step of the wide form. 64 of the longest, 2^55 ns, are all times.
-	shortestStep = 25
+	// roomBit is above the bits that a lowered word has for its TAT.
+	roomBit = 1 << 61
 )
 
 // floors say how the word of a slot holds the time until which the slot stays taken after permits were given back to
-// its key. src/algorithm/gcra/floor.rs has the layout of such words and the reasons for it. The methods
-// have the names that they have there.
+// its key. src/algorithm/gcra/floor.rs has the layout of such words and the reasons for it, and the names of these
+// methods. Of its two forms of words Go has the near one: the other is for keys that share slots with other processes.
 type floors struct {
 	// The bit that a lowered word has; 0 if the policy lowers no word.
 	mark uint64
@@ -50,14 +45,8 @@ func (f *floors) tat(word uint64) uint64 {
 }
 
 func (f *floors) loweredTAT(word uint64) uint64 {
-	if word&wideBit != 0 {
-		return word & (wideBit - 1) >> givenBits << (givenBits + f.fine)
-	}
-	return word & (wideBit - 1) << f.fine
+	return word & (roomBit - 1) << f.fine
 }
-
-// isWide: the word has the wide form.
-func (f *floors) isWide(word uint64) bool { return f.isLowered(word) && word&wideBit != 0 }
 
 // nearFloor is the floor of a word of the near form, in units.
 func (f *floors) nearFloor(word uint64) uint64 {
@@ -70,7 +59,7 @@ func (f *floors) near(tat, floor uint64) (word uint64, ok bool) {
 	floor = f.inQuanta(floor)
 	rounded := addUpTo(tat, 1<<f.fine-1) >> f.fine
 	roundedTAT := rounded << f.fine
-	if roundedTAT >= floor || roundedTAT >= wideBit<<f.fine {
+	if roundedTAT >= floor || roundedTAT >= roomBit<<f.fine {
 		return 0, false
 	}
 	switch subTo0(floor>>f.quantum, roundedTAT>>f.quantum) {
@@ -93,44 +82,3 @@ func (f *floors) inQuanta(floor uint64) uint64 {
 	}
 	return quanta << f.quantum
 }
-
-// wideFloor returns the floor of a word of the wide form, in nanoseconds. The word holds the floor as a number of steps
-// after expires, the time at which a plain word of the same TAT expires.
-func wideFloor(word, expires uint64) uint64 {
-	if expires == NoTime {
-		return NoTime
-	}
-	step := stepOf(word >> countBits & 15)
-	return (expires>>step + 1 + word&(1<<countBits-1)) << step
-}
-
-// wide makes a word of the wide form. It holds the TAT tat, which wideTAT has rounded, and a floor of floor
-// nanoseconds, rounded up to a step. expires is when a plain word of this TAT expires. It is not ok if the floor is not
-// after that, or if the TAT needs more than 61 bits.
-func (f *floors) wide(tat, expires, floor uint64) (word uint64, ok bool) {
-	if expires >= floor || tat >= wideBit<<f.fine {
-		return 0, false
-	}
-	tat = tat >> (givenBits + f.fine) << givenBits
-	for e := range uint64(16) {
-		if more := (floor-1)>>stepOf(e) - expires>>stepOf(e); more < 1<<countBits {
-			return loweredBit | wideBit | tat | e<<countBits | more, true
-		}
-	}
-	return 0, false
-}
-
-// roundedDown rounds tat down to a number that words of both forms hold exactly.
-func (f *floors) roundedDown(tat uint64) uint64 {
-	fine := givenBits + f.fine
-	return tat >> fine << fine
-}
-
-// wideTAT rounds tat up to the next TAT that a word of the wide form can hold. That form has no room for its last bits.
-func (f *floors) wideTAT(tat uint64) uint64 {
-	fine := givenBits + f.fine
-	return addUpTo(tat, 1<<fine-1) >> fine << fine
-}
-
-// stepOf: 2^this nanoseconds are a step of the wide form.
-func stepOf(e uint64) uint { return uint(shortestStep + 2*e) }

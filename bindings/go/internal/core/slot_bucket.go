@@ -1,9 +1,6 @@
 package core
 
-import (
-	"math"
-	"math/bits"
-)
+import "math/bits"
 
 // SlotBucket is a [Bucket] for words in slots of a table, whose TAT may have been lowered although the slot's time of
 // expiry may not fall.
@@ -19,7 +16,7 @@ func InSlots(a Algorithm) Algorithm {
 		return a
 	}
 	last := b.Grid.Units(b.Last)
-	if addUpTo(last, mulUpTo(b.Tolerance, 2)) > TATMost {
+	if addUpTo(last, mulUpTo(b.Tolerance, 2)) > tatMost {
 		return &SlotBucket{Bucket: *b}
 	}
 	return &SlotBucket{*b, newFloors(b.Tolerance, last)}
@@ -86,13 +83,7 @@ func (b *SlotBucket) ExpiresAt(word uint64) uint64 {
 	if word == 0 {
 		return 0
 	}
-	switch {
-	case b.floors.isWide(word):
-		if floor := wideFloor(word, b.expiresPlain(b.floors.tat(word))); floor < b.Last {
-			return floor
-		}
-		return NoTime
-	case b.floors.isLowered(word):
+	if b.floors.isLowered(word) {
 		return b.expiresPlain(b.floors.nearFloor(word))
 	}
 	return b.expiresPlain(word)
@@ -107,7 +98,7 @@ func (b *SlotBucket) expiresPlain(tat uint64) uint64 {
 func (b *SlotBucket) Owing(at uint64) uint64 {
 	most := uint64(NoTime)
 	if b.floors.exist() {
-		most = TATMost
+		most = tatMost
 	}
 	word := min(max(addUpTo(b.Grid.unitsUp(at), b.Lacking), 1), most)
 	if b.ExpiresAt(word) == NoTime {
@@ -181,90 +172,10 @@ func (b *SlotBucket) Refill() uint64 {
 	return b.Bucket.Refill()
 }
 
-// debt is the number of permits, rounded up, that the limit must refill before the first one can be taken.
-func (b *SlotBucket) debt(word, now uint64) uint64 {
-	line := addUpTo(b.Grid.Units(now), b.Tolerance)
-	return divCeil(subTo0(b.floors.tat(word), line), b.Grid.PerPermit)
-}
-
-// convert converts a key's word from the policy old to this one at the time now (Gcra::convert). The key keeps the
-// permits that it has left, and the fraction of the next permit that has come back, but never more than a fresh bucket
-// has. A key in debt keeps its debt, but never more than one burst. The result is 0 if the key is as good as fresh.
-func (b *SlotBucket) convert(old *SlotBucket, word, now uint64) uint64 {
-	if now > b.Last {
-		return 0
-	}
-	before := old.Grid.Units(now)
-	line, base := addUpTo(before, old.Tolerance), old.base(word, before)
-	here := addUpTo(b.Grid.UnitsInTime(now), b.Tolerance)
-	if line >= base {
-		left, _ := scaled(line-base, b.Grid.PerPermit, old.Grid.PerPermit)
-		if left >= b.Tolerance-b.Lacking {
-			return 0
-		}
-		return max(here-left, 1)
-	}
-	debt, rest := scaled(base-line, b.Grid.PerPermit, old.Grid.PerPermit)
-	if rest != 0 {
-		debt = addUpTo(debt, 1)
-	}
-	return max(addUpTo(here, min(debt, b.Tolerance)), 1)
-}
-
-// scaled computes n*up / down: the quotient and the remainder. A quotient that needs more than 64 bits becomes the
-// greatest number of 64 bits.
-func scaled(n, up, down uint64) (quotient, rest uint64) {
-	high, low := bits.Mul64(n, up)
-	if high >= down {
-		return math.MaxUint64, 0
-	}
-	return bits.Div64(high, low, down)
-}
-
-// hold is word in a slot that stays taken until the given time, at now (Gcra::hold). Not ok: no word says so.
-func (b *SlotBucket) hold(word, until, now uint64, exact bool) (held uint64, ok bool) {
-	if !b.floors.exist() || until > b.Last || now > b.Last {
-		return 0, false
-	}
-	clock := b.Grid.UnitsInTime(now)
-	tat := b.base(word, clock)
-	if tat == clock {
-		// The bucket is full, and so it is with any earlier TAT. Rounded up, its last permit would come late.
-		tat = b.floors.roundedDown(tat)
-	}
-	holds := func(word uint64) bool {
-		expires := b.ExpiresAt(word)
-		return until <= expires && expires < NoTime
-	}
-	if !exact {
-		held, ok = b.wide(tat, until)
-		return held, ok && holds(held)
-	}
-	// until was computed by ExpiresAt, which is up to 8 ns late. If a floor is at that time already, a word for 8 ns
-	// earlier finds that floor again. A word for until would take the next one.
-	for _, from := range [2]uint64{subTo0(until, 8), until} {
-		floor, carry := bits.Add64(b.Grid.unitsUp(from), b.Lacking, 0)
-		if carry != 0 {
-			continue
-		}
-		if held, ok = b.floors.near(tat, floor); ok && holds(held) {
-			return held, true
-		}
-	}
-	return 0, false
-}
-
 // raise is the word that follows word when charges raise its TAT to tat (Gcra::raise).
 func (b *SlotBucket) raise(word, tat uint64) uint64 {
-	switch {
-	case !b.floors.isLowered(word):
+	if !b.floors.isLowered(word) {
 		return tat
-	case b.floors.isWide(word):
-		floor := b.ExpiresAt(word)
-		if next, ok := b.wide(tat, floor); ok {
-			return next
-		}
-		return max(tat, b.Owing(floor))
 	}
 	floor := b.floors.nearFloor(word)
 	if next, ok := b.floors.near(tat, floor); ok {
@@ -276,14 +187,8 @@ func (b *SlotBucket) raise(word, tat uint64) uint64 {
 // lower lowers the TAT of word to tat and keeps its floor (Gcra::lower). If the word has no room for both, the TAT
 // becomes the earliest later one that fits. It returns word itself if nothing would be lowered.
 func (b *SlotBucket) lower(word, tat uint64) uint64 {
-	var next uint64
-	var ok bool
-	if b.floors.isWide(word) {
-		next, ok = b.wide(tat, b.ExpiresAt(word))
-	} else {
-		floor := b.floor(word)
-		next, ok = b.floors.near(max(tat, b.floors.nearest(floor)), floor)
-	}
+	floor := b.floor(word)
+	next, ok := b.floors.near(max(tat, b.floors.nearest(floor)), floor)
 	if ok && b.floors.tat(next) < b.floors.tat(word) {
 		return next
 	}
@@ -292,24 +197,8 @@ func (b *SlotBucket) lower(word, tat uint64) uint64 {
 
 // floor is the TAT, or the floor if that is later, in units.
 func (b *SlotBucket) floor(word uint64) uint64 {
-	switch {
-	case b.floors.isWide(word):
-		return b.Owing(b.ExpiresAt(word))
-	case b.floors.isLowered(word):
+	if b.floors.isLowered(word) {
 		return b.floors.nearFloor(word)
 	}
 	return word
-}
-
-// wide is the word of a TAT beside a floor in nanoseconds: the plain one if that expires no earlier (Gcra::wide).
-func (b *SlotBucket) wide(tat, floor uint64) (word uint64, ok bool) {
-	if b.expiresPlain(tat) >= floor {
-		return tat, true
-	}
-	rounded := b.floors.wideTAT(tat)
-	expires := b.expiresPlain(rounded)
-	if expires >= floor && floor != NoTime {
-		return rounded, true
-	}
-	return b.floors.wide(rounded, expires, floor)
 }

@@ -1,3 +1,0 @@
-package shared
-
-const sysNameToHandleAt = 303
