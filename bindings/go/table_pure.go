@@ -167,16 +167,16 @@ func cancel(table tableHandle, policy uint32, key string, now func() uint64, r R
 }
 
 func tableReset(table tableHandle, policy uint32, key string) Code {
-	return tableResetAt(table, policy, key, 0)
+	return tableResetAt(table, policy, key, table.clock.now())
 }
 
-func tableResetAt(table tableHandle, policy uint32, key string, _ uint64) Code {
+func tableResetAt(table tableHandle, policy uint32, key string, now uint64) Code {
 	if _, code := table.PolicyOf(policy); code < 0 {
 		return Code(code)
 	}
 	// The table holds no empty key.
 	if of, _, found, _ := table.Find(policy, key); found {
-		of.Reset()
+		of.Reset(now)
 	}
 	return 0
 }

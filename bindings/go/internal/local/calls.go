@@ -67,7 +67,7 @@ func (k Key) request(now uint64, step func(a core.Algorithm, state uint64) core.
 		// The request is refused, or charges nothing.
 		return outcome{verdict: next.Verdict}
 	}
-	free, expires := k.room(s, now)
+	free, expires := k.room(s)
 	o := outcome{verdict: next.Verdict, state: next.Next}
 	if expires > now {
 		switch k.table.options.OnFull {
@@ -135,7 +135,7 @@ func (k Key) peek(by func(a core.Algorithm, word, now, cost uint64) core.Answer,
 		return by(a, found.state, now, cost)
 	}
 	fresh := by(a, 0, now, cost)
-	free, expires := k.room(s, now)
+	free, expires := k.room(s)
 	if cost == 0 || expires <= now {
 		return fresh
 	}
@@ -238,12 +238,13 @@ func (k Key) GiveBack(charge core.Charge, now func() uint64) (permits uint64) {
 	return permits
 }
 
-// Reset gives the key a fresh state.
-func (k Key) Reset() {
+// Reset gives the key a fresh state, unless it owes nothing at now: an idle bucket may have more permits than a fresh
+// one.
+func (k Key) Reset(now uint64) {
 	s := k.shard()
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if found := k.find(s); found != nil {
+	if found := k.find(s); found != nil && k.table.expiresAt(found) > now {
 		*found = slot{}
 	}
 }

@@ -169,25 +169,19 @@ func (k Key) find(s *shard) *slot {
 	return nil
 }
 
-// room returns the slot for a key that the table does not hold, and the time at which that slot is free: 0 for a free
-// one in the emptier group, or else the slot that expires first. The caller has the shard's lock.
-func (k Key) room(s *shard, now uint64) (best *slot, expires uint64) {
+// room returns the slot for a key that the table does not hold, and the time at which that slot expires: a free slot of
+// the emptier group, or else the slot that expires first. The caller has the shard's lock.
+func (k Key) room(s *shard) (best *slot, expires uint64) {
 	first, second := k.candidates(s)
 	var free [2]*slot
 	var frees [2]int
-	expires = math.MaxUint64
 	for g, group := range [2][]slot{first, second} {
 		for i := range group {
 			one := &group[i]
-			until := uint64(0)
-			if one.key != 0 {
-				until = k.table.expiresAt(one)
-			}
-			if until <= now {
+			if one.key == 0 {
 				free[g] = one
 				frees[g]++
-			}
-			if best == nil || until < expires {
+			} else if until := k.table.expiresAt(one); best == nil || until < expires {
 				best, expires = one, until
 			}
 		}
