@@ -12,7 +12,7 @@ rm -rf "$out"
 mkdir -p "$module" "$out/$path/@v"
 
 # A test needs what is outside the module; a module below it is its own.
-git ls-files bindings/go 2>/dev/null | grep '\.\(go\|s\|h\|md\|mod\)$' | grep -v '_test\.go$\|/differential/\|/tollgin/\|/tollecho/\|/tollchi/\|/tollgrpc/\|/tollzero/\|link_repository' |
+git ls-files bindings/go 2>/dev/null | grep '\.\(go\|s\|h\|md\|mod\)$' | grep -v '_test\.go$\|/differential/\|/tollgin/\|/tollecho/\|/tollchi/\|/tollgrpc/\|/tollpurego/\|/tollzero/\|link_repository' |
     sed 's|^bindings/go/||' | tar -cf - -C bindings/go -T - | tar -xf - -C "$module"
 cp LICENSE-APACHE LICENSE-MIT "$module"
 cp include/tollbar.h "$module"
@@ -33,7 +33,7 @@ with_objects() {
         ar p "$build/$3.a" >"$2/$1_linux_${architecture#*:}.syso"
     done
     cat >"$2/link_module.go" <<EOF
-//go:build cgo && !tollbar_installed
+//go:build cgo && !tollbar_installed && !tollbar_purego
 
 package $1
 
@@ -76,8 +76,8 @@ with zipfile.ZipFile(directory / f"{version}.zip", "w", zipfile.ZIP_DEFLATED) as
 EOF
 }
 pack "$module" "$out/$path/@v" "$path"
-# What is for one framework is a module of its own, which needs this release.
-for framework in tollgin tollecho tollchi tollgrpc tollzero; do
+# What needs another module, such as a framework, is a module of its own, which needs this release.
+for framework in tollgin tollecho tollchi tollgrpc tollpurego tollzero; do
     sources=$out/$framework
     mkdir "$sources"
     git ls-files "bindings/go/$framework" | grep '\.\(go\|lua\|sum\)$' | grep -v '_test\.go$' | sed "s|^bindings/go/$framework/||" |

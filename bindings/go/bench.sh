@@ -13,16 +13,26 @@ trap 'exit 1' HUP INT TERM
 go test -c -o "$work/core" .
 go test -c -o "$work/rate" ./rate
 CGO_ENABLED=0 go test -c -o "$work/alone" .
+# The library through purego, which is fetched.
+programs='core rate alone'
+if (cd tollpurego && CGO_ENABLED=0 go test -c -tags tollbar_purego -o "$work/loaded" "$(sed -n 's/^module //p' ../go.mod)"); then
+    programs="$programs loaded"
+    export TOLLBAR_LIBRARY="$root/build/libtollbar.so"
+elif [ -n "${TOLLBAR_OFFLINE:-}" ]; then
+    echo "through purego: not measured, since that cannot be fetched"
+else
+    exit 1
+fi
 # Round by round, so that each has its share of the moments in which the machine is busy with something else.
 round=0
 while [ $round -lt "${1:-40}" ]; do
     round=$((round + 1))
-    for program in core rate alone; do
+    for program in $programs; do
         echo "program: $program"
         "$work/$program" -test.run '^$' -test.bench . -test.benchtime 10ms
     done
 done >"$work/figures"
-awk '
+awk -v programs="$programs" '
     /^program:/ { program = $2 }
     /^pkg:/ { package = $2 }
     /^Benchmark/ {
@@ -30,7 +40,7 @@ awk '
         sub(/^Benchmark/, "", name)
         sub(/-[0-9]+$/, "", name)
         if (package ~ /\/rate$/) name = "rate." name
-        if (program == "alone") name = "alone." name
+        if (program == "alone" || program == "loaded") name = program "." name
         cost = $3
         for (i = 4; i < NF; i++) if ($(i + 1) == "ns/key") cost = $i
         if (!(name in least)) order[++n] = name
@@ -41,9 +51,10 @@ awk '
         printf "%-46s %7.1f %8.2f  %s\n", what, least[name], least[name] / empty, goal
     }
     function own(name, what, goal) { printf "%-46s %7s %8.2f  %s\n", what, "", least[name] / least["TableManyInC64"], goal }
-    function with(name, what) {
-        if (!(name in least) || !("alone." name in least)) { print "no figure for " name > "/dev/stderr"; bad = 1; return }
-        printf "%-46s %7.1f %8.2f\n", what, least["alone." name], least["alone." name] / least[name]
+    function with(how, name, what) {
+        if (how == "loaded" && programs !~ how) return
+        if (!(name in least) || !(how "." name in least)) { print "no figure for " how "." name > "/dev/stderr"; bad = 1; return }
+        printf "%-46s %7.1f %8.2f\n", what, least[how "." name], least[how "." name] / least[name]
     }
     END {
         empty = least["EmptyCall"]
@@ -70,8 +81,13 @@ awk '
         line("CellDeniedAt", "cell.Cell.Allow, refused", "6")
         line("CellNow", "cell.Cell.Allow, by cell.Now", "")
         line("rate.Allow", "rate.Limiter.Allow", "")
-        with("KeysAllow", "Keys.Allow without cgo, times that with cgo")
-        with("KeysAllowDenied", "  refused")
-        with("KeysCheckAt", "  Keys.CheckAt")
+        with("alone", "KeysAllow", "Keys.Allow without the library, to that by cgo")
+        with("alone", "KeysAllowDenied", "  refused")
+        with("alone", "KeysCheckAt", "  Keys.CheckAt")
+        with("loaded", "KeysAllow", "Keys.Allow through purego, to that by cgo")
+        with("loaded", "KeysAllowDenied", "  refused")
+        with("loaded", "KeysCheckAt", "  Keys.CheckAt")
+        with("loaded", "TableAllow", "  Table.Allow")
+        with("loaded", "TableCheckMany64", "  Table.CheckMany of 64 by Add, a key")
         exit bad
     }' "$work/figures"

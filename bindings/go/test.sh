@@ -44,6 +44,17 @@ holds() {
     fi
 }
 
+# says TEXT COMMAND...: the command fails with a message that has the text.
+says() {
+    expected=$1
+    shift
+    if "$@" >"$work/said" 2>&1; then
+        echo "expected an error with: $expected"
+        return 1
+    fi
+    grep -F "$expected" "$work/said" >/dev/null || { cat "$work/said" && echo "expected: $expected" && return 1; }
+}
+
 formatted() { gofmt -l . ../../examples/go >"$work/unformatted" && cat "$work/unformatted" && [ ! -s "$work/unformatted" ]; }
 holds formatted formatted
 holds vet go vet ./...
@@ -64,6 +75,53 @@ counts 'tests, with the race detector' go test -race -short -v ./...
 counts 'tests, with checked pointers' env GOEXPERIMENT=cgocheck2 go test -v -run 'Batch|Table|Limiter' .
 without() { env CGO_ENABLED=0 CC=/nonexistent go vet ./... && env CGO_ENABLED=0 CC=/nonexistent go test -short -v ./...; }
 counts 'tests without a C compiler' without
+
+# The library through purego, which a module of its own requires: its calls, with the race detector and checked pointers, and a program
+# that loads it. The same program without the tag is static, and says what it lacks.
+through() {
+    (cd tollpurego && export TOLLBAR_LIBRARY="$root/build/libtollbar.so" && go vet . && go vet -tags tollbar_purego . $module &&
+        env CGO_ENABLED=0 CC=/nonexistent go test -short -tags tollbar_purego -v $module &&
+        go test -short -race -tags tollbar_purego -run 'Batch|Table|Limiter|TakeMany|HTTP|Metrics|InFlight' -v $module)
+}
+loads() { (loading); }
+loading() {
+    mkdir "$work/loading" && cd "$work/loading" || return 1
+    cat >main.go <<EOF
+package main
+
+import (
+	"fmt"
+	"os"
+
+	tollbar "$module"
+	_ "$module/tollpurego"
+)
+
+func main() {
+	table, err := tollbar.OpenTable(os.Args[1], tollbar.TableOptions{Capacity: 100}, "2/day")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(table.Allow("ann"), table.Allow("ann"), table.Allow("ann"))
+}
+EOF
+    sed "s|^module .*|module loading|; s|=> \.\./|=> $here|" "$here/tollpurego/go.mod" >go.mod && cp "$here/tollpurego/go.sum" . || return 1
+    go mod edit -require=$module/tollpurego@v0.0.0 "-replace=$module/tollpurego=$here/tollpurego" || return 1
+    export CGO_ENABLED=0 CC=/nonexistent
+    go build -o static . && go build -tags tollbar_purego -o loads . || return 1
+    ! ldd static || return 1
+    says 'with -tags tollbar_purego' ./static "$work/loading/table" || return 1
+    says 'or its file in TOLLBAR_LIBRARY' env TOLLBAR_LIBRARY=/nonexistent ./loads "$work/loading/table" || return 1
+    [ "$(TOLLBAR_LIBRARY=$root/build/libtollbar.so ./loads "$work/loading/table")" = 'true true false' ]
+}
+if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! (cd tollpurego && go mod download) >/dev/null 2>&1; then
+    echo "the library through purego: not run, since purego cannot be fetched"
+else
+    counts 'tests through purego' through
+    holds 'a program that loads the library' loads
+    [ ! -x "$static" ] || holds 'staticcheck of the calls through purego' sh -c "cd tollpurego && '$static' -tags tollbar_purego . $module"
+fi
 # Other systems are compiled, since none is here to run.
 others() {
     for system in darwin/arm64 windows/amd64 linux/arm64 linux/386; do
@@ -72,7 +130,7 @@ others() {
 }
 holds 'vet for other systems' others
 # Linux runs programs for 386 on amd64, and for arm64 by an emulator if it is installed.
-steps='. ./cell ./internal/core ./internal/shared ./rate'
+steps='. ./cell ./internal/core ./internal/local ./rate'
 # shellcheck disable=SC2086
 [ "$(go env GOARCH)" != amd64 ] || counts 'tests on 386' env CGO_ENABLED=0 GOARCH=386 go test -short -v $steps
 # shellcheck disable=SC2086
@@ -140,15 +198,6 @@ reads() { (installed); }
 holds "the README's program, with an installed library" reads
 
 # A build that cannot work fails with a message that says what is missing and what to do.
-says() {
-    expected=$1
-    shift
-    if "$@" >"$work/said" 2>&1; then
-        echo "expected an error with: $expected"
-        return 1
-    fi
-    grep -F "$expected" "$work/said" >/dev/null || { cat "$work/said" && echo "expected: $expected" && return 1; }
-}
 complains() {
     mkdir "$work/outside" && cd "$work/outside" || return 1
     printf 'package main\n\nimport tollbar "%s"\n\nfunc main() { println(tollbar.Version()) }\n' "$module" >main.go
