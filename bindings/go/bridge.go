@@ -2,8 +2,8 @@
 
 package tollbar
 
-// All calls into C are in the bridge files. No C function calls back into Go or keeps a pointer. The cgo directives
-// say both, so the memory behind the pointers may stay on the goroutine's stack.
+// The bridge files call the C library by functions with a c before their names. Of these there are two sets: those of
+// call_cgo.go, and with -tags tollbar_purego those of call_purego.go. The rest of the package does not know which.
 
 import (
 	"math"
@@ -119,17 +119,8 @@ func (p *Policy) spec() tollbar_policy_spec {
 		spec.knots[2*i], spec.knots[2*i+1] = knot[0], knot[1]
 	}
 	spec.from = p.From
-	for i, word := range p.Zone {
-		spec.zone[i] = word
-	}
+	spec.zone = p.Zone
 	return spec
-}
-
-func zoneOf(spec *tollbar_policy_spec) (zone Zone) {
-	for i, word := range spec.zone {
-		zone[i] = word
-	}
-	return zone
 }
 
 func policyOf(spec *tollbar_policy_spec) Policy {
@@ -150,7 +141,7 @@ func policyOf(spec *tollbar_policy_spec) Policy {
 		Classes:     classesOf(spec),
 		Knots:       knots,
 		From:        spec.from,
-		Zone:        zoneOf(spec),
+		Zone:        spec.zone,
 	}
 }
 

@@ -44,7 +44,7 @@ func pacingFree(handle uintptr) { cPacingFree(handle) }
 func pacingAcquire(handle uintptr, host string, now uint64) PacingTicket {
 	var ticket tollbar_pacing_ticket
 	cPacingAcquire(handle, host, now, &ticket)
-	return PacingTicket{ticket.host, ticket.turn}
+	return PacingTicket(ticket)
 }
 
 func (t PacingTicket) raw() *tollbar_pacing_ticket {

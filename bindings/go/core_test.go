@@ -16,7 +16,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// The Go core (internal/core), which a build without cgo uses, beside the C library, on the same requests.
+// The Go core (internal/core), which a program without the library uses, beside the C library, on the same requests.
 
 // both is a limiter in C and one in Go, under one policy.
 type both struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// These tests hold with cgo and without.
+// These tests hold with cgo and through purego.
 
 var thousand = tollbar.TableOptions{Capacity: 1000, Mode: 0o640}
 

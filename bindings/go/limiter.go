@@ -1,6 +1,7 @@
-// Package tollbar limits rates in nanoseconds, exact and lock-free. With cgo it calls the C library libtollbar.
-// Without cgo it decides in Go as the library does, also on tables in files that processes with cgo and of other
-// languages share; what only the library can do returns [ErrNeedsLibrary].
+// Package tollbar limits rates in nanoseconds, exact and lock-free. With cgo it calls the C library libtollbar, and so
+// it does without cgo in a program that imports tollpurego and is built with -tags tollbar_purego. Without both it
+// decides in Go as the library does, in limiters and in tables of this process; what only the library can do returns
+// [ErrNeedsLibrary].
 //
 //	limiter, err := tollbar.NewLimiter("100/s burst 20")
 //	if err != nil {

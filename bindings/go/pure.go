@@ -2,7 +2,7 @@
 
 package tollbar
 
-// Without cgo the limiters step their words in Go (internal/core). This file has what bridge.go has with cgo.
+// Without the library limiters step their words in Go (internal/core). This file has what bridge.go has with it.
 
 import (
 	"fmt"
@@ -17,10 +17,10 @@ func libraryError() error { return ErrNeedsLibrary }
 
 func describeCode(c Code) string { return core.Code(c).String() }
 
-// Version is the version of the linked C library; "" without cgo.
+// Version is the version of the linked C library; "" without the library.
 func Version() string { return "" }
 
-// Now reads a clock. Without cgo that is [ClockWall], in nanoseconds since 1970.
+// Now reads a clock. Without the library that is [ClockWall], in nanoseconds since 1970.
 func Now(clock Clock) (uint64, error) {
 	if clock != ClockWall {
 		return 0, ErrNeedsLibrary

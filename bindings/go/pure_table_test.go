@@ -14,7 +14,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// These tests hold with cgo and without.
+// These tests hold in all builds: with cgo, through purego and in Go alone.
 
 func memory(t testing.TB, options tollbar.TableOptions, policies ...string) *tollbar.Table {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// These tests hold with cgo and without. Without cgo, a policy that only the library can read or step has the error
+// These tests hold in all builds. In Go alone a policy that only the library can read or step has the error
 // ErrNeedsLibrary.
 
 // vectors reads a file of golden vectors into to.

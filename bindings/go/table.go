@@ -49,6 +49,7 @@ type TableOptions struct {
 	// Mode is the permissions of a new file; 0 means 0600.
 	Mode fs.FileMode
 	// Seed is the seed of the hash; nil means a random one. A client that knows the seed can choose keys that collide.
+	// Without the library it is always random.
 	Seed *uint64
 	// SmallPages: the library does not advise the system to use huge pages.
 	SmallPages bool
@@ -56,8 +57,8 @@ type TableOptions struct {
 	// refuse keys, and its owner can end this process by SIGBUS.
 	TrustAnyone bool
 	// HotKeys is the number of keys for which each thread of this process may take permits in advance: the keys that it
-	// checks most often. 0 means none. It is for keys that many threads check at once. Only gcra has credit. Without cgo
-	// another number is [ErrNeedsLibrary].
+	// checks most often. 0 means none. It is for keys that many threads check at once. Only gcra has credit. Without the
+	// library another number is [ErrNeedsLibrary].
 	HotKeys uint32
 	// Overrides is the number of keys that may have a policy of their own at one time ([Keys.SetOverride]), 32 bytes
 	// each. 0 means 1,024.
@@ -91,9 +92,8 @@ func NewTable(options TableOptions, policies ...string) (*Table, error) {
 // In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too. If the file has
 // another table, the call returns a [*TableError] that says why, and the file stays as it is. Give it a directory of
 // the service's own, such as /run/SERVICE: a file that another user than this one and root made, or that others may
-// write or replace, is refused too ([ErrOwner]), unless TrustAnyone is set. Without cgo it opens files on Linux on
-// amd64 and arm64, and returns [ErrNeedsLibrary] on other systems and for a file with a policy that only the library
-// steps.
+// write or replace, is refused too ([ErrOwner]), unless TrustAnyone is set. Without the library, which a program
+// without cgo loads by tollpurego, it returns [ErrNeedsLibrary].
 func OpenTable(path string, options TableOptions, policies ...string) (*Table, error) {
 	if path == "" {
 		return nil, &TableError{Path: path, Code: ErrOpen, Errno: syscall.ENOENT}

@@ -2,6 +2,8 @@
 
 package tollbar
 
+//lint:file-ignore U1000 some of these structs are only for purego; with cgo C makes them
+
 import (
 	"bytes"
 	"strings"
