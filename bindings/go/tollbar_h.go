@@ -11,7 +11,7 @@ import (
 )
 
 // The structs and numbers of tollbar.h, with its names. No struct has a pointer to Go memory: addresses are numbers.
-// With cgo the compiler compares each size, offset and number with C's (call_cgo_layout.go).
+// With cgo a test compares each field with C's, and the compiler each number (call_cgo_layout.go).
 
 const (
 	tollbar_forever            = 1<<64 - 1
