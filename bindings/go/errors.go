@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/tollbar/tollbar/bindings/go/internal/library"
 )
 
 // ErrClosed is returned by calls on a limiter, a table or a lease after its Close.
@@ -11,8 +13,7 @@ var ErrClosed = errors.New("tollbar: closed")
 
 // ErrNeedsLibrary is the error of a call that only the C library can make, in a program that was built without cgo. With
 // -tags tollbar_purego it is the error of all calls if the library cannot be loaded; its text has the reason.
-var ErrNeedsLibrary = errors.New(
-	"tollbar: only the C library can do this; build with cgo, or with -tags tollbar_purego and import tollpurego")
+var ErrNeedsLibrary = library.ErrNeeded
 
 // Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in
 // the errors of its calls.

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/tollbar/tollbar/bindings/go/cell"
+	"github.com/tollbar/tollbar/bindings/go/internal/library"
 	"github.com/tollbar/tollbar/bindings/go/internal/waiting"
 )
 
@@ -337,7 +338,7 @@ func asError(code Code) error {
 }
 
 // needsLibraryCode stands for libraryError() where a call returns a code. The library has no such code.
-const needsLibraryCode Code = math.MinInt32
+const needsLibraryCode Code = library.Missing
 
 // duration converts nanoseconds. It returns Forever for times above the range of a time.Duration.
 func duration(ns uint64) time.Duration {

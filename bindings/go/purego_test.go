@@ -44,7 +44,7 @@ func TestALibraryThatCannotBeLoaded(t *testing.T) {
 	}
 	for library, says := range map[string]string{
 		"/nonexistent/libtollbar.so": "expected: libtollbar.so.1 where the system finds libraries, or its file in TOLLBAR_LIBRARY",
-		other[0]:                     "has another ABI, without tollbar_abi_1; expected: libtollbar 0.1.0 or later",
+		other[0]:                     "has another ABI, without tollbar_abi_1; expected: libtollbar.so.1 of version 0.1.0 or later",
 	} {
 		command := exec.Command(os.Args[0], "-test.run", "^TestALibraryThatCannotBeLoaded$")
 		command.Env = append(os.Environ(), "TOLLBAR_LIBRARY="+library, "TOLLBAR_TEST_LIBRARY="+says)
