@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo || tollbar_purego
 
 // Package redis has limits that machines share through Redis or Valkey. It is a separate package, so that a program
 // without such limits does not link libtollbar-redis.

@@ -172,6 +172,14 @@ func (f *Function) Word(a, b, c, d, e, x, y, z uintptr) uintptr {
 	return Call(f.address, a, b, c, d, e, x, y, z)
 }
 
+// At is the function's address; 0 if the library cannot be called.
+func (f *Function) At() uintptr {
+	if f.library.Err() != nil {
+		return 0
+	}
+	return f.address
+}
+
 // WithErrno returns the code of a call, and the errno if it failed.
 func WithErrno(call func() int32) (int32, syscall.Errno) {
 	// The errno is the thread's.

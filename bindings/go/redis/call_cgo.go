@@ -1,0 +1,107 @@
+//go:build cgo && !tollbar_purego
+
+package redis
+
+// How bridge.go calls the library with cgo; call_purego.go has the other way.
+
+/*
+#include "bridge.h"
+
+#cgo noescape go_lease_check
+#cgo nocallback go_lease_check
+#cgo noescape go_lease_check_at
+#cgo nocallback go_lease_check_at
+#cgo noescape go_lease_peek
+#cgo nocallback go_lease_peek
+#cgo nocallback go_lease_now
+#cgo noescape go_lease_stats
+#cgo nocallback go_lease_stats
+#cgo noescape go_client_run
+#cgo nocallback go_client_run
+#cgo nocallback go_client_close
+*/
+import "C"
+
+import "unsafe"
+
+// This compiles only if the structs in Go are as long as C's.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_decision{})-unsafe.Sizeof(C.tollbar_decision{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_policy_spec{})-unsafe.Sizeof(C.tollbar_policy_spec{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_options{})-unsafe.Sizeof(C.tollbar_lease_options{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_stats{})-unsafe.Sizeof(C.tollbar_lease_stats{})]
+	_ = [1]struct{}{}[tollbar_lease_inexact-C.TOLLBAR_LEASE_INEXACT|
+		tollbar_lease_has_overdraft-C.TOLLBAR_LEASE_HAS_OVERDRAFT]
+)
+
+// libraryError is the reason for which the library cannot be called: none, since it is linked.
+func libraryError() error {
+	// Refers to the symbol that a library of another ABI does not have.
+	_ = C.go_abi()
+	return nil
+}
+
+// text returns the pointer of a string for C. The pointer is never null.
+func text(s string) *C.uint8_t {
+	if s == "" {
+		return (*C.uint8_t)(unsafe.Pointer(&noBytes))
+	}
+	return (*C.uint8_t)(unsafe.Pointer(unsafe.StringData(s)))
+}
+
+// noBytes is the target of an empty string's pointer.
+var noBytes byte
+
+func cSpec(policy string, spec *tollbar_policy_spec) int32 {
+	return int32(C.go_spec(text(policy), C.size_t(len(policy)), (*C.tollbar_policy_spec)(unsafe.Pointer(spec))))
+}
+
+func cLeaseNew(name string, spec *tollbar_policy_spec, options *tollbar_lease_options, out *uintptr) int32 {
+	var lease C.uintptr_t
+	code := C.go_lease_new(text(name), C.size_t(len(name)), (*C.tollbar_policy_spec)(unsafe.Pointer(spec)),
+		(*C.tollbar_lease_options)(unsafe.Pointer(options)), &lease)
+	*out = uintptr(lease)
+	return int32(code)
+}
+
+func cLeaseFree(lease uintptr) { C.go_lease_free(C.uintptr_t(lease)) }
+
+func cLeaseCheck(lease uintptr, key string, cost uint64, out *tollbar_decision) int32 {
+	return int32(C.go_lease_check(C.uintptr_t(lease), text(key), C.size_t(len(key)), C.uint64_t(cost),
+		(*C.tollbar_decision)(unsafe.Pointer(out))))
+}
+
+func cLeaseCheckAt(lease uintptr, key string, now, cost uint64, out *tollbar_decision) int32 {
+	return int32(C.go_lease_check_at(C.uintptr_t(lease), text(key), C.size_t(len(key)), C.uint64_t(now),
+		C.uint64_t(cost), (*C.tollbar_decision)(unsafe.Pointer(out))))
+}
+
+func cLeasePeek(lease uintptr, key string, cost uint64, out *tollbar_decision) int32 {
+	return int32(C.go_lease_peek(C.uintptr_t(lease), text(key), C.size_t(len(key)), C.uint64_t(cost),
+		(*C.tollbar_decision)(unsafe.Pointer(out))))
+}
+
+func cLeaseNow(lease uintptr) uint64 { return uint64(C.go_lease_now(C.uintptr_t(lease))) }
+
+func cLeaseStats(lease uintptr, out *tollbar_lease_stats) int32 {
+	return int32(C.go_lease_stats(C.uintptr_t(lease), (*C.tollbar_lease_stats)(unsafe.Pointer(out))))
+}
+
+func cClientNew(lease uintptr, url string, column, out *uintptr) int32 {
+	var at C.size_t
+	var client C.uintptr_t
+	code := C.go_client_new(C.uintptr_t(lease), text(url), C.size_t(len(url)), &at, &client)
+	*column, *out = uintptr(at), uintptr(client)
+	return int32(code)
+}
+
+// cClientRun drives the client until it is stopped, or until the circuit changes, and returns whether it has.
+func cClientRun(client uintptr, circuit *uint32) bool {
+	return C.go_client_run(C.uintptr_t(client), (*C.uint32_t)(circuit)) == 1
+}
+
+func cClientStop(client uintptr) { C.go_client_stop(C.uintptr_t(client)) }
+
+func cClientClose(client uintptr, patience uint32) int32 {
+	return int32(C.go_client_close(C.uintptr_t(client), C.uint32_t(patience)))
+}

@@ -1,0 +1,102 @@
+//go:build tollbar_purego
+
+package redis
+
+// How bridge.go calls the library without cgo: in libtollbar-redis, which the program loads at its first lease;
+// call_cgo.go has the other way.
+
+import (
+	"unsafe"
+
+	"github.com/tollbar/tollbar/bindings/go/internal/library"
+)
+
+// The libraries: that of leases, and libtollbar, which reads the policy.
+var (
+	libtollbar      = &library.Library{Name: "libtollbar.so.1", Variable: "TOLLBAR_LIBRARY", ABI: "tollbar_abi_1"}
+	libtollbarRedis = &library.Library{
+		Name: "libtollbar-redis.so.1", Variable: "TOLLBAR_REDIS_LIBRARY", ABI: "tollbar_redis_abi_1", Least: 0<<16 | 1<<8,
+	}
+
+	tollbar_policy_spec_parse      = libtollbar.Need("tollbar_policy_spec_parse")
+	tollbar_redis_version          = libtollbarRedis.Need("tollbar_redis_version")
+	tollbar_lease_new              = libtollbarRedis.Need("tollbar_lease_new")
+	tollbar_lease_close            = libtollbarRedis.Need("tollbar_lease_close")
+	tollbar_lease_check            = libtollbarRedis.Need("tollbar_lease_check")
+	tollbar_lease_check_at         = libtollbarRedis.Need("tollbar_lease_check_at")
+	tollbar_lease_peek             = libtollbarRedis.Need("tollbar_lease_peek")
+	tollbar_lease_now              = libtollbarRedis.Need("tollbar_lease_now")
+	tollbar_lease_get_stats        = libtollbarRedis.Need("tollbar_lease_get_stats")
+	tollbar_lease_client_new       = libtollbarRedis.Need("tollbar_lease_client_new")
+	tollbar_lease_client_on_change = libtollbarRedis.Need("tollbar_lease_client_on_change")
+	tollbar_lease_client_run       = libtollbarRedis.Need("tollbar_lease_client_run")
+	tollbar_lease_client_stop      = libtollbarRedis.Need("tollbar_lease_client_stop")
+	tollbar_lease_client_circuit   = libtollbarRedis.Need("tollbar_lease_client_circuit")
+	tollbar_lease_client_close     = libtollbarRedis.Need("tollbar_lease_client_close")
+)
+
+func init() { libtollbarRedis.Version = tollbar_redis_version }
+
+// libraryError is the reason for which the library cannot be called, or nil.
+func libraryError() error { return libtollbarRedis.Err() }
+
+func cSpec(policy string, spec *tollbar_policy_spec) int32 {
+	return library.Call4(tollbar_policy_spec_parse, uintptr(library.Text(policy)), uintptr(len(policy)),
+		uintptr(unsafe.Pointer(spec)), 0)
+}
+
+func cLeaseNew(name string, spec *tollbar_policy_spec, options *tollbar_lease_options, out *uintptr) int32 {
+	return library.Call5(tollbar_lease_new, uintptr(library.Text(name)), uintptr(len(name)),
+		uintptr(unsafe.Pointer(spec)), uintptr(unsafe.Pointer(options)), uintptr(unsafe.Pointer(out)))
+}
+
+func cLeaseFree(lease uintptr) { library.Call1(tollbar_lease_close, lease) }
+
+func cLeaseCheck(lease uintptr, key string, cost uint64, out *tollbar_decision) int32 {
+	return library.Call5(tollbar_lease_check, lease, uintptr(library.Text(key)), uintptr(len(key)), uintptr(cost),
+		uintptr(unsafe.Pointer(out)))
+}
+
+func cLeaseCheckAt(lease uintptr, key string, now, cost uint64, out *tollbar_decision) int32 {
+	return library.Call6(tollbar_lease_check_at, lease, uintptr(library.Text(key)), uintptr(len(key)), uintptr(cost),
+		uintptr(now), uintptr(unsafe.Pointer(out)))
+}
+
+func cLeasePeek(lease uintptr, key string, cost uint64, out *tollbar_decision) int32 {
+	return library.Call5(tollbar_lease_peek, lease, uintptr(library.Text(key)), uintptr(len(key)), uintptr(cost),
+		uintptr(unsafe.Pointer(out)))
+}
+
+func cLeaseNow(lease uintptr) uint64 {
+	return uint64(tollbar_lease_now.Word(lease, 0, 0, 0, 0, 0, 0, 0))
+}
+
+func cLeaseStats(lease uintptr, out *tollbar_lease_stats) int32 {
+	return library.Call2(tollbar_lease_get_stats, lease, uintptr(unsafe.Pointer(out)))
+}
+
+func cClientNew(lease uintptr, url string, column, out *uintptr) int32 {
+	return library.Call5(tollbar_lease_client_new, lease, uintptr(library.Text(url)), uintptr(len(url)),
+		uintptr(unsafe.Pointer(column)), uintptr(unsafe.Pointer(out)))
+}
+
+// cClientRun drives the client until it is stopped, or until the circuit changes, and returns whether it has. The
+// listener that C calls is the function that stops the client, which takes the client as its first argument: so C
+// never calls Go.
+func cClientRun(client uintptr, circuit *uint32) bool {
+	before := library.Call1(tollbar_lease_client_circuit, client)
+	stop := tollbar_lease_client_stop.At()
+	if library.Call3(tollbar_lease_client_on_change, client, stop, client) != 0 ||
+		library.Call1(tollbar_lease_client_run, client) != 0 {
+		return false
+	}
+	now := library.Call1(tollbar_lease_client_circuit, client)
+	*circuit = uint32(now)
+	return now != before
+}
+
+func cClientStop(client uintptr) { library.Call1(tollbar_lease_client_stop, client) }
+
+func cClientClose(client uintptr, patience uint32) int32 {
+	return library.Call2(tollbar_lease_client_close, client, uintptr(patience))
+}
