@@ -45,7 +45,7 @@ EOF
 }
 # The library of rules is not in the module: a program that wants it installs it.
 cat >"$module/rules/link_module.go" <<'EOF'
-//go:build cgo && !tollbar_installed
+//go:build cgo && !tollbar_installed && !tollbar_purego
 
 package rules
 

@@ -79,8 +79,9 @@ counts 'tests without a C compiler' without
 # The library through purego, which a module of its own requires: its calls, with the race detector and checked pointers, and a program
 # that loads it. The same program without the tag is static, and says what it lacks.
 through() {
-    (cd tollpurego && export TOLLBAR_LIBRARY="$root/build/libtollbar.so" && go vet . && go vet -tags tollbar_purego . $module &&
-        env CGO_ENABLED=0 CC=/nonexistent go test -short -tags tollbar_purego -v $module &&
+    (cd tollpurego && export TOLLBAR_LIBRARY="$root/build/libtollbar.so" TOLLBAR_REDIS_LIBRARY="$root/build/libtollbar-redis.so" \
+        TOLLBAR_RULES_LIBRARY="$root/build/libtollbar-rules.so" && go vet . && go vet -tags tollbar_purego . $module $module/redis $module/rules &&
+        env CGO_ENABLED=0 CC=/nonexistent go test -short -tags tollbar_purego -v $module $module/redis $module/rules &&
         go test -short -race -tags tollbar_purego -run 'Batch|Table|Limiter|TakeMany|HTTP|Metrics|InFlight' -v $module)
 }
 loads() { (loading); }
@@ -120,7 +121,7 @@ if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! (cd tollpurego && go mod download) >/dev/n
 else
     counts 'tests through purego' through
     holds 'a program that loads the library' loads
-    [ ! -x "$static" ] || holds 'staticcheck of the calls through purego' sh -c "cd tollpurego && '$static' -tags tollbar_purego . $module"
+    [ ! -x "$static" ] || holds 'staticcheck of the calls through purego' sh -c "cd tollpurego && '$static' -tags tollbar_purego . $module $module/redis $module/rules"
 fi
 # Other systems are compiled, since none is here to run.
 others() {

@@ -1,4 +1,4 @@
-//go:build tollbar_installed
+//go:build tollbar_installed && !tollbar_purego
 
 package rules
 

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo || tollbar_purego
 
 // Package rules decides on requests by a file of rules in TOML or YAML (docs/rules.md). It is a separate package, so
 // that a program without rules does not link libtollbar-rules.

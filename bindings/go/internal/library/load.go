@@ -75,8 +75,12 @@ func (l *Library) load() error {
 			err, l.Name, l.Variable))
 	}
 	unfit := func(found string) error {
-		return loadError(fmt.Sprintf("%s %s; expected: %s of version %d.%d.%d or later, of the same major version", name, found,
-			l.Name, l.Least>>16, l.Least>>8&255, l.Least&255))
+		expected := l.Name
+		if l.Version != nil {
+			expected = fmt.Sprintf("%s of version %d.%d.%d or later, of the same major version", l.Name, l.Least>>16,
+				l.Least>>8&255, l.Least&255)
+		}
+		return loadError(fmt.Sprintf("%s %s; expected: %s", name, found, expected))
 	}
 	if l.ABI != "" {
 		if _, err := Symbol(handle, l.ABI); err != nil {
