@@ -9,15 +9,15 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/tollbar/tollbar/bindings/go/internal/core"
 	"github.com/tollbar/tollbar/bindings/go/internal/library"
 )
 
 // libtollbar is the library. Its version must be at least 0.1.0.
 var libtollbar = &library.Library{
-	Name: "libtollbar.so.1", Variable: "TOLLBAR_LIBRARY", ABI: "tollbar_abi_1", Least: 0<<16 | 1<<8,
+	Name: "libtollbar.so.1", Variable: "TOLLBAR_LIBRARY", ABI: "tollbar_abi_1",
+	Version: "tollbar_version", Least: 0<<16 | 1<<8,
 }
-
-func init() { libtollbar.Version = tollbar_version }
 
 // libraryError is the reason for which the library cannot be called, or nil.
 func libraryError() error { return libtollbar.Err() }
@@ -35,11 +35,14 @@ func answer(code int32) int32 {
 
 // ---- the library itself, and policies ----
 
+// cStrerror has the library's texts without the library, which may not be there yet: package-level errors have them.
 func cStrerror(code int32) string {
-	if err := libraryError(); err != nil {
-		return strings.TrimPrefix(err.Error(), "tollbar: ")
+	if code == library.Missing {
+		if err := libraryError(); err != nil {
+			return strings.TrimPrefix(err.Error(), "tollbar: ")
+		}
 	}
-	return cString((*byte)(library.Static(tollbar_strerror.Word(uintptr(code), 0, 0, 0, 0, 0, 0, 0))))
+	return core.Code(code).String()
 }
 
 func cVersion() string {

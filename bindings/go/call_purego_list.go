@@ -463,5 +463,4 @@ var (
 	tollbar_table_copy               = libtollbar.Need("tollbar_table_copy")
 	tollbar_version                  = libtollbar.Need("tollbar_version")
 	tollbar_version_string           = libtollbar.Need("tollbar_version_string")
-	tollbar_strerror                 = libtollbar.Need("tollbar_strerror")
 )

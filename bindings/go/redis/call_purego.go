@@ -15,11 +15,11 @@ import (
 var (
 	libtollbar      = &library.Library{Name: "libtollbar.so.1", Variable: "TOLLBAR_LIBRARY", ABI: "tollbar_abi_1"}
 	libtollbarRedis = &library.Library{
-		Name: "libtollbar-redis.so.1", Variable: "TOLLBAR_REDIS_LIBRARY", ABI: "tollbar_redis_abi_1", Least: 0<<16 | 1<<8,
+		Name: "libtollbar-redis.so.1", Variable: "TOLLBAR_REDIS_LIBRARY", ABI: "tollbar_redis_abi_1",
+		Version: "tollbar_redis_version", Least: 0<<16 | 1<<8,
 	}
 
 	tollbar_policy_spec_parse      = libtollbar.Need("tollbar_policy_spec_parse")
-	tollbar_redis_version          = libtollbarRedis.Need("tollbar_redis_version")
 	tollbar_lease_new              = libtollbarRedis.Need("tollbar_lease_new")
 	tollbar_lease_close            = libtollbarRedis.Need("tollbar_lease_close")
 	tollbar_lease_check            = libtollbarRedis.Need("tollbar_lease_check")
@@ -34,8 +34,6 @@ var (
 	tollbar_lease_client_circuit   = libtollbarRedis.Need("tollbar_lease_client_circuit")
 	tollbar_lease_client_close     = libtollbarRedis.Need("tollbar_lease_client_close")
 )
-
-func init() { libtollbarRedis.Version = tollbar_redis_version }
 
 // libraryError is the reason for which the library cannot be called, or nil.
 func libraryError() error { return libtollbarRedis.Err() }

@@ -18,9 +18,9 @@ type Library struct {
 	Name, Variable string
 	// ABI is a symbol that no library of another ABI has. Empty: there is none.
 	ABI string
-	// Version is the function that returns the version: major << 16 | minor << 8 | patch. Nil: there is none. The library
-	// must have at least the version Least, and its major version.
-	Version *Function
+	// Version is the name of the function that returns the version: major << 16 | minor << 8 | patch. Empty: there is
+	// none. The library must have at least the version Least, and its major version.
+	Version string
 	Least   uint32
 
 	functions []*Function
@@ -76,7 +76,7 @@ func (l *Library) load() error {
 	}
 	unfit := func(found string) error {
 		expected := l.Name
-		if l.Version != nil {
+		if l.Version != "" {
 			expected = fmt.Sprintf("%s of version %d.%d.%d or later, of the same major version", l.Name, l.Least>>16,
 				l.Least>>8&255, l.Least&255)
 		}
@@ -92,10 +92,14 @@ func (l *Library) load() error {
 			return unfit("has no " + f.name)
 		}
 	}
-	if l.Version == nil {
+	if l.Version == "" {
 		return nil
 	}
-	version := uint32(Call(l.Version.address, 0, 0, 0, 0, 0, 0, 0, 0))
+	address, err := Symbol(handle, l.Version)
+	if err != nil {
+		return unfit("has no " + l.Version)
+	}
+	version := uint32(Call(address, 0, 0, 0, 0, 0, 0, 0, 0))
 	if version>>16 != l.Least>>16 || version < l.Least {
 		return unfit(fmt.Sprintf("is version %d.%d.%d", version>>16, version>>8&255, version&255))
 	}
