@@ -320,8 +320,7 @@ func cTableGetOverride(table uintptr, policy uint32, key string, out *tollbar_po
 		(*C.tollbar_policy_spec)(unsafe.Pointer(out))))
 }
 
-func cTableNextOverride(table uintptr, from uint64, out *tollbar_table_override,
-	spec *tollbar_policy_spec) int32 {
+func cTableNextOverride(table uintptr, from uint64, out *tollbar_table_override, spec *tollbar_policy_spec) int32 {
 	return int32(C.go_table_next_override(C.uintptr_t(table), C.uint64_t(from),
 		(*C.tollbar_table_override)(unsafe.Pointer(out)), (*C.tollbar_policy_spec)(unsafe.Pointer(spec))))
 }

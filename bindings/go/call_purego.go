@@ -58,8 +58,7 @@ func cClockNow(clock uint32, now *uint64) int32 {
 
 func cPolicyParse(policy string, spec *tollbar_policy_spec, why *tollbar_policy_error) int32 {
 	return library.Call4(tollbar_policy_spec_parse, uintptr(library.Text(policy)), uintptr(len(policy)),
-		uintptr(unsafe.Pointer(spec)),
-		uintptr(unsafe.Pointer(why)))
+		uintptr(unsafe.Pointer(spec)), uintptr(unsafe.Pointer(why)))
 }
 
 func cPolicyValidate(spec *tollbar_policy_spec) int32 {
@@ -77,8 +76,7 @@ func cPolicyPrint(spec *tollbar_policy_spec, buffer []byte) int32 {
 
 func cSchedulePrint(schedule string, buffer []byte, why *tollbar_policy_error) int32 {
 	return library.Call6(tollbar_schedule_print, uintptr(library.Text(schedule)), uintptr(len(schedule)),
-		uintptr(library.First(buffer)),
-		uintptr(len(buffer)), 0, uintptr(unsafe.Pointer(why)))
+		uintptr(library.First(buffer)), uintptr(len(buffer)), 0, uintptr(unsafe.Pointer(why)))
 }
 
 func cScheduleAt(schedule string, utc uint64, spec *tollbar_policy_spec, until *uint64,
@@ -89,6 +87,5 @@ func cScheduleAt(schedule string, utc uint64, spec *tollbar_policy_spec, until *
 
 func cPrefix(address []byte, ipv4Bits, ipv6Bits uint32, out *tollbar_prefix) int32 {
 	return library.Call5(tollbar_prefix_from_address, uintptr(library.First(address)), uintptr(len(address)),
-		uintptr(ipv4Bits),
-		uintptr(ipv6Bits), uintptr(unsafe.Pointer(out)))
+		uintptr(ipv4Bits), uintptr(ipv6Bits), uintptr(unsafe.Pointer(out)))
 }

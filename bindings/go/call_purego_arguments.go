@@ -36,8 +36,7 @@ func cLimiterMany(limiter uintptr, at bool, now uint64, costs []uint64, verdicts
 	results := unsafe.Pointer(unsafe.SliceData(verdicts))
 	if at {
 		return library.Call5(tollbar_limiter_check_many_at, limiter, uintptr(first), uintptr(len(verdicts)),
-			uintptr(now),
-			uintptr(results))
+			uintptr(now), uintptr(results))
 	}
 	return library.Call4(tollbar_limiter_check_many, limiter, uintptr(first), uintptr(len(verdicts)), uintptr(results))
 }
@@ -45,8 +44,7 @@ func cLimiterMany(limiter uintptr, at bool, now uint64, costs []uint64, verdicts
 func cLimiterCheckClass(limiter uintptr, at bool, now, cost uint64, class *className, out *tollbar_decision) int32 {
 	if at {
 		return library.Call5(tollbar_limiter_check_class_at, limiter, uintptr(cost), uintptr(unsafe.Pointer(class)),
-			uintptr(now),
-			uintptr(unsafe.Pointer(out)))
+			uintptr(now), uintptr(unsafe.Pointer(out)))
 	}
 	return library.Call4(tollbar_limiter_check_class, limiter, uintptr(cost), uintptr(unsafe.Pointer(class)),
 		uintptr(unsafe.Pointer(out)))
@@ -72,8 +70,7 @@ func cTableOpen(path string, options *tollbar_table_options, specs []tollbar_pol
 	}
 	return library.WithErrno(func() int32 {
 		return library.Call5(tollbar_table_open, uintptr(library.Terminated(path)), uintptr(policies),
-			uintptr(len(specs)),
-			uintptr(unsafe.Pointer(options)), uintptr(unsafe.Pointer(out)))
+			uintptr(len(specs)), uintptr(unsafe.Pointer(options)), uintptr(unsafe.Pointer(out)))
 	})
 }
 
@@ -93,8 +90,7 @@ func cTableCheckClass(table uintptr, policy uint32, key string, at bool, now, co
 			uintptr(cost), uintptr(unsafe.Pointer(class)), uintptr(now), uintptr(unsafe.Pointer(out)))
 	}
 	return library.Call7(tollbar_table_check_class, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)),
-		uintptr(cost), uintptr(unsafe.Pointer(class)), uintptr(unsafe.Pointer(out)))
+		uintptr(len(key)), uintptr(cost), uintptr(unsafe.Pointer(class)), uintptr(unsafe.Pointer(out)))
 }
 
 // chunk is the number of requests of a batch in one call.
@@ -117,13 +113,11 @@ func cTableMany(table uintptr, at bool, now uint64, keys []byte, items []batchIt
 		n := min(len(items)-done, chunk)
 		for i, item := range items[done : done+n] {
 			requests[i] = tollbar_request{key: base + uintptr(begin), length: uintptr(item.end - begin),
-				cost:   item.cost,
-				policy: item.policy, class_number: item.class}
+				cost:   item.cost, policy: item.policy, class_number: item.class}
 			begin = item.end
 		}
 		if code := library.Call5(tollbar_table_check_many_at, table, uintptr(unsafe.Pointer(requests)), uintptr(n),
-			uintptr(now),
-			uintptr(unsafe.Pointer(&verdicts[done]))); code != 0 {
+			uintptr(now), uintptr(unsafe.Pointer(&verdicts[done]))); code != 0 {
 			return code
 		}
 	}
@@ -163,14 +157,12 @@ func cTakeMany(keys []byte, items []limitItem, at bool, now uint64, each *tollba
 			uintptr(unsafe.Pointer(each)), uintptr(unsafe.Pointer(out)))
 	}
 	return library.Call4(tollbar_take_many, uintptr(unsafe.Pointer(limits)), uintptr(len(items)),
-		uintptr(unsafe.Pointer(each)),
-		uintptr(unsafe.Pointer(out)))
+		uintptr(unsafe.Pointer(each)), uintptr(unsafe.Pointer(out)))
 }
 
 func cTableTopRefused(table uintptr, now uint64, found []tollbar_table_refused, count *uintptr) int32 {
 	return library.Call5(tollbar_table_top_refused, table, uintptr(now),
-		uintptr(unsafe.Pointer(unsafe.SliceData(found))),
-		uintptr(len(found)), uintptr(unsafe.Pointer(count)))
+		uintptr(unsafe.Pointer(unsafe.SliceData(found))), uintptr(len(found)), uintptr(unsafe.Pointer(count)))
 }
 
 func cTableSync(table uintptr) (int32, syscall.Errno) {
@@ -197,8 +189,7 @@ func cInFlightOpen(path string, options *tollbar_in_flight_options, out *uintptr
 	}
 	return library.WithErrno(func() int32 {
 		return library.Call3(tollbar_in_flight_open, uintptr(library.Terminated(path)),
-			uintptr(unsafe.Pointer(options)),
-			uintptr(unsafe.Pointer(out)))
+			uintptr(unsafe.Pointer(options)), uintptr(unsafe.Pointer(out)))
 	})
 }
 
@@ -217,8 +208,7 @@ func cPacingNew(options *tollbar_pacing_options, hosts int, out *uintptr) int32 
 
 func cPacingAcquire(pacing uintptr, host string, now uint64, out *tollbar_pacing_ticket) int32 {
 	return library.Call5(tollbar_pacing_acquire_at, pacing, uintptr(library.Text(host)), uintptr(len(host)),
-		uintptr(now),
-		uintptr(unsafe.Pointer(out)))
+		uintptr(now), uintptr(unsafe.Pointer(out)))
 }
 
 func cPacingWait(pacing uintptr, ticket *tollbar_pacing_ticket, now uint64) (wait uint64) {
@@ -229,8 +219,7 @@ func cPacingWait(pacing uintptr, ticket *tollbar_pacing_ticket, now uint64) (wai
 
 func cPacingRespond(pacing uintptr, ticket *tollbar_pacing_ticket, status uint32, lines string, utc, now uint64) {
 	library.Call7(tollbar_pacing_respond_at, pacing, uintptr(unsafe.Pointer(ticket)), uintptr(status),
-		uintptr(library.Text(lines)),
-		uintptr(len(lines)), uintptr(utc), uintptr(now))
+		uintptr(library.Text(lines)), uintptr(len(lines)), uintptr(utc), uintptr(now))
 }
 
 func cPacingLeave(pacing uintptr, ticket *tollbar_pacing_ticket, now uint64) {
@@ -257,8 +246,7 @@ func cHTTPWrite(items []httpItem, names []byte, what uint32, number uint64, buff
 	all := unsafe.Pointer(unsafe.SliceData(limits))
 	if what == 0 {
 		return library.Call6(tollbar_http_problem, uintptr(all), uintptr(len(items)), uintptr(uint32(number)),
-			uintptr(library.First(buffer)),
-			uintptr(len(buffer)), uintptr(unsafe.Pointer(length)))
+			uintptr(library.First(buffer)), uintptr(len(buffer)), uintptr(unsafe.Pointer(length)))
 	}
 	return library.Call7(tollbar_http_fields, uintptr(all), uintptr(len(items)), uintptr(what), uintptr(number),
 		uintptr(library.First(buffer)), uintptr(len(buffer)), uintptr(unsafe.Pointer(length)))
@@ -283,8 +271,7 @@ func cMetrics(items []metricsItem, names []byte, format uint32, buffer []byte, l
 
 func cHierarchyNew(rate string, burst uint64, classes, policy uint32, out *uintptr) int32 {
 	return library.Call5(tollbar_hierarchy_new, uintptr(library.Terminated(rate)), uintptr(burst),
-		uintptr(classes), uintptr(policy),
-		uintptr(unsafe.Pointer(out)))
+		uintptr(classes), uintptr(policy), uintptr(unsafe.Pointer(out)))
 }
 
 func cHierarchyAdd(of uintptr, parent uint32, name, guaranteed, ceiling string, keys uint32, number *uint32) int32 {
@@ -297,10 +284,8 @@ func cHierarchyTake(of, table uintptr, leaf uint32, key string, cost uint64, at 
 	share *tollbar_share) int32 {
 	if at {
 		return library.Call8(tollbar_hierarchy_take_at, of, table, uintptr(leaf), uintptr(library.Text(key)),
-			uintptr(len(key)),
-			uintptr(cost), uintptr(now), uintptr(unsafe.Pointer(share)))
+			uintptr(len(key)), uintptr(cost), uintptr(now), uintptr(unsafe.Pointer(share)))
 	}
 	return library.Call7(tollbar_hierarchy_take, of, table, uintptr(leaf), uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(cost),
-		uintptr(unsafe.Pointer(share)))
+		uintptr(len(key)), uintptr(cost), uintptr(unsafe.Pointer(share)))
 }

@@ -98,32 +98,27 @@ func cTableFree(table uintptr) {
 
 func cTableCheck(table uintptr, policy uint32, key string, cost uint64, out *tollbar_decision) int32 {
 	return library.Call6(tollbar_table_check, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(cost),
-		uintptr(unsafe.Pointer(out)))
+		uintptr(len(key)), uintptr(cost), uintptr(unsafe.Pointer(out)))
 }
 
 func cTableCheckAt(table uintptr, policy uint32, key string, now, cost uint64, out *tollbar_decision) int32 {
 	return library.Call7(tollbar_table_check_at, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(cost),
-		uintptr(now), uintptr(unsafe.Pointer(out)))
+		uintptr(len(key)), uintptr(cost), uintptr(now), uintptr(unsafe.Pointer(out)))
 }
 
 func cTablePeek(table uintptr, policy uint32, key string, cost uint64, out *tollbar_decision) int32 {
 	return library.Call6(tollbar_table_peek, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(cost),
-		uintptr(unsafe.Pointer(out)))
+		uintptr(len(key)), uintptr(cost), uintptr(unsafe.Pointer(out)))
 }
 
 func cTablePeekAt(table uintptr, policy uint32, key string, now, cost uint64, out *tollbar_decision) int32 {
 	return library.Call7(tollbar_table_peek_at, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(cost),
-		uintptr(now), uintptr(unsafe.Pointer(out)))
+		uintptr(len(key)), uintptr(cost), uintptr(now), uintptr(unsafe.Pointer(out)))
 }
 
 func cTableCharge(table uintptr, policy uint32, key string, cost uint64, rest *uint64) int32 {
 	return library.Call6(tollbar_table_charge, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(cost),
-		uintptr(unsafe.Pointer(rest)))
+		uintptr(len(key)), uintptr(cost), uintptr(unsafe.Pointer(rest)))
 }
 
 func cTableChargeAt(table uintptr, policy uint32, key string, now, cost uint64, rest *uint64) int32 {
@@ -133,15 +128,13 @@ func cTableChargeAt(table uintptr, policy uint32, key string, now, cost uint64, 
 
 func cTableTake(table uintptr, policy uint32, key string, most uint64, taken *uint64) int32 {
 	return library.Call6(tollbar_table_take_up_to, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)),
-		uintptr(most), uintptr(unsafe.Pointer(taken)))
+		uintptr(len(key)), uintptr(most), uintptr(unsafe.Pointer(taken)))
 }
 
 func cTableReserve(table uintptr, policy uint32, key string, cost, patience uint64,
 	booked *tollbar_reservation) int32 {
 	return library.Call7(tollbar_table_reserve, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(cost),
-		uintptr(patience), uintptr(unsafe.Pointer(booked)))
+		uintptr(len(key)), uintptr(cost), uintptr(patience), uintptr(unsafe.Pointer(booked)))
 }
 
 func cTableCancel(table uintptr, policy uint32, key string, booked *tollbar_reservation, back *uint64) int32 {
@@ -152,8 +145,7 @@ func cTableCancel(table uintptr, policy uint32, key string, booked *tollbar_rese
 func cTableReserveAt(table uintptr, policy uint32, key string, now, cost, patience uint64,
 	booked *tollbar_reservation) int32 {
 	return library.Call8(tollbar_table_reserve_at, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)),
-		uintptr(cost), uintptr(patience), uintptr(now), uintptr(unsafe.Pointer(booked)))
+		uintptr(len(key)), uintptr(cost), uintptr(patience), uintptr(now), uintptr(unsafe.Pointer(booked)))
 }
 
 func cTableCancelAt(table uintptr, policy uint32, key string, now uint64, booked *tollbar_reservation,
@@ -165,8 +157,7 @@ func cTableCancelAt(table uintptr, policy uint32, key string, now uint64, booked
 func cTableTakeEstimate(table uintptr, policy uint32, key string, estimate uint64,
 	receipt *tollbar_receipt, out *tollbar_decision) int32 {
 	return library.Call7(tollbar_table_take, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(estimate),
-		uintptr(unsafe.Pointer(receipt)), uintptr(unsafe.Pointer(out)))
+		uintptr(len(key)), uintptr(estimate), uintptr(unsafe.Pointer(receipt)), uintptr(unsafe.Pointer(out)))
 }
 
 func cTableTakeEstimateAt(table uintptr, policy uint32, key string, now, estimate uint64,
@@ -243,8 +234,7 @@ func cTableSetPolicy(table uintptr, number uint32, spec *tollbar_policy_spec, ke
 
 func cTableSetOverride(table uintptr, policy uint32, key string, spec *tollbar_policy_spec, keep uint32) int32 {
 	return library.Call6(tollbar_table_set_override, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)),
-		uintptr(unsafe.Pointer(spec)), uintptr(keep))
+		uintptr(len(key)), uintptr(unsafe.Pointer(spec)), uintptr(keep))
 }
 
 func cTableClearOverride(table uintptr, policy uint32, key string) int32 {
@@ -254,12 +244,10 @@ func cTableClearOverride(table uintptr, policy uint32, key string) int32 {
 
 func cTableGetOverride(table uintptr, policy uint32, key string, out *tollbar_policy_spec) int32 {
 	return answer(library.Call5(tollbar_table_get_override, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)),
-		uintptr(unsafe.Pointer(out))))
+		uintptr(len(key)), uintptr(unsafe.Pointer(out))))
 }
 
-func cTableNextOverride(table uintptr, from uint64, out *tollbar_table_override,
-	spec *tollbar_policy_spec) int32 {
+func cTableNextOverride(table uintptr, from uint64, out *tollbar_table_override, spec *tollbar_policy_spec) int32 {
 	return library.Call4(tollbar_table_next_override, table, uintptr(from), uintptr(unsafe.Pointer(out)),
 		uintptr(unsafe.Pointer(spec)))
 }
@@ -294,8 +282,7 @@ func cInFlightClose(table uintptr) {
 
 func cInFlightAcquire(table uintptr, key string, limit uint32, ticket *uint64) int32 {
 	return library.Call5(tollbar_in_flight_acquire, table, uintptr(library.Text(key)), uintptr(len(key)),
-		uintptr(limit),
-		uintptr(unsafe.Pointer(ticket)))
+		uintptr(limit), uintptr(unsafe.Pointer(ticket)))
 }
 
 func cInFlightRelease(table uintptr, ticket uint64) int32 {
@@ -318,15 +305,13 @@ func cAdaptiveRelease(limit *tollbar_adaptive, ticket uint64, outcome uint32, la
 
 func cAdaptiveAcquireKey(limit *tollbar_adaptive, table uintptr, key string, ticket *uint64) int32 {
 	return library.Call5(tollbar_adaptive_acquire_key, uintptr(unsafe.Pointer(limit)), table,
-		uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(unsafe.Pointer(ticket)))
+		uintptr(library.Text(key)), uintptr(len(key)), uintptr(unsafe.Pointer(ticket)))
 }
 
 func cAdaptiveReleaseKey(limit *tollbar_adaptive, table uintptr, key string, ticket uint64, outcome uint32,
 	latency uint64) int32 {
 	return library.Call7(tollbar_adaptive_release_key, uintptr(unsafe.Pointer(limit)), table,
-		uintptr(library.Text(key)),
-		uintptr(len(key)), uintptr(ticket), uintptr(outcome), uintptr(latency))
+		uintptr(library.Text(key)), uintptr(len(key)), uintptr(ticket), uintptr(outcome), uintptr(latency))
 }
 
 func cPacingFree(pacing uintptr) {
@@ -336,8 +321,7 @@ func cPacingFree(pacing uintptr) {
 func cTableMore(table uintptr, policy uint32, key string, cost uint64, decision *tollbar_decision,
 	more *uint64) int32 {
 	return library.Call7(tollbar_table_more_after, table, uintptr(policy), uintptr(library.Text(key)),
-		uintptr(len(key)),
-		uintptr(cost), uintptr(unsafe.Pointer(decision)), uintptr(unsafe.Pointer(more)))
+		uintptr(len(key)), uintptr(cost), uintptr(unsafe.Pointer(decision)), uintptr(unsafe.Pointer(more)))
 }
 
 func cLimiterMore(limiter uintptr, cost uint64, decision *tollbar_decision, more *uint64) int32 {

@@ -54,9 +54,7 @@ func decided(code int32, d *tollbar_decision) tollbar.Decision {
 	}
 	return tollbar.Decision{
 		Verdict:    tollbar.Verdict(code),
-		Reason:     tollbar.Reason(d.reason),
-		Remaining:  d.remaining,
-		RetryAfter: duration(d.retry_after_ns),
+		Reason:     tollbar.Reason(d.reason), Remaining:  d.remaining, RetryAfter: duration(d.retry_after_ns),
 		ResetAfter: duration(d.reset_after_ns),
 	}
 }
@@ -84,9 +82,7 @@ func openLease(name, policy string, options *LeaseOptions) (lease, client uintpt
 	}
 	o := tollbar_lease_options{
 		struct_size: uint32(unsafe.Sizeof(tollbar_lease_options{})),
-		nodes:       options.Nodes,
-		capacity:    options.Capacity,
-		life_ns:     uint64(max(options.Life, 0)),
+		nodes:       options.Nodes, capacity:    options.Capacity, life_ns:     uint64(max(options.Life, 0)),
 		fallback:    uint32(options.Fallback),
 	}
 	if options.Capacity == 0 {
