@@ -80,8 +80,8 @@ counts 'tests without a C compiler' without
 # that loads it. The same program without the tag is static, and says what it lacks.
 through() {
     (cd tollpurego && export TOLLBAR_LIBRARY="$root/build/libtollbar.so" TOLLBAR_REDIS_LIBRARY="$root/build/libtollbar-redis.so" \
-        TOLLBAR_RULES_LIBRARY="$root/build/libtollbar-rules.so" && go vet . && go vet -tags tollbar_purego . $module $module/redis $module/rules &&
-        env CGO_ENABLED=0 CC=/nonexistent go test -short -tags tollbar_purego -v $module $module/redis $module/rules &&
+        TOLLBAR_RULES_LIBRARY="$root/build/libtollbar-rules.so" && go vet . && go vet -tags tollbar_purego . $module $module/redis $module/rules $module/tollhttp &&
+        env CGO_ENABLED=0 CC=/nonexistent go test -short -tags tollbar_purego -v $module $module/redis $module/rules $module/tollhttp &&
         go test -short -race -tags tollbar_purego -run 'Batch|Table|Limiter|TakeMany|HTTP|Metrics|InFlight' -v $module)
 }
 loads() { (loading); }
@@ -121,7 +121,7 @@ if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! (cd tollpurego && go mod download) >/dev/n
 else
     counts 'tests through purego' through
     holds 'a program that loads the library' loads
-    [ ! -x "$static" ] || holds 'staticcheck of the calls through purego' sh -c "cd tollpurego && '$static' -tags tollbar_purego . $module $module/redis $module/rules"
+    [ ! -x "$static" ] || holds 'staticcheck of the calls through purego' sh -c "cd tollpurego && '$static' -tags tollbar_purego . $module $module/redis $module/rules $module/tollhttp"
 fi
 # Other systems are compiled, since none is here to run.
 others() {
