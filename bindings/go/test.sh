@@ -114,7 +114,11 @@ EOF
     ! ldd static || return 1
     says 'with -tags tollbar_purego' ./static "$work/loading/table" || return 1
     says 'or its file in TOLLBAR_LIBRARY' env TOLLBAR_LIBRARY=/nonexistent ./loads "$work/loading/table" || return 1
-    [ "$(TOLLBAR_LIBRARY=$root/build/libtollbar.so ./loads "$work/loading/table")" = 'true true false' ]
+    [ "$(TOLLBAR_LIBRARY=$root/build/libtollbar.so ./loads "$work/loading/table")" = 'true true false' ] || return 1
+    # With cgo and musl a static program has the library.
+    command -v musl-gcc || return 0
+    env CGO_ENABLED=1 CC=musl-gcc go build -ldflags '-linkmode external -extldflags -static' -o musl . && ! ldd musl || return 1
+    [ "$(./musl "$work/loading/another")" = 'true true false' ]
 }
 if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! (cd tollpurego && go mod download) >/dev/null 2>&1; then
     echo "the library through purego: not run, since purego cannot be fetched"
