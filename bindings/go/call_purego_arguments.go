@@ -113,7 +113,7 @@ func cTableMany(table uintptr, at bool, now uint64, keys []byte, items []batchIt
 		n := min(len(items)-done, chunk)
 		for i, item := range items[done : done+n] {
 			requests[i] = tollbar_request{key: base + uintptr(begin), length: uintptr(item.end - begin),
-				cost:   item.cost, policy: item.policy, class_number: item.class}
+				cost: item.cost, policy: item.policy, class_number: item.class}
 			begin = item.end
 		}
 		if code := library.Call5(tollbar_table_check_many_at, table, uintptr(unsafe.Pointer(requests)), uintptr(n),

@@ -53,8 +53,8 @@ func decided(code int32, d *tollbar_decision) tollbar.Decision {
 		return tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}
 	}
 	return tollbar.Decision{
-		Verdict:    tollbar.Verdict(code),
-		Reason:     tollbar.Reason(d.reason), Remaining:  d.remaining, RetryAfter: duration(d.retry_after_ns),
+		Verdict: tollbar.Verdict(code),
+		Reason:  tollbar.Reason(d.reason), Remaining: d.remaining, RetryAfter: duration(d.retry_after_ns),
 		ResetAfter: duration(d.reset_after_ns),
 	}
 }
@@ -82,8 +82,8 @@ func openLease(name, policy string, options *LeaseOptions) (lease, client uintpt
 	}
 	o := tollbar_lease_options{
 		struct_size: uint32(unsafe.Sizeof(tollbar_lease_options{})),
-		nodes:       options.Nodes, capacity:    options.Capacity, life_ns:     uint64(max(options.Life, 0)),
-		fallback:    uint32(options.Fallback),
+		nodes:       options.Nodes, capacity: options.Capacity, life_ns: uint64(max(options.Life, 0)),
+		fallback: uint32(options.Fallback),
 	}
 	if options.Capacity == 0 {
 		o.capacity = 4096

@@ -109,9 +109,9 @@ func check(rules uintptr, request []Field, now *uint64) (Answer, error) {
 		return Answer{Verdict: tollbar.Denied, Status: 500}, tollbar.Code(code)
 	}
 	return Answer{
-		Verdict:    tollbar.Verdict(code),
-		Reason:     tollbar.Reason(raw.reason), Status:     int(raw.status), Rule:       upToNUL(raw.rule[:]),
-		Body:       upToNUL(raw.body[:]), Remaining:  raw.remaining, RetryAfter: duration(raw.retry_after_ns),
+		Verdict: tollbar.Verdict(code),
+		Reason:  tollbar.Reason(raw.reason), Status: int(raw.status), Rule: upToNUL(raw.rule[:]),
+		Body: upToNUL(raw.body[:]), Remaining: raw.remaining, RetryAfter: duration(raw.retry_after_ns),
 		ResetAfter: duration(raw.reset_after_ns), Generation: raw.generation,
 	}, nil
 }
