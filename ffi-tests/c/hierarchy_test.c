@@ -59,39 +59,6 @@ static void a_leaf_has_its_ceiling(void **state) {
     close_shop(shop);
 }
 
-/* Three tenants ask for 1000/s each, by turns: one alone gets all, two get a half each, and one with a guarantee of 600/s gets that beside two. */
-static void tenants_share_what_is_idle(void **state) {
-    static const struct { unsigned active; uint32_t rates[3]; } turns[] = {
-        {1, {1000, 0, 0}}, {3, {500, 500, 0}}, {7, {200, 200, 600}}, {6, {0, 400, 600}}, {2, {0, 1000, 0}},
-    };
-    const struct shop shop = a_shop();
-    const uint32_t tenants[3] = {
-        added(shop, TOLLBAR_HIERARCHY_ROOT, "a", "", "", 1),
-        added(shop, TOLLBAR_HIERARCHY_ROOT, "b", "", "", 1),
-        added(shop, TOLLBAR_HIERARCHY_ROOT, "c", "600/s", "", 1),
-    };
-    uint64_t now = HOUR;
-    size_t turn, tenant;
-    (void)state;
-    for (turn = 0; turn < sizeof turns / sizeof *turns; turn++) {
-        uint32_t passed[3] = {0, 0, 0};
-        const uint64_t settled = now + 5 * SEC, end = now + 15 * SEC;
-        for (; now < end; now += MS) {
-            for (tenant = 0; tenant < 3; tenant++) {
-                const int asks = turns[turn].active >> tenant & 1;
-                if (asks && tollbar_hierarchy_take_at(shop.tree, shop.table, tenants[tenant], NULL, 0, 1, now, NULL) == 0 &&
-                    now >= settled)
-                    passed[tenant]++;
-            }
-        }
-        for (tenant = 0; tenant < 3; tenant++) {
-            /* 10 s, within 1 %. */
-            assert_in_range(passed[tenant] * 100, turns[turn].rates[tenant] * 990, turns[turn].rates[tenant] * 1010);
-        }
-    }
-    close_shop(shop);
-}
-
 static void wrong_arguments(void **state) {
     const struct shop shop = a_shop();
     const uint32_t acme = added(shop, TOLLBAR_HIERARCHY_ROOT, "acme", "400/s", "", 1);
@@ -142,7 +109,6 @@ static void wrong_arguments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leaf_has_its_ceiling),
-        cmocka_unit_test(tenants_share_what_is_idle),
         cmocka_unit_test(wrong_arguments),
     };
     return cmocka_run_group_tests_name("hierarchies", tests, NULL, NULL);

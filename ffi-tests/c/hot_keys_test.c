@@ -1,8 +1,7 @@
-/* Tables with hot keys: every call that uses credit, threads on one key, and both sides of a fork. */
+/* Tables with hot keys: every call that uses credit, each way of making a table, and both sides of a fork. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
-#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,34 +45,6 @@ static int32_t check(const tollbar_table *table, uint64_t cost) {
     return tollbar_table_check_at(table, 0, KEY, cost, HOUR, NULL);
 }
 
-static uint64_t drain(const tollbar_table *table) {
-    uint64_t taken = 0;
-    while (check(table, 1) == TOLLBAR_ALLOWED)
-        taken++;
-    return taken;
-}
-
-static void a_thread_takes_permits_in_advance(void **state) {
-    struct views views = views_of("1000/day burst 10000");
-    uint64_t taken = 0, comes = 0, before = left(views.plain);
-    (void)state;
-    while (left(views.plain) > 5000) {
-        assert_int_equal(check(views.hot, 1), TOLLBAR_ALLOWED);
-        taken++;
-        comes += left(views.plain) != before;
-        before = left(views.plain);
-    }
-    /* Credit pays for most requests, and all of it has been charged. A full bucket loses few permits at this rate. */
-    assert_in_range(comes, 1, taken / 10);
-    assert_in_range(taken, 5000 - 1024, 5000);
-    assert_int_equal(check(views.hot, 10001), TOLLBAR_NEVER);
-    assert_int_equal(check(views.hot, 0), TOLLBAR_ALLOWED);
-    taken += drain(views.hot);
-    assert_in_range(taken, 9900, 10000);
-    assert_int_equal(left(views.hot), 0);
-    close_views(&views);
-}
-
 /* The view with hot keys has more permits left than the other one: the thread's credit. */
 static void other_calls_use_credit(void **state) {
     struct views views = views_of("1000/day burst 10000");
@@ -114,16 +85,6 @@ static void other_calls_use_credit(void **state) {
     assert_int_equal(tollbar_table_reset_at(views.hot, 0, KEY, HOUR), TOLLBAR_YES);
     assert_int_equal(left(views.hot), 10000);
     assert_int_equal(left(views.plain), 10000);
-    close_views(&views);
-}
-
-static void it_has_the_tables_clock(void **state) {
-    struct views views = views_of("1000/day burst 1000");
-    uint64_t taken = 0;
-    (void)state;
-    while (tollbar_table_check(views.hot, 0, KEY, 1, NULL) == TOLLBAR_ALLOWED)
-        taken++;
-    assert_in_range(taken, 990, 1001);
     close_views(&views);
 }
 
@@ -206,48 +167,12 @@ static void c5_a_child_has_no_credit(void **state) {
     tollbar_table_close(table);
 }
 
-struct asker {
-    pthread_t thread;
-    const tollbar_table *table;
-    uint64_t taken;
-};
-
-static void *run(void *asker) {
-    struct asker *of = asker;
-    of->taken = drain(of->table);
-    return NULL;
-}
-
-static void threads_get_what_there_is(void **state) {
-    struct views views = views_of("1000/day burst 300000");
-    struct asker askers[4];
-    uint64_t taken = 0;
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(askers); i++) {
-        askers[i].table = views.hot;
-        askers[i].taken = 0;
-        assert_int_equal(pthread_create(&askers[i].thread, NULL, run, &askers[i]), 0);
-    }
-    for (i = 0; i < COUNT(askers); i++) {
-        assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
-        taken += askers[i].taken;
-    }
-    /* Each thread took permits until it was refused, so no thread has credit left. A full bucket loses the permits of a tick. */
-    assert_in_range(taken, 299900, 300000);
-    assert_int_equal(left(views.plain), 0);
-    close_views(&views);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_takes_permits_in_advance),
         cmocka_unit_test(other_calls_use_credit),
-        cmocka_unit_test(it_has_the_tables_clock),
         cmocka_unit_test(every_kind_of_table_takes_the_option),
         cmocka_unit_test(c4_arguments),
         cmocka_unit_test(c5_a_child_has_no_credit),
-        cmocka_unit_test(threads_get_what_there_is),
     };
     return cmocka_run_group_tests_name("hot keys", tests, NULL, NULL);
 }

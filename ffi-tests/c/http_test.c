@@ -86,27 +86,6 @@ static void more_after(void **state) {
     tollbar_table_close(table);
 }
 
-/* A key with a policy of its own: that policy's classes and loans count, not those of the table's. */
-static void more_after_of_an_override(void **state) {
-    const tollbar_policy_spec classes = spec_of("10/s reserve low 5 high 0"), lends = spec_of("10/s borrow init 10");
-    tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    tollbar_table *table = table_of(100, "10/s", NULL);
-    uint64_t more = 1;
-    (void)state;
-    assert_int_equal(tollbar_table_set_override(table, 0, "k", 1, &classes, TOLLBAR_KEEP_COUNT), 0);
-    assert_int_equal(tollbar_table_check_class_at(table, 0, "k", 1, 10, "high", 0, &decision), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_class_at(table, 0, "k", 1, 1, "low", 0, &decision), TOLLBAR_DENIED);
-    assert_int_equal(decision.remaining, 0);
-    assert_int_equal(decision.retry_after_ns, 600000000);
-    assert_int_equal(tollbar_table_more_after_at(table, 0, "k", 1, 1, 0, &decision, &more), 0);
-    assert_int_equal(more, 100000000);
-    assert_int_equal(tollbar_table_set_override(table, 0, "p", 1, &lends, TOLLBAR_KEEP_COUNT), 0);
-    assert_int_equal(tollbar_table_check_at(table, 0, "p", 1, 4, 0, &decision), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_more_after_at(table, 0, "p", 1, 4, 0, &decision, &more), 0);
-    assert_true(more == TOLLBAR_NO_TIME);
-    tollbar_table_close(table);
-}
-
 /* tollbar.h says which buffer is large enough. The test has the longest numbers. With each shorter buffer the call writes nothing behind its end. */
 static void buffers(void **state) {
     static char name[100];
@@ -182,7 +161,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_dialect),
         cmocka_unit_test(more_after),
-        cmocka_unit_test(more_after_of_an_override),
         cmocka_unit_test(buffers),
         cmocka_unit_test(arguments),
     };

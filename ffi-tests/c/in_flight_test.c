@@ -258,57 +258,6 @@ static void s05_a_window_of_four(void **state) {
     assert_int_equal(tollbar_send_window_read(&window, &seen), TOLLBAR_E_STRUCT_SIZE);
 }
 
-/* 10^6 random operations. */
-static void s05_a_window_equals_the_sequential_model(void **state) {
-    tollbar_send_window window = {0};
-    tollbar_send_window_state seen = TOLLBAR_SEND_WINDOW_STATE_INIT;
-    uint64_t random = 22, sent = 0, acknowledged = 0, limit = 1000;
-    uint32_t round, last = 0, acquired = 0;
-    (void)state;
-    assert_int_equal(tollbar_send_window_resize(&window, 1000), 0);
-    for (round = 0; round < 1000000; round++) {
-        const uint64_t in_flight = sent - acknowledged, usable = limit > in_flight ? limit - in_flight : 0;
-        uint32_t n;
-        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        n = (uint32_t)(random >> 40) % 40;
-        switch (random >> 61) {
-        case 0:
-        case 1:
-        case 2:
-            assert_int_equal(tollbar_send_window_acquire(&window, n, &last), n <= usable ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
-            sent += n <= usable ? n : 0;
-            acquired += n <= usable;
-            if (n <= usable)
-                assert_int_equal(last, sent & 0x3fffff);
-            break;
-        case 3:
-        case 4:
-            /* Some numbers are late, and some were never sent. */
-            if (acknowledged + n >= 9) {
-                const uint64_t upto = acknowledged + n - 9;
-                const int moves = upto > acknowledged && upto <= sent;
-                assert_int_equal(tollbar_send_window_acknowledge(&window, (uint32_t)(upto & 0x3fffff)),
-                                 moves ? TOLLBAR_ALLOWED : TOLLBAR_E_TICKET);
-                acknowledged = moves ? upto : acknowledged;
-            }
-            break;
-        case 5:
-            assert_int_equal(tollbar_send_window_release(&window, n), n <= in_flight ? TOLLBAR_ALLOWED : TOLLBAR_E_TICKET);
-            acknowledged += n <= in_flight ? n : 0;
-            break;
-        case 6:
-            limit = n * 5;
-            assert_int_equal(tollbar_send_window_resize(&window, (uint32_t)limit), 0);
-            break;
-        default:
-            assert_int_equal(tollbar_send_window_read(&window, &seen), 0);
-            assert_int_equal(seen.in_flight, in_flight);
-            assert_int_equal(seen.usable, usable);
-        }
-    }
-    assert_true(acquired > 50000 && acquired < 350000);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_has_its_limit),
@@ -318,7 +267,6 @@ int main(void) {
         cmocka_unit_test(errors_change_nothing),
         cmocka_unit_test(threads_hand_a_permit_on),
         cmocka_unit_test(s05_a_window_of_four),
-        cmocka_unit_test(s05_a_window_equals_the_sequential_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

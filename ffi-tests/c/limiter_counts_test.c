@@ -78,49 +78,6 @@ static void ten_refusals_raise_one_number_by_ten(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-enum { THREADS = 40, CALLS = 20000 };
-
-struct both {
-    tollbar_limiter *limiter;
-    tollbar_limiter *credited;
-    pthread_barrier_t all_are_there;
-};
-
-static void *ask_both(void *arg) {
-    struct both *both = arg;
-    int i;
-    pthread_barrier_wait(&both->all_are_there);
-    for (i = 0; i < CALLS; i++) {
-        tollbar_limiter_check_at(both->limiter, i % 4 == 0 ? 2001 : 1, HOUR, NULL);
-        tollbar_limiter_check_at(both->credited, 1, HOUR, NULL);
-    }
-    return NULL;
-}
-
-/* There are more threads than counter lines. Time stands still, so exactly the burst is admitted. */
-static void counts_of_threads_are_exact(void **state) {
-    struct both both;
-    pthread_t threads[THREADS];
-    tollbar_limiter_state counts;
-    int i;
-    (void)state;
-    both.limiter = limiter_of("2000/h");
-    both.credited = limiter_with_credit("2000/h");
-    assert_int_equal(pthread_barrier_init(&both.all_are_there, NULL, THREADS), 0);
-    for (i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_both, &both), 0);
-    for (i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    assert_counts(state_of(both.limiter), 2000, THREADS * CALLS / 4 * 3 - 2000, THREADS * CALLS / 4);
-    counts = state_of(both.credited);
-    assert_int_equal(counts.allowed + counts.denied, THREADS * CALLS);
-    assert_in_range(counts.allowed, 1, 2000);
-    assert_int_equal(counts.never, 0);
-    pthread_barrier_destroy(&both.all_are_there);
-    tollbar_limiter_free(both.credited);
-    tollbar_limiter_free(both.limiter);
-}
-
 /* A child counts on from its parent's counts, in its own copy. */
 static void a_child_counts_for_itself(void **state) {
     tollbar_limiter *limiter = limiter_of("3/h");
@@ -145,7 +102,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_call_counts_once),
         cmocka_unit_test(ten_refusals_raise_one_number_by_ten),
-        cmocka_unit_test(counts_of_threads_are_exact),
         cmocka_unit_test(a_child_counts_for_itself),
     };
     return cmocka_run_group_tests_name("a limiter's decisions counted", tests, NULL, NULL);

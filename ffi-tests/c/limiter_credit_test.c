@@ -1,4 +1,4 @@
-/* Limiters with credit: the calls, threads that start and end, and both sides of a fork. */
+/* Limiters with credit: the calls, threads that end, the callers' memory, and both sides of a fork. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
@@ -24,53 +24,6 @@ static uint64_t drain(const tollbar_limiter *limiter, uint64_t now) {
     while (tollbar_limiter_check_at(limiter, 1, now, NULL) == TOLLBAR_ALLOWED)
         taken++;
     return taken;
-}
-
-static void one_thread_gets_the_burst_without_the_credit(void **state) {
-    tollbar_limiter *limiter = limiter_with_credit(TEXT);
-    tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    (void)state;
-    assert_int_equal(available(limiter, HOUR), AT_ONCE);
-    assert_int_equal(tollbar_limiter_check_at(limiter, AT_ONCE + 1, HOUR, NULL), TOLLBAR_NEVER);
-    assert_int_equal(tollbar_limiter_check_at(limiter, 0, HOUR, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, &decision), TOLLBAR_ALLOWED);
-    assert_int_equal(decision.remaining, AT_ONCE - 1);
-    assert_int_equal(available(limiter, HOUR), AT_ONCE - 1);
-    assert_int_equal(drain(limiter, HOUR), AT_ONCE - 1);
-    /* `retry_after_ns` is exact to the nanosecond. */
-    assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, &decision), TOLLBAR_DENIED);
-    assert_int_equal(decision.remaining, 0);
-    assert_int_equal(decision.retry_after_ns, 24 * HOUR / 1000);
-    assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR + decision.retry_after_ns - 1, NULL), TOLLBAR_DENIED);
-    assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR + decision.retry_after_ns, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_limiter_reset(limiter), 0);
-    assert_int_equal(drain(limiter, 2 * HOUR), AT_ONCE);
-    tollbar_limiter_free(limiter);
-}
-
-static void it_has_a_clock(void **state) {
-    const uint32_t clocks[] = {TOLLBAR_CLOCK_TSC, TOLLBAR_CLOCK_MONOTONIC, TOLLBAR_CLOCK_COARSE, TOLLBAR_CLOCK_WALL};
-    tollbar_policy_spec spec = spec_of("1000/day burst 100");
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(clocks); i++) {
-        tollbar_limiter *limiter = NULL;
-        tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
-        tollbar_decision decision = TOLLBAR_DECISION_INIT;
-        uint64_t taken = 0;
-        options.credit = TOLLBAR_CREDIT_ON;
-        options.clock = clocks[i];
-        assert_int_equal(tollbar_limiter_new(&spec, &options, &limiter), 0);
-        while (tollbar_limiter_check(limiter, 1, NULL) == TOLLBAR_ALLOWED)
-            taken++;
-        /* One permit refills in a minute and a half, so at most one more comes while this runs. */
-        assert_in_range(taken, 90, 91);
-        assert_int_equal(tollbar_limiter_peek(limiter, 1, &decision), TOLLBAR_DENIED);
-        assert_int_equal(decision.remaining, 0);
-        assert_int_equal(tollbar_limiter_check(limiter, 1, &decision), TOLLBAR_DENIED);
-        assert_in_range(decision.retry_after_ns, 1, 24 * HOUR / 1000);
-        tollbar_limiter_free(limiter);
-    }
 }
 
 /* Every other call spends the thread's credit first, and then the permits that all threads share. */
@@ -118,20 +71,6 @@ static void other_calls_spend_credit_too(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* A waiter gets its permits at the rate of a limiter without credit. */
-static void a_wait_gets_what_comes(void **state) {
-    tollbar_limiter *limiter = limiter_with_credit("1000/s burst 32");
-    tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    uint64_t taken;
-    int i;
-    (void)state;
-    assert_int_equal(tollbar_limiter_take_up_to(limiter, UINT64_MAX, &taken), TOLLBAR_ALLOWED);
-    for (i = 0; i < 20; i++)
-        assert_int_equal(tollbar_limiter_wait(limiter, 1, 60 * SEC, &decision), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_limiter_wait(limiter, 33, 60 * SEC, &decision), TOLLBAR_NEVER);
-    tollbar_limiter_free(limiter);
-}
-
 static void c4_arguments_are_checked(void **state) {
     const char *const refused[] = {"5/s algo pacer", "5/s algo sliding-log", "5/s algo fixed-window", "5/s borrow", "0/s", "50/s ban 1min"};
     tollbar_policy_spec spec = spec_of(TEXT);
@@ -154,16 +93,6 @@ static void c4_arguments_are_checked(void **state) {
     assert_int_equal(tollbar_limiter_check_at(limiter, 1, SEC, &decision), TOLLBAR_E_STRUCT_SIZE);
     /* The calls have charged nothing. */
     assert_int_equal(available(limiter, SEC), AT_ONCE);
-    tollbar_limiter_free(limiter);
-}
-
-/* With a burst below 32 there is no credit, and the limiter is like one without the option. */
-static void a_small_burst_has_no_credit(void **state) {
-    tollbar_limiter *limiter = limiter_with_credit("31/day burst 31");
-    (void)state;
-    assert_int_equal(available(limiter, HOUR), 31);
-    assert_int_equal(tollbar_limiter_check_at(limiter, 31, HOUR, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, NULL), TOLLBAR_DENIED);
     tollbar_limiter_free(limiter);
 }
 
@@ -199,35 +128,6 @@ static void *take(void *argument) {
     return NULL;
 }
 
-static void threads_together_get_the_burst_without_the_credit(void **state) {
-    enum { THREADS = 16, ROUNDS = 50 };
-    int round;
-    (void)state;
-    for (round = 0; round < ROUNDS; round++) {
-        tollbar_limiter *limiter = limiter_with_credit("100000/day burst 100000");
-        uint64_t at_once = available(limiter, HOUR), taken = 0;
-        pthread_barrier_t start;
-        pthread_t threads[THREADS];
-        struct job jobs[THREADS];
-        int i;
-        assert_in_range(at_once, 100000 - 100000 / 8, 100000);
-        assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
-        for (i = 0; i < THREADS; i++) {
-            const struct job job = {limiter, &start, UINT64_MAX, 0};
-            jobs[i] = job;
-            assert_int_equal(pthread_create(&threads[i], NULL, take, &jobs[i]), 0);
-        }
-        for (i = 0; i < THREADS; i++) {
-            pthread_join(threads[i], NULL);
-            taken += jobs[i].taken;
-        }
-        pthread_barrier_destroy(&start);
-        assert_int_equal(taken, at_once);
-        assert_int_equal(drain(limiter, HOUR), 0);
-        tollbar_limiter_free(limiter);
-    }
-}
-
 /* Threads that end leave unspent credit, at most CREDIT. No other thread gets it. */
 static void threads_that_end_leave_their_credit(void **state) {
     tollbar_limiter *limiter = limiter_with_credit(TEXT);
@@ -245,24 +145,6 @@ static void threads_that_end_leave_their_credit(void **state) {
     taken += drain(limiter, HOUR);
     assert_in_range(taken, AT_ONCE - CREDIT, AT_ONCE);
     tollbar_limiter_free(limiter);
-}
-
-/* A new limiter in the memory of a former one has none of that one's credit, for no thread. */
-static void limiters_come_and_go(void **state) {
-    tollbar_limiter *many[100];
-    int round;
-    size_t i;
-    (void)state;
-    for (round = 0; round < 20; round++) {
-        for (i = 0; i < COUNT(many); i++) {
-            many[i] = limiter_with_credit(TEXT);
-            assert_int_equal(tollbar_limiter_check_at(many[i], 1, HOUR, NULL), TOLLBAR_ALLOWED);
-        }
-        for (i = 0; i < COUNT(many); i++) {
-            assert_int_equal(available(many[i], HOUR), AT_ONCE - 1);
-            tollbar_limiter_free(many[i]);
-        }
-    }
 }
 
 /* After a fork each process has the permits that were left, with the forking thread's credit, and no more. */
@@ -314,16 +196,10 @@ static void c5_a_child_has_no_other_threads_credit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread_gets_the_burst_without_the_credit),
-        cmocka_unit_test(it_has_a_clock),
         cmocka_unit_test(other_calls_spend_credit_too),
-        cmocka_unit_test(a_wait_gets_what_comes),
         cmocka_unit_test(c4_arguments_are_checked),
-        cmocka_unit_test(a_small_burst_has_no_credit),
         cmocka_unit_test(it_may_lie_in_the_callers_memory),
-        cmocka_unit_test(threads_together_get_the_burst_without_the_credit),
         cmocka_unit_test(threads_that_end_leave_their_credit),
-        cmocka_unit_test(limiters_come_and_go),
         cmocka_unit_test(c5_they_go_on_in_parent_and_child),
         cmocka_unit_test(c5_a_child_has_no_other_threads_credit),
     };

@@ -1,4 +1,5 @@
-/* Limiters of every algorithm through each of their calls, at the caller's time. */
+/* Limiters: where they live, their calls by every clock, the sizes of their structs, and changes of their policy. What each algorithm decides is in
+ * vectors_test.c. */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "test.h"
 
@@ -9,52 +10,6 @@
 /* The number of permits that a fresh limiter of every_algorithm admits at one instant. */
 static uint64_t at_once(size_t algorithm) {
     return algorithm >= TOLLBAR_ALGORITHM_PACER ? 1 : 5;
-}
-
-static void each_algorithm_admits_its_permits_and_says_when_there_are_more(void **state) {
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(every_algorithm); i++) {
-        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
-        tollbar_decision got = TOLLBAR_DECISION_INIT;
-        uint64_t passed = 0, when = 1000 * SEC;
-        while (tollbar_limiter_check_at(limiter, 1, when, NULL) == TOLLBAR_ALLOWED)
-            passed++;
-        assert_int_equal(passed, at_once(i));
-        assert_int_equal(tollbar_limiter_check_at(limiter, 1, when, &got), TOLLBAR_DENIED);
-        assert_int_equal(got.verdict, TOLLBAR_DENIED);
-        assert_int_equal(got.remaining, 0);
-        assert_in_range(got.retry_after_ns, 1, 2 * SEC);
-        assert_in_range(got.reset_after_ns, got.retry_after_ns, 4 * SEC);
-        when += got.retry_after_ns;
-        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, when - 1, NULL), TOLLBAR_DENIED);
-        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, when, NULL), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_limiter_check_at(limiter, 1, when, NULL), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_limiter_check_at(limiter, 6, when, &got), TOLLBAR_NEVER);
-        assert_true(got.retry_after_ns == TOLLBAR_NO_TIME);
-        assert_int_equal(tollbar_limiter_check_at(limiter, 0, when, NULL), TOLLBAR_ALLOWED);
-        tollbar_limiter_free(limiter);
-    }
-}
-
-static void take_up_to_takes_what_there_is(void **state) {
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(every_algorithm); i++) {
-        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
-        tollbar_decision got = TOLLBAR_DECISION_INIT;
-        uint64_t taken = 77, first = at_once(i) < 2 ? 1 : 2, rest;
-        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, first, SEC, &taken), TOLLBAR_ALLOWED);
-        assert_int_equal(taken, first);
-        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, &got), first < at_once(i) ? 0 : TOLLBAR_DENIED);
-        rest = got.remaining;
-        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, SEC, &taken),
-                         rest ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
-        assert_int_equal(taken, rest);
-        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 1, SEC, &taken), TOLLBAR_DENIED);
-        assert_int_equal(taken, 0);
-        tollbar_limiter_free(limiter);
-    }
 }
 
 static void check_many_is_check_for_each(void **state) {
@@ -74,22 +29,6 @@ static void check_many_is_check_for_each(void **state) {
             assert_int_equal(results[j], tollbar_limiter_check_at(one, 1, 10 * SEC, NULL));
         tollbar_limiter_free(one);
         tollbar_limiter_free(many);
-    }
-}
-
-static void reset_is_fresh(void **state) {
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(every_algorithm); i++) {
-        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
-        uint64_t first = 0, second = 0;
-        while (tollbar_limiter_check_at(limiter, 1, SEC, NULL) == TOLLBAR_ALLOWED)
-            first++;
-        assert_int_equal(tollbar_limiter_reset(limiter), 0);
-        while (tollbar_limiter_check_at(limiter, 1, SEC, NULL) == TOLLBAR_ALLOWED)
-            second++;
-        assert_int_equal(first, second);
-        tollbar_limiter_free(limiter);
     }
 }
 
@@ -155,83 +94,6 @@ static void the_clocks_have_one_scale(void **state) {
         }
 }
 
-/* The time of CLOCK_REALTIME since the zero of limiters and tables. */
-static uint64_t utc(void) {
-    struct timespec now;
-    assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
-    return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec - TOLLBAR_TIME_ZERO;
-}
-
-static void daily_windows_end_at_midnight_utc(void **state) {
-    const char *const daily[] = {"3/day algo fixed-window", "3/day algo interval", "3/day algo weighted-window"};
-    const uint64_t day = 24 * HOUR;
-    uint32_t clock;
-    size_t i;
-    (void)state;
-    for (clock = TOLLBAR_CLOCK_TSC; clock <= TOLLBAR_CLOCK_WALL; clock++) {
-        for (i = 0; i < COUNT(daily); i++) {
-            tollbar_limiter *limiter = limiter_with(daily[i], clock, 0);
-            tollbar_decision got = TOLLBAR_DECISION_INIT;
-            uint64_t now = 0, left, before;
-            /* A permit of `3/day algo interval` comes back each eight hours. */
-            away_from_edges(day / 3);
-            before = utc();
-            assert_int_equal(tollbar_limiter_check(limiter, 3, NULL), TOLLBAR_ALLOWED);
-            assert_int_equal(tollbar_limiter_peek(limiter, 3, &got), TOLLBAR_DENIED);
-            left = day - before % day;
-            /* All permits are back at midnight; a weighted window begins to weigh then. (On a busy machine seconds may pass between the
-             * readings. A test that runs over midnight sees the next day.) */
-            if (i < 2 && utc() / day == before / day)
-                assert_in_range(got.retry_after_ns, left < 60 * SEC ? 0 : left - 60 * SEC, left + SEC);
-            assert_int_equal(tollbar_limiter_now(limiter, &now), 0);
-            if (clock == TOLLBAR_CLOCK_WALL)
-                now -= TOLLBAR_TIME_ZERO;
-            assert_in_range(now, before - 10 * SEC, utc() + SEC);
-            tollbar_limiter_free(limiter);
-        }
-    }
-}
-
-static void c3_backward_steps_are_counted(void **state) {
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(every_algorithm); i++) {
-        tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
-        tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
-        uint64_t passed = 0, back;
-        while (tollbar_limiter_check_at(limiter, 1, 100 * SEC, NULL) == TOLLBAR_ALLOWED)
-            passed++;
-        for (back = 1; back <= 10; back++)
-            assert_int_equal(tollbar_limiter_check_at(limiter, 1, 100 * SEC - back * 9 * SEC, NULL),
-                             TOLLBAR_DENIED);
-        assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
-        assert_int_equal(view.backward_steps, 10);
-        tollbar_limiter_free(limiter);
-    }
-}
-
-static void c3_extremes_of_time_and_cost_admit_nothing_more(void **state) {
-    static const uint64_t times[] = {0, 1, UINT64_C(1) << 61, UINT64_C(1) << 63, UINT64_MAX - 1, UINT64_MAX};
-    static const uint64_t costs[] = {1, 6, UINT32_MAX, UINT64_C(1) << 63, UINT64_MAX};
-    size_t i, t, c;
-    (void)state;
-    for (i = 0; i < COUNT(every_algorithm); i++)
-        for (t = 0; t < COUNT(times); t++) {
-            tollbar_limiter *limiter = limiter_of(every_algorithm[i]);
-            tollbar_reservation booked;
-            uint64_t taken = 0;
-            for (c = 0; c < COUNT(costs); c++) {
-                int32_t verdict = tollbar_limiter_check_at(limiter, costs[c], times[t], NULL);
-                assert_in_range(verdict, c ? TOLLBAR_NEVER : TOLLBAR_ALLOWED, c ? TOLLBAR_NEVER : TOLLBAR_DENIED);
-                assert_true(c == 0 || tollbar_limiter_reserve_at(limiter, costs[c], UINT64_MAX, times[t], &booked) ==
-                                          TOLLBAR_NEVER);
-            }
-            tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, times[t], &taken);
-            assert_in_range(taken, 0, 5);
-            tollbar_limiter_free(limiter);
-        }
-}
-
 struct newer_state {
     tollbar_limiter_state known;
     uint64_t later;
@@ -279,22 +141,6 @@ static void c6_options_struct_sizes(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* Take, count, available, capacity, close. (Take-with-wait is in wait_test.c.) */
-static void s16_the_whole_life_of_a_limiter(void **state) {
-    tollbar_limiter *limiter = NULL;
-    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
-    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
-    (void)state;
-    assert_int_equal(tollbar_limiter_from_text("10/h burst 10", &limiter, NULL), 0);
-    assert_int_equal(tollbar_limiter_check(limiter, 4, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
-    assert_int_equal(tollbar_limiter_get_policy(limiter, &spec), 0);
-    assert_int_equal(view.remaining, 6);
-    assert_int_equal(spec.burst, 10);
-    assert_int_equal(spec.burst - view.remaining, 4);
-    tollbar_limiter_free(limiter);
-}
-
 static void limiters_live_in_the_callers_memory(void **state) {
     const size_t size = tollbar_limiter_size(), align = tollbar_limiter_align();
     char *block = malloc(size + 2 * align), *place = block;
@@ -324,53 +170,6 @@ static void limiters_live_in_the_callers_memory(void **state) {
     }
     tollbar_limiter_close(NULL);
     free(block);
-}
-
-static void reservations_within_a_second(void **state) {
-    tollbar_limiter *limiter = limiter_of("1/100ms burst 10 init 0");
-    unsigned caller;
-    (void)state;
-    /* 15 callers at one instant, each with a second of patience; the bucket starts empty. */
-    for (caller = 0; caller < 15; caller++) {
-        tollbar_reservation booked = {77, 77, 77};
-        int32_t verdict = tollbar_limiter_reserve_at(limiter, 1, SEC, 0, &booked);
-        assert_int_equal(verdict, caller < 10 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
-        assert_int_equal(booked.wait_ns, caller < 10 ? (caller + 1) * 100 * MS : 77);
-    }
-    tollbar_limiter_free(limiter);
-}
-
-static void reservations_of_a_lender(void **state) {
-    tollbar_limiter *lender = limiter_of("1/s borrow");
-    tollbar_reservation booked = {77, 77, 77};
-    (void)state;
-    assert_int_equal(tollbar_limiter_reserve_at(lender, 1000, UINT64_MAX, 0, &booked), TOLLBAR_ALLOWED);
-    assert_int_equal(booked.wait_ns, 0);
-    assert_int_equal(tollbar_limiter_reserve_at(lender, 1, UINT64_MAX, 0, &booked), TOLLBAR_ALLOWED);
-    assert_int_equal(booked.wait_ns, 1000 * SEC);
-    tollbar_limiter_free(lender);
-}
-
-static void reservations_depart_at_the_pace(void **state) {
-    tollbar_limiter *pacer = limiter_of("100/s algo pacer"), *warm = limiter_of("100/s algo warm-up warm 2s");
-    tollbar_reservation booked;
-    uint64_t i, last = 0;
-    (void)state;
-    for (i = 0; i < 20; i++) {
-        assert_int_equal(tollbar_limiter_reserve_at(pacer, 1, UINT64_MAX, 0, &booked), TOLLBAR_ALLOWED);
-        assert_int_equal(booked.wait_ns, i * 10 * MS);
-    }
-    /* Gaps of 29.9, 29.7 ... 10.1 ms, then 10: 100 permits by 2 s, 200 by 3, 300 by 4. */
-    for (i = 0; i <= 300; i++) {
-        assert_int_equal(tollbar_limiter_reserve_at(warm, 1, UINT64_MAX, 0, &booked), TOLLBAR_ALLOWED);
-        if (i != 0)
-            assert_int_equal(booked.wait_ns - last, i <= 100 ? (301 - 2 * i) * 100 * US : 10 * MS);
-        last = booked.wait_ns;
-        if (i == 100 || i == 200 || i == 300)
-            assert_int_equal(booked.wait_ns, (1 + i / 100) * SEC);
-    }
-    tollbar_limiter_free(pacer);
-    tollbar_limiter_free(warm);
 }
 
 /* A limiter has taken four of ten permits when its policy changes. How many it keeps depends on TOLLBAR_KEEP_. */
@@ -421,24 +220,14 @@ static void changes_are_bounded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limiters_live_in_the_callers_memory),
-        cmocka_unit_test(each_algorithm_admits_its_permits_and_says_when_there_are_more),
-        cmocka_unit_test(take_up_to_takes_what_there_is),
         cmocka_unit_test(check_many_is_check_for_each),
-        cmocka_unit_test(reset_is_fresh),
         cmocka_unit_test(get_policy_gives_what_it_was_made_of),
         cmocka_unit_test(by_the_librarys_clock),
         cmocka_unit_test(the_clocks_have_one_scale),
-        cmocka_unit_test(daily_windows_end_at_midnight_utc),
-        cmocka_unit_test(c3_backward_steps_are_counted),
-        cmocka_unit_test(c3_extremes_of_time_and_cost_admit_nothing_more),
         cmocka_unit_test(c6_state_struct_sizes),
         cmocka_unit_test(c6_options_struct_sizes),
-        cmocka_unit_test(s16_the_whole_life_of_a_limiter),
         cmocka_unit_test(a_policy_changes_while_it_is_used),
         cmocka_unit_test(changes_are_bounded),
-        cmocka_unit_test(reservations_within_a_second),
-        cmocka_unit_test(reservations_of_a_lender),
-        cmocka_unit_test(reservations_depart_at_the_pace),
     };
     return cmocka_run_group_tests_name("limiters", tests, NULL, NULL);
 }

@@ -31,20 +31,6 @@ static void one_rate_and_two_bursts(void **state) {
     }
 }
 
-/* RFC 2698: each bucket has its own rate. */
-static void two_rates(void **state) {
-    tollbar_meter_state of = {{0, 0, 0}};
-    tollbar_meter meter = single_rate();
-    (void)state;
-    meter.peak_bytes = 2000;
-    meter.second_burst = 4000;
-    assert_int_equal(color(&meter, &of, 3000, HOUR), TOLLBAR_COLOR_GREEN);
-    assert_int_equal(color(&meter, &of, 1000, HOUR), TOLLBAR_COLOR_YELLOW);
-    assert_int_equal(color(&meter, &of, 1, HOUR), TOLLBAR_COLOR_RED);
-    assert_int_equal(color(&meter, &of, 1000, HOUR + SEC), TOLLBAR_COLOR_GREEN);
-    assert_int_equal(color(&meter, &of, 1000, HOUR + SEC), TOLLBAR_COLOR_YELLOW);
-}
-
 /* A packet that an earlier meter has coloured does not get a better colour. */
 static void colors_of_an_earlier_meter(void **state) {
     const tollbar_meter meter = single_rate();
@@ -94,7 +80,6 @@ static void wrong_arguments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rate_and_two_bursts),
-        cmocka_unit_test(two_rates),
         cmocka_unit_test(colors_of_an_earlier_meter),
         cmocka_unit_test(wrong_arguments),
     };

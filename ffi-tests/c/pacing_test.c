@@ -33,37 +33,6 @@ static tollbar_pacing_state read_of(tollbar_pacing *pacing, const char *host, ui
     return state;
 }
 
-/* The table "base" of aws-sdk-go-v2's aws/retry/adaptive_ratelimit_test.go from its first throttled answer on, in millionths. */
-static void the_rate_has_the_published_trace(void **state) {
-    static const struct {
-        uint32_t status;
-        uint64_t ms, measured, rate;
-    } published[] = {
-        {429, 2000, 4326400, 3028480}, {200, 2200, 4326400, 3486639}, {200, 2400, 4326400, 3821874},
-        {200, 2600, 5665280, 4053386}, {200, 2800, 5665280, 4200373}, {200, 3000, 4333056, 4282037},
-        {429, 3200, 4333056, 2997426}, {200, 3400, 4333056, 3452226},
-    };
-    tollbar_pacing *pacing = pacing_of(NULL, 1);
-    uint64_t ms;
-    size_t n;
-    (void)state;
-    for (ms = 0; ms < 2000; ms += 200) {
-        /* The host is known from the instant 0 on, and answers first at 200 ms. */
-        const tollbar_pacing_ticket ticket = acquire(pacing, "a", ms * MS);
-        if (ms != 0)
-            respond(pacing, ticket, ms * MS, 200, "");
-    }
-    for (n = 0; n < COUNT(published); n++) {
-        const uint64_t now = published[n].ms * MS;
-        tollbar_pacing_state found;
-        respond(pacing, acquire(pacing, "a", now), now, published[n].status, "");
-        found = read_of(pacing, "a", now);
-        assert_in_range(found.measured, published[n].measured - 2, published[n].measured + 2);
-        assert_in_range(found.rate, published[n].rate - 2, published[n].rate + 2);
-    }
-    tollbar_pacing_free(pacing);
-}
-
 static void callers_wait_for_their_turn_and_for_the_end_of_a_pause(void **state) {
     tollbar_pacing_options options = TOLLBAR_PACING_OPTIONS_INIT;
     tollbar_pacing *pacing;
@@ -131,7 +100,6 @@ static void bad_arguments_change_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rate_has_the_published_trace),
         cmocka_unit_test(callers_wait_for_their_turn_and_for_the_end_of_a_pause),
         cmocka_unit_test(bad_arguments_change_nothing),
     };

@@ -1,4 +1,4 @@
-/* Policies as structs: every reason to refuse one, and structs of other versions. */
+/* Policies as structs: every reason to refuse one, the second bucket of a list, the last time, and structs of other versions. */
 #include "policy_spec.h"
 
 static void each_reason_has_its_code(void **state) {
@@ -80,6 +80,73 @@ static void what_no_word_can_hold_is_refused(void **state) {
     assert_refused(&spec, TOLLBAR_E_BURST_TOO_LARGE);
 }
 
+/* The fields of a second bucket, for a list such as "10/s; 25/day". A table tells them, and a decision says which bucket binds. */
+static void a_list_has_two_buckets(void **state) {
+    static const uint64_t day = 24 * HOUR;
+    const struct {
+        uint64_t limit, period, burst;
+        int32_t code;
+    } seconds[] = {
+        {0, 0, 0, 0},
+        {25, day, 25, 0},
+        {0, day, 25, TOLLBAR_E_LIST},
+        {25, 0, 25, TOLLBAR_E_LIST},
+        {25, day, 0, TOLLBAR_E_LIST},
+        {UINT64_MAX, 1, UINT64_MAX, TOLLBAR_E_LIST},
+        {1, UINT64_MAX, UINT64_MAX, TOLLBAR_E_LIST},
+    };
+    tollbar_policy_spec spec;
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    tollbar_table *table;
+    size_t i;
+    (void)state;
+    for (i = 0; i < COUNT(seconds); i++) {
+        spec = plain(10, SEC, 10);
+        spec.second_limit = seconds[i].limit;
+        spec.second_period_ns = seconds[i].period;
+        spec.second_burst = seconds[i].burst;
+        assert_int_equal(tollbar_policy_spec_validate(&spec), seconds[i].code);
+        spec.ban_ns = SEC;
+        assert_int_equal(tollbar_policy_spec_validate(&spec), i == 0 ? 0 : TOLLBAR_E_LIST);
+    }
+    table = table_of(100, "10/s; 25/day", NULL);
+    assert_int_equal(tollbar_table_get_policy(table, 0, &spec), 0);
+    assert_true(spec.second_limit == 25 && spec.second_period_ns == day && spec.second_burst == 25);
+    for (i = 0; i < 2; i++)
+        assert_int_equal(tollbar_table_check_at(table, 0, "a", 1, 10, day + i * SEC, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_table_check_at(table, 0, "a", 1, 11, day + 2 * SEC, &got), TOLLBAR_NEVER);
+    assert_int_equal(got.bound, 0);
+    assert_int_equal(tollbar_table_check_at(table, 0, "a", 1, 10, day + 2 * SEC, &got), TOLLBAR_DENIED);
+    assert_int_equal(got.bound, 1);
+    tollbar_table_close(table);
+}
+
+/* At the policy's last time it admits, and a nanosecond later it denies without an end. */
+static void c3_the_last_time_is_told(void **state) {
+    tollbar_policy_spec spec = spec_of("5/min");
+    tollbar_limiter *limiter = limiter_of("5/min");
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    uint64_t last = 0;
+    (void)state;
+    assert_int_equal(tollbar_policy_spec_last_time(&spec, &last), 0);
+    assert_int_equal(last, (UINT64_C(1) << 61) - 2);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, last, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_limiter_check_at(limiter, 1, last + 1, &got), TOLLBAR_DENIED);
+    assert_true(got.retry_after_ns == TOLLBAR_NO_TIME);
+    tollbar_limiter_free(limiter);
+}
+
+/* The refill time of one permit, where a table's key gets permits back. */
+static void a_refill_is_told(void **state) {
+    tollbar_policy_spec spec = spec_of("3/s"), none = spec_of("10/s borrow");
+    uint64_t refill = 0;
+    (void)state;
+    assert_int_equal(tollbar_policy_spec_refill(&spec, &refill), 0);
+    assert_int_equal(refill, SEC / 3 + 1);
+    assert_int_equal(tollbar_policy_spec_refill(&none, &refill), 0);
+    assert_true(refill == TOLLBAR_NO_TIME);
+}
+
 static void options_of_other_algorithms_are_refused(void **state) {
     uint32_t algorithm;
     (void)state;
@@ -134,29 +201,6 @@ static void options_of_other_algorithms_are_refused(void **state) {
             spec.flags = TOLLBAR_POLICY_COUNT_REJECTED;
             assert_refused(&spec, TOLLBAR_E_OPTION_MISMATCH);
         }
-    }
-}
-
-static void a_limit_of_0_denies_all(void **state) {
-    uint32_t algorithm;
-    (void)state;
-    for (algorithm = 0; algorithm < 11; algorithm++) {
-        tollbar_policy_spec spec = of_algorithm(algorithm);
-        tollbar_decision decision = TOLLBAR_DECISION_INIT;
-        tollbar_limiter *limiter = NULL;
-        uint64_t taken = 7;
-        spec.limit = spec.burst = 0;
-        assert_int_equal(tollbar_policy_spec_validate(&spec), 0);
-        assert_int_equal(tollbar_limiter_new(&spec, NULL, &limiter), 0);
-        assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_DENIED);
-        assert_int_equal(tollbar_limiter_check_at(limiter, 1, HOUR, &decision), TOLLBAR_DENIED);
-        assert_int_equal(decision.remaining, 0);
-        assert_true(decision.retry_after_ns == TOLLBAR_NO_TIME);
-        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, 5, HOUR, &taken), TOLLBAR_DENIED);
-        assert_int_equal(taken, 0);
-        assert_int_equal(tollbar_limiter_wait(limiter, 1, HOUR, NULL), TOLLBAR_DENIED);
-        assert_int_equal(tollbar_limiter_check(limiter, 0, NULL), TOLLBAR_ALLOWED);
-        tollbar_limiter_free(limiter);
     }
 }
 
@@ -321,56 +365,14 @@ static void only_one_word_algorithms_compile_for_cells(void **state) {
     }
 }
 
-/* The refill time of one permit, and whether a table's key gets permits back. */
-static void a_refill_is_told_where_permits_come_back(void **state) {
-    static const struct {
-        const char *text;
-        uint64_t refill;
-    } policies[] = {
-        {"10/s", SEC / 10},
-        {"1000/day", 86400000 * (SEC / 1000000)},
-        {"3/s", SEC / 3 + 1},
-        {"10/s algo fixed-window", SEC},
-        {"5/min algo interval anchor first", MIN},
-        {"10/s algo weighted-window", 2 * SEC},
-        {"7/s", TOLLBAR_NO_TIME},
-        {"5/min ban 1h", TOLLBAR_NO_TIME},
-        {"10/s borrow", TOLLBAR_NO_TIME},
-        {"10/forever", TOLLBAR_NO_TIME - 1},
-        {"10/s algo interval", TOLLBAR_NO_TIME},
-        {"10/s algo pacer", TOLLBAR_NO_TIME},
-        {"10/s algo sliding-window", TOLLBAR_NO_TIME},
-        {"10/s algo sliding-log", TOLLBAR_NO_TIME},
-        {"0/s", TOLLBAR_NO_TIME},
-    };
-    size_t n;
-    (void)state;
-    for (n = 0; n < sizeof(policies) / sizeof(policies[0]); n++) {
-        tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
-        const tollbar_policy_spec *specs[] = {&spec};
-        tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(100);
-        tollbar_reservation charge = {7 * HOUR, 0, 1};
-        tollbar_table *table = NULL;
-        uint64_t refill = 0, back = 9;
-        assert_int_equal(tollbar_policy_spec_parse(policies[n].text, strlen(policies[n].text), &spec, NULL), 0);
-        assert_int_equal(tollbar_policy_spec_refill(&spec, &refill), 0);
-        if (refill != policies[n].refill)
-            fail_msg("%s: %llu", policies[n].text, (unsigned long long)refill);
-        assert_int_equal(tollbar_table_new(specs, 1, &options, &table), 0);
-        tollbar_table_check_at(table, 0, "k", 1, 1, charge.departs_ns, NULL);
-        assert_int_equal(tollbar_table_cancel_at(table, 0, "k", 1, &charge, charge.departs_ns, &back), 0);
-        assert_int_equal(back, refill != TOLLBAR_NO_TIME);
-        tollbar_table_close(table);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reason_has_its_code),
-        cmocka_unit_test(a_refill_is_told_where_permits_come_back),
+        cmocka_unit_test(a_list_has_two_buckets),
+        cmocka_unit_test(c3_the_last_time_is_told),
+        cmocka_unit_test(a_refill_is_told),
         cmocka_unit_test(what_no_word_can_hold_is_refused),
         cmocka_unit_test(options_of_other_algorithms_are_refused),
-        cmocka_unit_test(a_limit_of_0_denies_all),
         cmocka_unit_test(choices_out_of_range_are_refused),
         cmocka_unit_test(c6_what_is_not_known_is_refused),
         cmocka_unit_test(c6_a_newer_struct_is_read_if_its_tail_is_zero),

@@ -1,4 +1,4 @@
-/* Policies as structs: quotas, curves, bands and calendars. */
+/* Policies as structs: quotas, curves and calendars. */
 #include "policy_spec.h"
 
 #include <stdio.h>
@@ -61,32 +61,6 @@ static void curves_by_numbers_and_by_name(void **state) {
     }
 }
 
-/* S39 in C: the lower half of a bucket fills at half of the rate. */
-static void bands_by_numbers(void **state) {
-    tollbar_policy_spec spec = plain(100, SEC, 200);
-    tollbar_policy *policy = NULL;
-    tollbar_cell cell = {0};
-    tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    char text[TOLLBAR_POLICY_TEXT_MAX];
-    (void)state;
-    spec.algorithm = TOLLBAR_ALGORITHM_LEVEL_REFILL;
-    spec.knots[1] = 50;
-    spec.knots[2] = 50;
-    spec.knots[3] = 100;
-    assert_int_equal(tollbar_policy_spec_print(&spec, text, sizeof text, NULL), 0);
-    assert_string_equal(text, "100/s burst 200 refill 0:50% 50%:100%");
-    assert_int_equal(tollbar_policy_new(&spec, &policy), 0);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, 200, HOUR, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_cell_check_at(&cell, policy, 150, HOUR, &decision), TOLLBAR_DENIED);
-    assert_true(decision.retry_after_ns == 2 * SEC + SEC / 2);
-    tollbar_policy_free(policy);
-    spec.knots[0] = 1;
-    assert_refused(&spec, TOLLBAR_E_KNOTS);
-    spec.knots[0] = 0;
-    spec.knots[3] = 101;
-    assert_refused(&spec, TOLLBAR_E_KNOTS);
-}
-
 /* The windows are those of the calendar, and only on the wall clock. */
 static void a_calendar_needs_the_wall_clock(void **state) {
     /* 2026-03-28 23:00 UTC: midnight of the Sunday on which Berlin loses an hour. */
@@ -129,7 +103,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quota_lasts_for_ever),
         cmocka_unit_test(curves_by_numbers_and_by_name),
-        cmocka_unit_test(bands_by_numbers),
         cmocka_unit_test(a_calendar_needs_the_wall_clock),
     };
     return cmocka_run_group_tests_name("policies with windows", tests, NULL, NULL);

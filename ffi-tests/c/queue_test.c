@@ -1,4 +1,4 @@
-/* Queues: which items may wait, in which order and when they leave, work in threads, and wrong arguments. */
+/* Queues: items that are cancelled, closed queues, patience, work in threads and after a fork, and wrong arguments. */
 #define _XOPEN_SOURCE 600
 #include "test.h"
 
@@ -15,31 +15,6 @@ static tollbar_queue *queue_of(const char *text, uint64_t capacity) {
 
 /* Items are the addresses of these bytes. */
 static char items[64];
-
-/* The usual example of a leaky bucket: 15 items are offered at once to a bucket of 10, and one leaves every 100 ms. */
-static void s07_eleven_of_fifteen_leave_in_order(void **state) {
-    tollbar_queue *queue = queue_of("10/s algo pacer", 10);
-    tollbar_queue_ticket ticket;
-    uint64_t now = 0, at = 0, n;
-    void *item = NULL;
-    (void)state;
-    for (n = 0; n < 15; n++) {
-        assert_int_equal(tollbar_queue_offer_at(queue, &items[n], 0, &ticket), n < 11 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
-        assert_int_equal(ticket.ahead, n < 11 ? n : 10);
-    }
-    for (n = 0; n < 11; n++) {
-        assert_int_equal(tollbar_queue_next_departure_at(queue, now, &at), TOLLBAR_YES);
-        assert_int_equal(at, n * 100 * MS);
-        if (at > now)
-            assert_int_equal(tollbar_queue_take_at(queue, at - 1, &item), TOLLBAR_DENIED);
-        now = at;
-        assert_int_equal(tollbar_queue_take_at(queue, now, &item), TOLLBAR_ALLOWED);
-        assert_ptr_equal(item, &items[n]);
-    }
-    assert_int_equal(tollbar_queue_next_departure_at(queue, now, &at), TOLLBAR_NO);
-    assert_int_equal(tollbar_queue_take_at(queue, HOUR, &item), TOLLBAR_DENIED);
-    tollbar_queue_free(queue);
-}
 
 static void a_cancelled_item_makes_room_for_those_behind(void **state) {
     tollbar_queue *queue = queue_of("10/s algo pacer", 2);
@@ -100,20 +75,6 @@ static void patience_ends(void **state) {
     tollbar_queue_free(queue);
 }
 
-/* 15 offers to a queue with room for 10, each of which waits for 10 ms: eleven are taken in, and four are refused after their wait. */
-static void s07_patience_ends_in_a_refusal(void **state) {
-    tollbar_queue *queue = queue_of("1/h algo pacer", 10);
-    uint64_t n;
-    (void)state;
-    for (n = 0; n < 15; n++) {
-        const uint64_t begun = monotonic();
-        assert_int_equal(tollbar_queue_offer_within(queue, &items[n], 10 * MS, NULL), n < 11 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
-        if (n >= 11)
-            assert_in_range(monotonic() - begun, 10 * MS - MS, MIN);
-    }
-    tollbar_queue_free(queue);
-}
-
 struct gateway {
     pthread_mutex_t lock;
     uint64_t sent, first, last, wrong;
@@ -149,33 +110,6 @@ static void *run(void *argument) {
     if (tollbar_queue_run(run->queue, send_one, run->gateway) != 0)
         abort();
     return NULL;
-}
-
-/* A sender of text messages: a thread sends them at a constant rate, in order. */
-static void s46_a_thread_works_at_the_pace(void **state) {
-    static struct gateway gateway = {PTHREAD_MUTEX_INITIALIZER, 0, 0, 0, 0};
-    tollbar_queue *queue = queue_of("200/s algo pacer", 8);
-    const uint64_t messages = 50;
-    struct run worker;
-    uint64_t n;
-    (void)state;
-    worker.queue = queue;
-    worker.gateway = &gateway;
-    assert_int_equal(pthread_create(&worker.thread, NULL, run, &worker), 0);
-    for (n = 0; n < messages; n++)
-        assert_int_equal(tollbar_queue_offer_within(queue, &items[n % COUNT(items)], MIN, NULL), TOLLBAR_ALLOWED);
-    while (sent(&gateway) < messages)
-        assert_int_equal(usleep(1000), 0);
-    assert_int_equal(tollbar_queue_stop(queue), 0);
-    assert_int_equal(gateway.wrong, 0);
-    /* There are 49 intervals of 5 ms. The thread may have waited for a processor and sent the first message late. */
-    assert_in_range(gateway.last - gateway.first, 44 * 5 * MS, MIN);
-    assert_int_equal(pthread_join(worker.thread, NULL), 0);
-    /* After the stop no item leaves through a run. */
-    assert_int_equal(tollbar_queue_offer(queue, &items[n % COUNT(items)], NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_queue_run(queue, send_one, &gateway), 0);
-    assert_int_equal(sent(&gateway), messages);
-    tollbar_queue_free(queue);
 }
 
 /* Two threads work beside each other, and return when the queue is closed and empty. */
@@ -274,12 +208,9 @@ static void arguments(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(s07_eleven_of_fifteen_leave_in_order),
-        cmocka_unit_test(s07_patience_ends_in_a_refusal),
         cmocka_unit_test(a_cancelled_item_makes_room_for_those_behind),
         cmocka_unit_test(a_closed_queue_gives_what_it_has),
         cmocka_unit_test(patience_ends),
-        cmocka_unit_test(s46_a_thread_works_at_the_pace),
         cmocka_unit_test(runs_end_with_the_queue),
         cmocka_unit_test(a_fork_copies_the_queue),
         cmocka_unit_test(arguments),

@@ -1,4 +1,4 @@
-/* Schedules: the policy in force, the next change, a limiter and a table that follow, texts and arguments that are wrong. */
+/* Schedules: the policy in force, the next change, texts and arguments that are wrong. */
 #include "test.h"
 
 static const char hours[] = "1000/min, mon-fri 09:00-18:00 100/min, zone CET-1CEST,M3.5.0,M10.5.0/3";
@@ -25,41 +25,6 @@ static void business_hours(void **state) {
     assert_int_equal(limit_at("5/s", friday, &until), 5);
     assert_true(until == TOLLBAR_NO_TIME);
     assert_int_equal(limit_at(hours, friday, NULL), 100);
-}
-
-/* A limiter and a table's key keep the permits left at each switch. */
-static void a_limiter_and_a_table_follow(void **state) {
-    tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
-    tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
-    tollbar_decision decision = TOLLBAR_DECISION_INIT;
-    tollbar_limiter *limiter = NULL;
-    tollbar_table *table = NULL;
-    tollbar_table_options of_table = TOLLBAR_TABLE_OPTIONS_INIT(100);
-    const tollbar_policy_spec *const policies[] = {&policy};
-    const uint64_t times[] = {0, 9 * HOUR, 71 * HOUR};
-    const uint64_t limits[] = {100, 1000, 100};
-    size_t i;
-    (void)state;
-    options.clock = of_table.clock = TOLLBAR_CLOCK_WALL;
-    assert_int_equal(tollbar_schedule_at(hours, strlen(hours), friday - 1, &policy, NULL, NULL), 0);
-    assert_int_equal(tollbar_limiter_new(&policy, &options, &limiter), 0);
-    assert_int_equal(tollbar_table_new(policies, 1, &of_table, &table), 0);
-    assert_int_equal(tollbar_limiter_check_at(limiter, 950, friday - 1, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 950, friday - 1, NULL), TOLLBAR_ALLOWED);
-    for (i = 0; i < COUNT(times); i++) {
-        const uint64_t now = friday + times[i];
-        tollbar_policy_spec current = TOLLBAR_POLICY_SPEC_INIT;
-        assert_int_equal(tollbar_schedule_at(hours, strlen(hours), now, &policy, NULL, NULL), 0);
-        assert_int_equal(tollbar_limiter_set_policy(limiter, &policy, TOLLBAR_KEEP_COUNT), 0);
-        assert_int_equal(tollbar_table_set_policy(table, 0, &policy, TOLLBAR_KEEP_COUNT), 0);
-        assert_int_equal(tollbar_table_get_policy(table, 0, &current), 0);
-        assert_int_equal(current.limit, limits[i]);
-        assert_int_equal(tollbar_table_peek_at(table, 0, "k", 1, 1, now, &decision), TOLLBAR_ALLOWED);
-        /* 50 were left of 1000. At 18:00 the bucket of 100 is full, and stays full. */
-        assert_int_equal(decision.remaining, i == 0 ? 50 : limits[i]);
-    }
-    tollbar_limiter_free(limiter);
-    tollbar_table_close(table);
 }
 
 static void texts(void **state) {
@@ -113,7 +78,6 @@ static void arguments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(business_hours),
-        cmocka_unit_test(a_limiter_and_a_table_follow),
         cmocka_unit_test(texts),
         cmocka_unit_test(arguments),
     };

@@ -1,4 +1,4 @@
-/* Reservations of a table's keys at the caller's time, and waits on the real clock. */
+/* Reservations of a table's keys at the caller's time, and waiters on the real clock. */
 #define _POSIX_C_SOURCE 200809L
 #include "test.h"
 
@@ -35,26 +35,6 @@ static void reservations_of_a_key_depart_in_turn(void **state) {
     assert_int_equal(got.retry_after_ns, 11 * 100 * MS);
     assert_int_equal(tollbar_table_reserve_at(table, 0, "other", 5, 2, 0, SEC, &booked), TOLLBAR_ALLOWED);
     tollbar_table_close(table);
-}
-
-/* A key books like a limiter, under every algorithm. */
-static void a_key_reserves_as_a_limiter_would(void **state) {
-    size_t algorithm;
-    (void)state;
-    for (algorithm = 0; algorithm < COUNT(every_algorithm); algorithm++) {
-        tollbar_table *table = table_of(100, every_algorithm[algorithm], NULL);
-        tollbar_limiter *limiter = limiter_of(every_algorithm[algorithm]);
-        uint64_t now;
-        for (now = SEC; now < 5 * SEC; now += 37 * MS) {
-            tollbar_reservation here = {77, 77, 77}, there = {77, 77, 77};
-            const uint64_t cost = now / MS % 7, patience = now % SEC;
-            const int32_t want = tollbar_limiter_reserve_at(limiter, cost, patience, now, &there);
-            assert_int_equal(tollbar_table_reserve_at(table, 0, "k", 1, cost, patience, now, &here), want);
-            assert_memory_equal(&here, &there, sizeof here);
-        }
-        tollbar_table_close(table);
-        tollbar_limiter_free(limiter);
-    }
 }
 
 static void what_is_not_charged_is_reserved_without_a_cost(void **state) {
@@ -151,44 +131,6 @@ static void a_hundred_waiters_are_decided_on_once(void **state) {
     tollbar_table_close(table);
 }
 
-static void each_algorithm_waits(void **state) {
-    static const char *const texts[] = {
-        "5/100ms",
-        "5/100ms algo interval",
-        "5/100ms algo fixed-window",
-        "5/100ms algo weighted-window",
-        "5/100ms algo sliding-window",
-        "5/100ms algo sliding-log",
-        "5/100ms algo pacer",
-        "5/100ms algo warm-up warm 100ms",
-    };
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(texts); i++) {
-        tollbar_table *table = table_of(10, texts[i], NULL);
-        while (tollbar_table_check(table, 0, "k", 1, 1, NULL) == TOLLBAR_ALLOWED)
-            continue;
-        assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 1, MIN, NULL), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 6, MIN, NULL), TOLLBAR_NEVER);
-        assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 0, 0, NULL), TOLLBAR_ALLOWED);
-        tollbar_table_close(table);
-    }
-}
-
-static void what_cannot_fit_is_refused_at_once(void **state) {
-    tollbar_table *table = table_of(10, "1/h burst 1", NULL);
-    tollbar_decision got = TOLLBAR_DECISION_INIT;
-    int tries;
-    (void)state;
-    assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 1, 0, NULL), TOLLBAR_ALLOWED);
-    for (tries = 0; tries < 10; tries++) {
-        assert_int_equal(tollbar_table_wait(table, 0, "k", 1, 1, HOUR / 2, &got), TOLLBAR_DENIED);
-        assert_int_equal(got.reason, TOLLBAR_REASON_RATE);
-        assert_in_range(got.retry_after_ns, HOUR - MIN, HOUR);
-    }
-    tollbar_table_close(table);
-}
-
 static void nap(uint64_t ns) {
     struct timespec time;
     time.tv_sec = (time_t)(ns / SEC);
@@ -234,13 +176,10 @@ static void sleepers_of_a_table_are_bounded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reservations_of_a_key_depart_in_turn),
-        cmocka_unit_test(a_key_reserves_as_a_limiter_would),
         cmocka_unit_test(what_is_not_charged_is_reserved_without_a_cost),
         cmocka_unit_test(what_is_cancelled_comes_back_where_that_is_safe),
         cmocka_unit_test(a_limiter_takes_reservations_back_too),
         cmocka_unit_test(a_hundred_waiters_are_decided_on_once),
-        cmocka_unit_test(each_algorithm_waits),
-        cmocka_unit_test(what_cannot_fit_is_refused_at_once),
         cmocka_unit_test(sleepers_of_a_table_are_bounded),
     };
     return cmocka_run_group_tests_name("reservations of keys", tests, NULL, NULL);

@@ -8,77 +8,6 @@ static uint64_t next_random(uint64_t *seed) {
     return *seed >> 33;
 }
 
-static void keys_are_independent_and_answers_exact(void **state) {
-    tollbar_table *table = table_of(1000, "2/s", NULL);
-    tollbar_table_stats stats;
-    uint64_t key;
-    (void)state;
-    for (key = 0; key < 1000; key++) {
-        tollbar_decision got = TOLLBAR_DECISION_INIT;
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 1, SEC, &got), TOLLBAR_ALLOWED);
-        assert_decision(got, TOLLBAR_ALLOWED, 1, 0, SEC / 2);
-        assert_int_equal(take(table, 0, key, SEC, 1), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 1, SEC + 1, &got), TOLLBAR_DENIED);
-        assert_decision(got, TOLLBAR_DENIED, 0, SEC / 2 - 1, SEC - 1);
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 2, SEC, &got), TOLLBAR_DENIED);
-        assert_decision(got, TOLLBAR_DENIED, 0, SEC, SEC);
-        assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, 3, SEC, &got), TOLLBAR_NEVER);
-        assert_decision(got, TOLLBAR_NEVER, 0, TOLLBAR_NO_TIME, SEC);
-        /* A request of cost 0 charges nothing. */
-        assert_int_equal(take(table, 0, key, SEC, 0), TOLLBAR_ALLOWED);
-        assert_int_equal(take(table, 0, key, SEC + SEC / 2 - 1, 1), TOLLBAR_DENIED);
-        assert_int_equal(take(table, 0, key, SEC + SEC / 2, 1), TOLLBAR_ALLOWED);
-        assert_int_equal(take(table, 0, key, SEC + SEC / 2, 1), TOLLBAR_DENIED);
-    }
-    stats = stats_of(table);
-    assert_int_equal(stats.keys, 1000);
-    assert_int_equal(stats.inserted, 1000);
-    tollbar_table_close(table);
-}
-
-/* Each key beside a limiter of the same policy: their decisions are equal in every field. */
-static void a_key_answers_as_a_limiter_would(void **state) {
-    enum { KEYS = 12, STEPS = 4000 };
-    size_t algorithm;
-    (void)state;
-    for (algorithm = 0; algorithm < COUNT(every_algorithm); algorithm++) {
-        tollbar_table *table = table_of(KEYS, every_algorithm[algorithm], NULL);
-        tollbar_limiter *limiters[KEYS];
-        uint64_t seed = algorithm, now = 100 * SEC, admitted = 0, denied = 0;
-        int step;
-        for (step = 0; step < KEYS; step++)
-            limiters[step] = limiter_of(every_algorithm[algorithm]);
-        for (step = 0; step < STEPS; step++) {
-            tollbar_decision got = TOLLBAR_DECISION_INIT, want = TOLLBAR_DECISION_INIT;
-            uint64_t key = next_random(&seed) % KEYS, cost = next_random(&seed) % 7, took = 77, has = 78;
-            now += next_random(&seed) % (SEC / 20);
-            switch (next_random(&seed) % 3) {
-            case 0:
-                assert_int_equal(tollbar_table_check_at(table, 0, &key, sizeof key, cost, now, &got),
-                                 tollbar_limiter_check_at(limiters[key], cost, now, &want));
-                admitted += got.verdict == TOLLBAR_ALLOWED;
-                denied += got.verdict == TOLLBAR_DENIED;
-                assert_memory_equal(&got, &want, sizeof got);
-                break;
-            case 1:
-                assert_int_equal(tollbar_table_peek_at(table, 0, &key, sizeof key, cost, now, &got),
-                                 tollbar_limiter_peek_at(limiters[key], cost, now, &want));
-                assert_memory_equal(&got, &want, sizeof got);
-                break;
-            default:
-                assert_int_equal(tollbar_table_take_up_to_at(table, 0, &key, sizeof key, cost, now, &took),
-                                 tollbar_limiter_take_up_to_at(limiters[key], cost, now, &has));
-                assert_int_equal(took, has);
-            }
-        }
-        /* Both verdicts have come often enough for the comparison to mean something. */
-        assert_true(admitted > 300 && denied > 150);
-        for (step = 0; step < KEYS; step++)
-            tollbar_limiter_free(limiters[step]);
-        tollbar_table_close(table);
-    }
-}
-
 static void keys_are_bytes_of_any_length(void **state) {
     enum { LONGEST = 300 };
     tollbar_table *table = table_of(1000, "1/min", NULL);
@@ -107,23 +36,6 @@ static void keys_are_bytes_of_any_length(void **state) {
     }
     assert_int_equal(tollbar_table_check_at(table, 0, odd + 1, 3, 1, SEC, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_table_check_at(table, 0, "key", 3, 1, SEC, NULL), TOLLBAR_DENIED);
-    tollbar_table_close(table);
-}
-
-static void the_policy_is_part_of_the_key(void **state) {
-    tollbar_table *table = table_of(1000, "1/min", "2/min");
-    uint64_t key, one = 0, two = 0;
-    (void)state;
-    for (key = 0; key < 500; key++) {
-        assert_int_equal(take(table, 0, key, SEC, 1), TOLLBAR_ALLOWED);
-        assert_int_equal(take(table, 1, key, SEC, 1), TOLLBAR_ALLOWED);
-        assert_int_equal(take(table, 0, key, SEC, 1), TOLLBAR_DENIED);
-        assert_int_equal(take(table, 1, key, SEC, 1), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_table_hash(table, 0, &key, sizeof key, &one), 0);
-        assert_int_equal(tollbar_table_hash(table, 1, &key, sizeof key, &two), 0);
-        assert_true(one != two);
-    }
-    assert_int_equal(stats_of(table).keys, 1000);
     tollbar_table_close(table);
 }
 
@@ -254,31 +166,6 @@ static void check_many_gives_each_its_own_answer(void **state) {
     tollbar_table_close(table);
 }
 
-static void a_reset_key_begins_again_until_its_places_are_full(void **state) {
-    tollbar_table *table = table_of(1000, "2/min algo interval", NULL);
-    uint64_t taken;
-    int round;
-    (void)state;
-    /* A key has twelve slots, and each reset leaves one that no key may take until the debt would have been paid. */
-    for (round = 0; round < 12; round++) {
-        assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, 10, SEC, &taken), TOLLBAR_ALLOWED);
-        assert_int_equal(taken, 2);
-        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
-        assert_int_equal(tollbar_table_reset_at(table, 0, "k", 1, SEC), round < 11 ? TOLLBAR_YES : TOLLBAR_NO);
-    }
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
-    assert_int_equal(stats_of(table).resets, 11);
-    assert_int_equal(stats_of(table).vacated, 11);
-    assert_int_equal(stats_of(table).keys, 1);
-    /* The debts are paid by 62 s. */
-    assert_int_equal(tollbar_table_reset_at(table, 0, "k", 1, 62 * SEC), TOLLBAR_YES);
-    assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 2, 62 * SEC, NULL), TOLLBAR_ALLOWED);
-    /* A key that is not in the table counts as reset. */
-    assert_int_equal(tollbar_table_reset_at(table, 0, "other", 5, SEC), TOLLBAR_YES);
-    assert_int_equal(tollbar_table_reset_at(table, 1, "k", 1, SEC), TOLLBAR_E_NO_SUCH_POLICY);
-    tollbar_table_close(table);
-}
-
 static void by_the_tables_clock(void **state) {
     uint32_t clock;
     (void)state;
@@ -363,44 +250,15 @@ static void a_request_without_a_key(void **state) {
     }
 }
 
-static void c3_going_back_admits_nothing_more(void **state) {
-    static const uint64_t times[] = {0, 1, 10 * SEC, UINT64_C(1) << 61, UINT64_C(1) << 63, UINT64_MAX - 1, UINT64_MAX};
-    size_t i, t;
-    (void)state;
-    for (i = 0; i < COUNT(every_algorithm); i++) {
-        tollbar_table *table = table_of(10, every_algorithm[i], NULL);
-        uint64_t passed = 0;
-        /* A burst of 5, or of 1 with algorithms that space requests. */
-        while (take(table, 0, 1, 100 * SEC, 1) == TOLLBAR_ALLOWED)
-            passed++;
-        assert_int_equal(passed, i >= TOLLBAR_ALGORITHM_PACER ? 1 : 5);
-        for (t = 0; t < 100; t++)
-            assert_int_equal(take(table, 0, 1, t * SEC, 1), TOLLBAR_DENIED);
-        for (t = 0; t < COUNT(times); t++) {
-            uint64_t key = 2 + t, taken = 0;
-            assert_in_range(take(table, 0, key, times[t], 1), TOLLBAR_ALLOWED, TOLLBAR_DENIED);
-            assert_int_equal(take(table, 0, key, times[t], UINT64_MAX), TOLLBAR_NEVER);
-            assert_true(tollbar_table_take_up_to_at(table, 0, &key, sizeof key, UINT64_MAX, times[t], &taken) >= 0);
-            assert_in_range(taken, 0, 5);
-        }
-        tollbar_table_close(table);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_independent_and_answers_exact),
-        cmocka_unit_test(a_key_answers_as_a_limiter_would),
         cmocka_unit_test(keys_are_bytes_of_any_length),
-        cmocka_unit_test(the_policy_is_part_of_the_key),
         cmocka_unit_test(peek_says_what_check_would_and_remembers_nobody),
         cmocka_unit_test(take_up_to_takes_what_there_is),
         cmocka_unit_test(check_many_is_check_for_each),
         cmocka_unit_test(check_many_gives_each_its_own_answer),
-        cmocka_unit_test(a_reset_key_begins_again_until_its_places_are_full),
         cmocka_unit_test(by_the_tables_clock),
         cmocka_unit_test(a_request_without_a_key),
-        cmocka_unit_test(c3_going_back_admits_nothing_more),
     };
     return cmocka_run_group_tests_name("tables", tests, NULL, NULL);
 }

@@ -105,21 +105,6 @@ static void bad_limits_charge_nothing(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* One limit, up to sixteen times in one call, is charged as often. */
-static void one_limit_many_times(void **state) {
-    tollbar_limiter *limiter = limiter_of("16/h");
-    tollbar_limit limits[TOLLBAR_LIMITS_MOST];
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(limits); i++) {
-        const tollbar_limit one = TOLLBAR_LIMIT_OF_LIMITER(limiter, 1);
-        limits[i] = one;
-    }
-    assert_int_equal(tollbar_take_many_at(limits, COUNT(limits), SEC, NULL, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, NULL), TOLLBAR_DENIED);
-    tollbar_limiter_free(limiter);
-}
-
 /* For two keys of one table and no outputs the library takes a shorter path. It must decide as the general path does. */
 static void the_shorter_path_decides_alike(void **state) {
     tollbar_table *brief = table_of(100, "20/s", "9/min");
@@ -245,36 +230,13 @@ static void ten_a_second_and_four_at_one_time(void **state) {
     tollbar_table_close(table);
 }
 
-static void a_full_in_flight_table_charges_nothing(void **state) {
-    tollbar_limiter *limiter = limiter_of("1000/s");
-    tollbar_in_flight *flights = flights_of(1);
-    tollbar_ticket ticket;
-    int32_t code = TOLLBAR_ALLOWED;
-    uint32_t n;
-    (void)state;
-    for (n = 0; code == TOLLBAR_ALLOWED && n < 1000; n++) {
-        const tollbar_limit limits[] = {
-            TOLLBAR_LIMIT_OF_PERMIT(flights, &n, sizeof n, 1, &ticket),
-            TOLLBAR_LIMIT_OF_LIMITER(limiter, 1),
-        };
-        code = tollbar_take_many_at(limits, 2, SEC, NULL, NULL);
-    }
-    assert_int_equal(code, TOLLBAR_E_IN_FLIGHT_FULL);
-    assert_int_equal(tollbar_limiter_peek_at(limiter, 1000 - (n - 1), SEC, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_limiter_peek_at(limiter, 1000 - (n - 2), SEC, NULL), TOLLBAR_DENIED);
-    tollbar_in_flight_close(flights);
-    tollbar_limiter_free(limiter);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_wait_binds),
         cmocka_unit_test(by_their_own_clocks),
         cmocka_unit_test(bad_limits_charge_nothing),
-        cmocka_unit_test(one_limit_many_times),
         cmocka_unit_test(the_shorter_path_decides_alike),
         cmocka_unit_test(ten_a_second_and_four_at_one_time),
-        cmocka_unit_test(a_full_in_flight_table_charges_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* A reader, for C and C++, of ffi-tests/vectors/decisions.json, which tests/algorithm/vectors.rs writes and describes. */
+/* A reader, for C and C++, of ffi-tests/vectors: of decisions.json, which tests/algorithm/vectors.rs writes and describes, and of policies.json
+ * of tests/policy/policy_vectors.rs. */
 #ifndef TOLLBAR_VECTORS_H
 #define TOLLBAR_VECTORS_H
 
@@ -20,12 +21,20 @@ struct golden_vector {
     size_t count;
 };
 
+/* A policy's text and how it is read: if `code` is 0, the canonical text and the last time. */
+struct policy_vector {
+    char text[128], policy[128], expected[192];
+    uint64_t last, column;
+    int32_t code;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Reads the next vector of the file. Returns 1, 0 at the end, or -1 if the file does not have the described form. */
 int vector_read(FILE *file, struct golden_vector *into);
+int policy_vector_read(FILE *file, struct policy_vector *into);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* The golden vectors: limiters, cells and tables give the decisions of the oracle. VECTORS is the path of the file. */
+/* The golden vectors: limiters, cells and tables give the decisions of the oracle, and texts are read as policies.json says. VECTORS is the path
+ * of their folder. */
 #include "test.h"
 #include "vectors.h"
 
@@ -33,7 +34,7 @@ static void repeat(const char *face, decide *decide, const void *self, const str
 
 static void vectors(size_t at_least, void (*each)(const struct golden_vector *vector)) {
     static struct golden_vector vector;
-    FILE *file = fopen(VECTORS, "r");
+    FILE *file = fopen(VECTORS "/decisions.json", "r");
     size_t count = 0;
     int more;
     assert_non_null(file);
@@ -92,8 +93,62 @@ static void cells_of_one_word(void **state) {
     assert_true(cells >= 20);
 }
 
+static void reads(const struct policy_vector *vector) {
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT, again = TOLLBAR_POLICY_SPEC_INIT;
+    char text[TOLLBAR_POLICY_TEXT_MAX];
+    size_t length = 0;
+    uint64_t last = 0;
+    assert_int_equal(tollbar_policy_spec_parse(vector->text, strlen(vector->text), &spec, NULL), 0);
+    assert_int_equal(tollbar_policy_spec_print(&spec, text, sizeof text, &length), 0);
+    assert_string_equal(text, vector->policy);
+    assert_int_equal(length, strlen(text));
+    assert_int_equal(tollbar_policy_spec_last_time(&spec, &last), 0);
+    assert_int_equal(last, vector->last);
+    assert_int_equal(tollbar_policy_spec_parse(text, length, &again, NULL), 0);
+    assert_memory_equal(&spec, &again, sizeof spec);
+}
+
+/* Every call that takes a text returns the same error, and makes nothing. */
+static void refuses(const struct policy_vector *vector) {
+    tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT, before = spec;
+    tollbar_limiter *limiter = NULL;
+    tollbar_policy *policy = NULL;
+    const int32_t code = tollbar_policy_spec_parse(vector->text, strlen(vector->text), &spec, &error);
+    const char *const expected = vector->expected[0] ? vector->expected : tollbar_strerror(vector->code);
+    if (code != vector->code || error.code != code || error.column != vector->column || strcmp(error.expected, expected) != 0)
+        fail_msg("\"%s\": %s (%d) at column %u: %s", vector->text, tollbar_errname(code), (int)error.code, (unsigned)error.column,
+                 error.expected);
+    assert_int_equal(error.struct_size, sizeof error);
+    assert_memory_equal(&spec, &before, sizeof spec);
+    assert_int_equal(tollbar_policy_spec_parse(vector->text, strlen(vector->text), &spec, NULL), code);
+    assert_int_equal(tollbar_limiter_from_text(vector->text, &limiter, NULL), code);
+    assert_int_equal(tollbar_policy_from_text(vector->text, &policy, NULL), code);
+    assert_null(limiter);
+    assert_null(policy);
+}
+
+static void texts_of_policies(void **state) {
+    static struct policy_vector vector;
+    FILE *file = fopen(VECTORS "/policies.json", "r");
+    size_t read = 0, refused = 0;
+    int more;
+    (void)state;
+    assert_non_null(file);
+    while ((more = policy_vector_read(file, &vector)) == 1) {
+        if (vector.code == 0)
+            reads(&vector), read++;
+        else
+            refuses(&vector), refused++;
+    }
+    fclose(file);
+    assert_int_equal(more, 0);
+    assert_true(read >= 80 && refused >= 90);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_of_policies),
         cmocka_unit_test(limiters),
         cmocka_unit_test(tables),
         cmocka_unit_test(cells_of_one_word),

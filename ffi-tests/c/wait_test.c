@@ -1,4 +1,4 @@
-/* Waits and bookings on the real clock. The upper bounds of times are wide, because a busy machine makes every sleep longer. The lower
+/* Waits on the real clock. The upper bounds of times are wide, because a busy machine makes every sleep longer. The lower
  * bounds are exact. */
 #define _POSIX_C_SOURCE 200809L
 #include "test.h"
@@ -28,79 +28,6 @@ static void s16_take_with_wait(void **state) {
     /* Three intervals of 50 ms, less the difference of two readings of two clocks. */
     assert_in_range(monotonic() - begun, 150 * MS - MS, MIN);
     tollbar_limiter_free(limiter);
-}
-
-static void each_algorithm_waits(void **state) {
-    static const char *const texts[] = {
-        "5/100ms",
-        "5/100ms algo interval",
-        "5/100ms algo interval anchor first",
-        "5/100ms algo fixed-window",
-        "5/100ms algo weighted-window",
-        "5/100ms algo sliding-window",
-        "5/100ms algo sliding-log",
-        "5/100ms algo pacer",
-        "5/100ms algo warm-up warm 100ms",
-    };
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(texts); i++) {
-        tollbar_limiter *limiter = limiter_of(texts[i]);
-        tollbar_decision got = TOLLBAR_DECISION_INIT;
-        while (tollbar_limiter_check(limiter, 1, NULL) == TOLLBAR_ALLOWED)
-            continue;
-        assert_int_equal(tollbar_limiter_wait(limiter, 1, MIN, &got), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_limiter_wait(limiter, 6, MIN, &got), TOLLBAR_NEVER);
-        assert_int_equal(tollbar_limiter_wait(limiter, 0, 0, NULL), TOLLBAR_ALLOWED);
-        tollbar_limiter_free(limiter);
-    }
-}
-
-static void s17_what_cannot_fit_is_refused_at_once(void **state) {
-    tollbar_limiter *limiter = limiter_of("1/h burst 1");
-    tollbar_limiter_state before = TOLLBAR_LIMITER_STATE_INIT, after = TOLLBAR_LIMITER_STATE_INIT;
-    tollbar_decision got = TOLLBAR_DECISION_INIT;
-    uint64_t least = UINT64_MAX;
-    int i;
-    (void)state;
-    assert_int_equal(tollbar_limiter_wait(limiter, 1, 0, NULL), TOLLBAR_ALLOWED);
-    tollbar_limiter_get_state(limiter, &before);
-    /* The least of many times, because the others depend on the machine's load. */
-    for (i = 0; i < 200; i++) {
-        uint64_t begun = monotonic(), took;
-        assert_int_equal(tollbar_limiter_wait(limiter, 1, HOUR / 2, &got), TOLLBAR_DENIED);
-        took = monotonic() - begun;
-        least = took < least ? took : least;
-        assert_in_range(got.retry_after_ns, HOUR - MIN, HOUR);
-    }
-    assert_in_range(least, 0, MS);
-    tollbar_limiter_get_state(limiter, &after);
-    assert_in_range(after.now_ns + after.reset_after_ns, before.now_ns + before.reset_after_ns - 1,
-                    before.now_ns + before.reset_after_ns + 1);
-    assert_int_equal(after.waiting, 0);
-    tollbar_limiter_free(limiter);
-}
-
-/* At 5/s a caller with 0.1 s of patience needs 0.2 s. If the machine delays this thread by 0.1 s between the two calls, the caller
- * needs less, so the test tries again. */
-static void s17_in_its_own_numbers(void **state) {
-    int tries;
-    (void)state;
-    for (tries = 0; tries < 50; tries++) {
-        tollbar_limiter *limiter = limiter_of("5/s burst 1");
-        uint64_t begun = monotonic(), asked, took;
-        int32_t verdict;
-        assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_ALLOWED);
-        asked = monotonic();
-        verdict = tollbar_limiter_wait(limiter, 1, 100 * MS, NULL);
-        took = monotonic() - asked;
-        tollbar_limiter_free(limiter);
-        if (asked + took - begun < 90 * MS)
-            assert_int_equal(verdict, TOLLBAR_DENIED);
-        if (verdict == TOLLBAR_DENIED && took < MS)
-            return;
-    }
-    fail_msg("never refused in less than 1 ms");
 }
 
 static void *wait_for_one(void *limiter) {
@@ -231,34 +158,6 @@ static void a2_callers_wait_in_a_queue(void **state) {
     sigaction(SIGUSR1, &old, NULL);
 }
 
-/* A caller behind others is refused at once if the permits of those before it and its own come too late. */
-static void a2_who_comes_too_late_behind_others_is_refused_at_once(void **state) {
-    tollbar_limiter *limiter = limiter_of("1/3s burst 1");
-    tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
-    tollbar_decision got = TOLLBAR_DECISION_INIT;
-    uint64_t begun, took;
-    pthread_t thread;
-    void *refused;
-    int i;
-    (void)state;
-    assert_int_equal(tollbar_limiter_check(limiter, 1, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(pthread_create(&thread, NULL, wait_for_one, limiter), 0);
-    for (i = 0; i < 1000 && view.waiting == 0; i++) {
-        nap(MS);
-        assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
-    }
-    begun = monotonic();
-    assert_int_equal(tollbar_limiter_wait(limiter, 1, 2900 * MS, &got), TOLLBAR_DENIED);
-    took = monotonic() - begun;
-    assert_int_equal(got.reason, TOLLBAR_REASON_RATE);
-    /* The first caller's permit comes within three seconds, and the next one three seconds later. */
-    assert_in_range(got.retry_after_ns, 3 * SEC, 6 * SEC);
-    assert_in_range(took, 0, SEC);
-    assert_int_equal(pthread_join(thread, &refused), 0);
-    assert_null(refused);
-    tollbar_limiter_free(limiter);
-}
-
 #ifdef __linux__
 static void *is_cancelled(void *limiter) {
     int32_t verdict = tollbar_limiter_wait(limiter, 1, MIN, NULL);
@@ -295,55 +194,14 @@ static void a2_a_wait_is_no_cancellation_point(void **state) {
 }
 #endif
 
-static void reserve_books_for_those_who_can(void **state) {
-    static const char *const books[] = {"5/s burst 1", "5/s algo pacer", "5/s algo warm-up warm 1s",
-                                        "5/s burst 1 algo interval"};
-    static const char *const cannot[] = {"5/s algo interval anchor first", "5/s algo fixed-window",
-                                         "5/s algo weighted-window", "5/s algo sliding-window",
-                                         "5/s algo sliding-log"};
-    size_t i;
-    (void)state;
-    for (i = 0; i < COUNT(books); i++) {
-        tollbar_limiter *limiter = limiter_of(books[i]);
-        tollbar_decision got = TOLLBAR_DECISION_INIT;
-        tollbar_reservation booked = {77, 77, 77};
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, 0, SEC, &booked), TOLLBAR_ALLOWED);
-        assert_int_equal(booked.wait_ns, 0);
-        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, &got), TOLLBAR_DENIED);
-        booked.wait_ns = 77;
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, got.retry_after_ns - 1, SEC, &booked),
-                         TOLLBAR_DENIED);
-        assert_int_equal(booked.wait_ns, 77);
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, got.retry_after_ns, SEC, &booked), TOLLBAR_ALLOWED);
-        assert_int_equal(booked.wait_ns, got.retry_after_ns);
-        tollbar_limiter_free(limiter);
-    }
-    for (i = 0; i < COUNT(cannot); i++) {
-        tollbar_limiter *limiter = limiter_of(cannot[i]);
-        tollbar_decision got = TOLLBAR_DECISION_INIT;
-        tollbar_reservation booked = {77, 77, 77};
-        while (tollbar_limiter_check_at(limiter, 1, SEC, NULL) == TOLLBAR_ALLOWED)
-            continue;
-        assert_int_equal(tollbar_limiter_reserve_at(limiter, 1, UINT64_MAX, SEC, &booked), TOLLBAR_DENIED);
-        assert_int_equal(booked.wait_ns, 77);
-        assert_int_equal(tollbar_limiter_peek_at(limiter, 1, SEC, &got), TOLLBAR_DENIED);
-        tollbar_limiter_free(limiter);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(s16_take_with_wait),
-        cmocka_unit_test(each_algorithm_waits),
-        cmocka_unit_test(s17_what_cannot_fit_is_refused_at_once),
-        cmocka_unit_test(s17_in_its_own_numbers),
         cmocka_unit_test(s21_sleepers_are_bounded),
         cmocka_unit_test(a2_callers_wait_in_a_queue),
-        cmocka_unit_test(a2_who_comes_too_late_behind_others_is_refused_at_once),
 #ifdef __linux__
         cmocka_unit_test(a2_a_wait_is_no_cancellation_point),
 #endif
-        cmocka_unit_test(reserve_books_for_those_who_can),
     };
     return cmocka_run_group_tests_name("waiting", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// The golden vectors: limiters and tables give the decisions of the oracle. VECTORS is the file.
+// The golden vectors: limiters and tables give the decisions of the oracle. VECTORS is their folder.
 #include "test.hpp"
 
 #include <chrono>
@@ -29,7 +29,7 @@ template <class Decide> bool repeats(const golden_vector &policy, const Decide &
 } // namespace
 
 TEST(limiters_and_tables_repeat_the_vectors) {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(VECTORS, "r"), std::fclose);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(VECTORS "/decisions.json", "r"), std::fclose);
     const auto policy = std::make_unique<golden_vector>();
     int more = -1, count = 0;
     while (file && (more = vector_read(file.get(), policy.get())) == 1) {

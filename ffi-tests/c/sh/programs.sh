@@ -10,7 +10,7 @@ threaded="threads"
 redis_threaded="lease_threads"
 # It makes namespaces and mounts, and prints TAP itself, too. valgrind and the sanitizers read /proc, which it takes away.
 namespaced="identity"
-c99="-std=c99 -g $strict -I$root/include -DVECTORS=\"$root/ffi-tests/vectors/decisions.json\""
+c99="-std=c99 -g $strict -I$root/include -DVECTORS=\"$root/ffi-tests/vectors\""
 
 # The linker replaces the library's calls of these functions by the test's wrappers. It can do so for an archive only.
 wrapped=-Wl,--wrap=malloc,--wrap=calloc,--wrap=posix_memalign,--wrap=free,--wrap=nanosleep

@@ -17,7 +17,7 @@ compile_cpp() {
         rules_test) libraries="-L$build -ltollbar-rules -Wl,-rpath,$build $3" ;;
         *) libraries=$3 ;;
         esac
-        $compiler -g $cpp_strict -I"$root/include" -DVECTORS="\"$root/ffi-tests/vectors/decisions.json\"" -o "$into/$t" \
+        $compiler -g $cpp_strict -I"$root/include" -DVECTORS="\"$root/ffi-tests/vectors\"" -o "$into/$t" \
             "$here/$t.cpp" "$work/vectors.o" $libraries -lpthread || return 1
     done
 }
