@@ -119,6 +119,10 @@ pub mod prefix;
 #[cfg(unix)]
 pub mod queue;
 pub mod route;
+#[cfg(test)]
+#[allow(dead_code)] // under loom no test searches
+#[path = "../tests/common/search.rs"]
+mod search;
 mod sync;
 #[cfg(unix)]
 pub mod table;

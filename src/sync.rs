@@ -174,20 +174,26 @@ pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
 }
 
 /// `preemptions` in the long form of the models (`make soak ONLY=loom`), and one less otherwise: for models that
-/// would take a minute.
+/// would take half a minute.
 #[cfg(loom)]
 pub fn deep(preemptions: usize) -> usize {
-    preemptions - usize::from(std::env::var_os("TOLLBAR_SOAK").is_none())
+    preemptions - usize::from(is_short())
 }
 
-/// Explores `f` with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says. Returns the number
-/// of executions.
+#[cfg(loom)]
+fn is_short() -> bool {
+    std::env::var_os("TOLLBAR_SOAK").is_none()
+}
+
+/// Explores `f` with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says. Without that there
+/// are at most two in the short form. Returns the number of executions.
 #[cfg(loom)]
 pub fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {
     use std::sync::atomic::AtomicUsize;
 
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    let most = if is_short() { preemptions.min(2) } else { preemptions };
+    builder.preemption_bound = builder.preemption_bound.or(Some(most));
     // Far more steps than any model takes. A model that reaches it loops for ever.
     builder.max_branches = 3_000;
     let executions = std::sync::Arc::new(AtomicUsize::new(0));

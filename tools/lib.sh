@@ -13,12 +13,14 @@
 # On macOS the names are libtollbar.dylib and libtollbar.a. Rust's part is compiled for it in ffi-tests/macos.sh, which links the .dylib, too; the
 # archive wants Apple's own linker, and .github/workflows/test.yml has one.
 #
+# cargo's files are in $1/cargo, or where CARGO_TARGET_DIR says.
+#
 # For another machine: TARGET as rustc names it, and the prefix of its tools, CROSS (`make lib B=build/arm64
 # TARGET=aarch64-unknown-linux-gnu CROSS=aarch64-linux-gnu-`).
 set -eu
 . "$(dirname "$0")/rust.sh"
 out=$1 abi=$2
-target=$out/cargo
+target=${CARGO_TARGET_DIR:-$out/cargo}
 cross=${CROSS:-}
 made=$target/${TARGET:+$TARGET/}capi
 mkdir -p "$out"

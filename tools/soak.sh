@@ -4,19 +4,21 @@
 #   flood     10^8 keys through a million slots
 #   redis     ten seconds of each fault beside a real Redis
 #   clock     twenty of each step of a real Redis's clock
-#   searches  all rounds of the searches, of which `make test` makes a quarter
+#   searches  all rounds of the searches, of which `make test` makes a tenth
+#   memory    all C and C++ tests under valgrind, and with the shipped archives under the address sanitizer; `make test` has some of the first
 #   nginx     each wrong configuration of the modules under valgrind, of which `make test` tries every eighth
-#   loom      the models with as many preemptions as they name; the longest have one less in `make test`
+#   loom      the models with as many preemptions as they name; `make test` tries at most two, and fewer in the longest
 #   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree
 #   pingora   the example of a pingora proxy
 #   rules     a log of 10^6 lines by a rules file, through every face and the command
-#   benches   `cargo bench`, `make bench` and `make bench-peers` to their ends at full size; the page is written to build/soak-logs/docs
+#   benches   `cargo bench`, `make bench`, criterion's cases and `make bench-peers` to their ends at full size; the page is written to
+#             build/soak-logs/docs
 #   mutants   the sources changed place by place (tools/mutants.sh), whose survivors are in build/mutants/survivors
 set -u
 cd "$(dirname "$0")/.."
 self=$PWD/tools/soak.sh
 logs=build/soak-logs
-steps="storm flood searches nginx redis clock loom leases pingora rules benches mutants"
+steps="storm flood searches memory nginx redis clock loom leases pingora rules benches mutants"
 . tools/steps.sh
 begin_steps "$@"
 is_lane || tools/setup.sh soak || exit 1
@@ -25,6 +27,12 @@ is_lane || tools/setup.sh soak || exit 1
 step_storm() { TOLLBAR_SOAK=1000 cargo test --release --package tollbar --test table_storm -- --nocapture; }
 step_flood() { TOLLBAR_LONG=1 cargo test --release --package tollbar --test table_flood -- --nocapture; }
 step_searches() { TOLLBAR_SEARCH=all cargo test --package tollbar --no-fail-fast --lib --tests; }
+step_memory() {
+    make --silent lib rules || return 1
+    TOLLBAR_SOAK=1 ffi-tests/c/run.sh build valgrind address
+    one=$?
+    TOLLBAR_SOAK=1 ffi-tests/cpp/run.sh build valgrind address && [ $one -eq 0 ]
+}
 step_nginx() { make --silent nginx rules build/tollbar && TOLLBAR_SOAK=1 nginx/tests/run.sh; }
 step_redis() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_lease -- --nocapture --test-threads 1; }
 step_clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_clock -- --nocapture --test-threads 1; }
@@ -35,6 +43,7 @@ step_rules() { make --silent lib rules build/tollbar && TOLLBAR_LINES=1000000 PA
 step_benches() {
     cargo bench && echo "1 passed, 0 failed" &&
         tools/bench.sh && echo "1 passed, 0 failed" &&
+        cargo run --quiet --release --package tollbar-trends --target-dir target/peers -- --test && echo "1 passed, 0 failed" &&
         PATH=$PATH:/usr/local/go/bin tools/bench-peers.sh --to "$logs/docs"
 }
 step_mutants() { tools/mutants.sh && echo "1 passed, 0 failed"; }

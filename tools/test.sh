@@ -1,7 +1,7 @@
 #!/bin/sh
 # `make test`: everything (tools/steps.sh runs and counts the steps). `make test ONLY="lint rust"` runs those steps.
-# `make check`: what a contributor runs every few minutes. It sets TOLLBAR_QUICK, by which searches make a tenth of their rounds, loom tries
-# one preemption a thread, and the C tests run once, and chooses lint, header, rust, c and loom.
+# `make check`: what a contributor runs every few minutes. It sets TOLLBAR_QUICK, by which loom tries one preemption a thread and the C tests
+# run once, and chooses lint, header, rust, c and loom. The long forms are in tools/soak.sh.
 set -u
 cd "$(dirname "$0")/.."
 self=$PWD/tools/test.sh
@@ -33,7 +33,7 @@ step_lint() {
         RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib && echo "1 passed, 0 failed"
 }
 # The packages of the steps rust and redis. Both name all of them, so that they choose one set of features, and each crate is compiled once.
-rust_packages="--package tollbar --package tollbar-c --package tollbar-redis --package tollbar-rules --package tollbar-tower --no-fail-fast"
+rust_packages="--package tollbar --package tollbar-c --package tollbar-redis --package tollbar-rules --package tollbar-tower --package tollbar-cli --no-fail-fast"
 # CRATE...: `--test NAME` for each of their test programs.
 tests_of() {
     for crate; do
@@ -47,11 +47,11 @@ tests_of() {
 }
 step_rust() {
     # shellcheck disable=SC2046,SC2086
-    cargo test $rust_packages --lib $(tests_of tollbar tollbar-c tollbar-rules tollbar-tower)
+    cargo test $rust_packages --lib --bins $(tests_of tollbar tollbar-c tollbar-rules tollbar-tower tollbar-cli)
     one=$?
-    # Without tollbar-c: rustdoc would take the C code in its comments for Rust.
+    # Without tollbar-c: rustdoc would take the C code in its comments for Rust. Without the command, which has no documentation's programs.
     # shellcheck disable=SC2046
-    cargo test $(echo "$rust_packages" | sed 's/--package tollbar-c //') --doc && [ $one -eq 0 ]
+    cargo test $(echo "$rust_packages" | sed 's/--package tollbar-c //; s/--package tollbar-cli //') --doc && [ $one -eq 0 ]
 }
 # The C library with overflow checks, and the C tests against it: arithmetic that wraps ends the test. (The Rust tests are built
 # with these checks anyway: `overflow_is_checked` in tests/algorithm/end_of_time.rs.)
@@ -59,7 +59,7 @@ step_overflow() {
     CARGO_PROFILE_CAPI_OVERFLOW_CHECKS=true make --silent lib B=build/overflow || return 1
     # All overflows end in one function: the linker merges them, since the library's panic handler tells no message.
     nm build/overflow/libtollbar-named.so | grep -q panic_const && echo "1 passed, 0 failed" || return 1
-    ffi-tests/c/run.sh build/overflow libraries
+    ffi-tests/c/run.sh build/overflow archives
 }
 # Limits in Redis, against real servers that the tests start and stop, and in simulation.
 step_redis() {
@@ -89,19 +89,13 @@ step_header() {
         cargo xtask lists --check && echo "1 passed, 0 failed" &&
         cargo xtask cdef --check && echo "1 passed, 0 failed"
 }
-# That each case of the benches works, in short forms; figures are for `make bench`. `make soak ONLY=benches` runs the full forms. Those of
-# C++, Go, Python and Lua are in these languages' steps.
+# That each case of tollbar's own benches works, in a short form; figures are for `make bench`. Those of C++, Go, Python and Lua are in these
+# languages' steps. Those beside peers and a Redis, and criterion's, are compiled by the step lint and run by `make soak ONLY=benches`.
 step_bench() {
-    made lib nginx || return 1
-    # A case works the same with little optimization, and the compiler takes half of the time.
-    export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_BENCH_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_BENCH_LTO=off CARGO_PROFILE_BENCH_CODEGEN_UNITS=16
+    made lib || return 1
     # C14: as in a plain `cargo bench`, which names no C library.
-    cargo bench --package tollbar --bench instructions && echo "1 passed, 0 failed" || return 1
-    export TOLLBAR_LIBRARY="$PWD/build/libtollbar.so"
-    cargo bench --package tollbar --bench ratios -- --smoke && echo "1 passed, 0 failed" &&
-        cargo run --quiet --release --package tollbar-trends --target-dir target/peers -- --test && echo "1 passed, 0 failed" &&
-        cargo run --quiet --release --package tollbar-leases --target-dir target/peers -- --smoke && echo "1 passed, 0 failed" &&
-        PATH=$PATH:/usr/local/go/bin tools/bench-peers.sh --smoke
+    cargo bench --package tollbar --bench instructions && echo "1 passed, 0 failed" &&
+        TOLLBAR_LIBRARY="$PWD/build/libtollbar.so" cargo bench --package tollbar --bench ratios -- --smoke && echo "1 passed, 0 failed"
 }
 # What the hot calls cost in instructions, beside what they cost before.
 step_counts() { made lib && tools/instructions.sh; }
@@ -138,7 +132,7 @@ step_readme() {
     test "$(cat build/readme3?.out | grep -c passes)" -eq 3 && test "$(cat build/readme3?.out | grep -c refused)" -eq 3 &&
         echo "1 passed, 0 failed"
 }
-step_c() { made lib && ffi-tests/c/run.sh build ${TOLLBAR_QUICK:+libraries stack}; }
+step_c() { made lib && ffi-tests/c/run.sh build ${TOLLBAR_QUICK:+archives stack}; }
 step_cpp() { made lib rules && ffi-tests/cpp/run.sh build; }
 step_command() {
     made build/tollbar && crates/tollbar-cli/test.sh build && tools/site/build.sh build && echo "1 passed, 0 failed" &&

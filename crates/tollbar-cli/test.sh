@@ -1,10 +1,9 @@
 #!/bin/sh
-# Tests of the command, which has been built in $1.
+# Tests of the command, which has been built in $1: of the program as a user starts it. Its unit tests are in the step rust.
 set -u
 build=$(cd "${1:?usage: test.sh BUILD}" && pwd)
 cd "$(dirname "$0")" || exit 1
 failed=0
-cargo test --quiet --package tollbar-cli || failed=1
 tests/replay/test.sh "$build" || failed=1
 tests/command.sh "$build" || failed=1
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The tests of the C face: run.sh BUILD-DIRECTORY [STEP...], where `make lib` has built the libraries.
-# Steps: header libraries stack valgrind address thread artefacts installed demo. Without a step it runs all.
+# Steps: header shared archives stack valgrind address thread artefacts installed demo. Without a step it runs all.
+# TOLLBAR_SOAK=1: the long forms of valgrind and address.
 #
 # It prints one line for each check, and the sum at the end: `N passed, N failed`.
 set -u
@@ -45,14 +46,15 @@ if [ "$failed" -ne 0 ]; then
     exit 1
 fi
 
-[ $# -ne 0 ] || set -- header libraries stack valgrind address thread artefacts installed demo
+[ $# -ne 0 ] || set -- header shared archives stack valgrind address thread artefacts installed demo
 for step in "$@"; do
     case $step in
     header) header_matrix ;;
-    libraries) against_libraries ;;
+    shared) against_shared_libraries ;;
+    archives) against_archives ;;
     stack) stack_of_calls ;;
     valgrind)
-        [ -x "$work/so/status_test" ] || against_libraries
+        [ -x "$work/so/status_test" ] || against_shared_libraries
         under_valgrind
         ;;
     address) under_address_sanitizer ;;

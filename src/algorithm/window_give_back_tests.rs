@@ -2,6 +2,7 @@
 
 use super::{Algorithm, Charge, GiveBack, Rule, Step};
 use crate::decision::Verdict;
+use crate::search::rounds;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::format;
@@ -198,7 +199,7 @@ fn by_rule(subject: &Subject) -> impl Fn(u64, u64, &GiveBack) -> Option<u64> + '
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: rounds(40_000) as u32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_window_keeps_more_than_its_limit((text, calls) in (0..POLICIES.len()).prop_flat_map(|n| {
@@ -216,7 +217,7 @@ fn searched(text: &str, back: impl Fn(&Subject, u64, u64, &GiveBack) -> Option<u
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let subject = compiled(text);
     let (mut over, mut given, mut full) = (0, 0, false);
-    for _ in 0..20_000 {
+    for _ in 0..rounds(20_000) {
         let calls = calls(subject.limit).new_tree(&mut runner).expect("calls").current();
         let run = run(&subject, &calls, |state, now, how| back(&subject, state, now, how));
         over += u32::from(run.over.is_some());
@@ -247,7 +248,7 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
             continue;
         }
         let (over, most, _) = searched(text, |subject, state, _, how| lower(subject, state, how));
-        assert!(over > 100, "{text}: a give-back in any window broke the limit in {over} traces only");
+        assert!(u64::from(over) > rounds(20_000) / 200, "{text}: a give-back in any window broke the limit in {over} traces only");
         assert!(given > most / 10, "{text}: {given} of {most}");
     }
     // Faulty: a charge up to a grain before the window's start counts as one of this window, though the window before
@@ -269,13 +270,13 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
             next
         }
     });
-    assert!(over > 100, "the wrong count broke the limit in {over} traces only");
+    assert!(u64::from(over) > rounds(20_000) / 200, "the wrong count broke the limit in {over} traces only");
     // Faulty: a full window that counts refusals gives permits back.
     let (over, ..) = searched("5/s algo fixed-window count rejected", |subject, state, now, how| {
         let held = by_rule(&compiled("5/s algo fixed-window"))(state, now, how);
         held.filter(|_| subject.counts_refusals)
     });
-    assert!(over > 100, "a refusal was forgotten in {over} traces only");
+    assert!(u64::from(over) > rounds(20_000) / 200, "a refusal was forgotten in {over} traces only");
 }
 
 /// With a grain above 1 ns the request that begins an anchored window gives nothing back, and later requests do. With

@@ -5,10 +5,13 @@
 mod bound;
 mod random;
 pub mod scribble;
+mod search;
 
 #[allow(unused_imports)] // likewise
 pub use bound::{assert_near, excess};
 pub use random::Rng;
+#[allow(unused_imports)] // likewise
+pub use search::{is_short, rounds};
 
 use std::ops::Range;
 use tollbar::policy::{Opt, Words};
@@ -34,22 +37,6 @@ pub fn away_from_edges(period: u64) {
     };
     while left() < 10 * SEC {
         std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-}
-
-/// Whether searches make only a part of their rounds: those of `make soak ONLY=searches` make all.
-pub fn is_short() -> bool {
-    std::env::var_os("TOLLBAR_SEARCH").is_none()
-}
-
-/// `full` rounds of a search in `make soak ONLY=searches`, a quarter of them in `make test`, a tenth in `make check`.
-pub fn rounds(full: u64) -> u64 {
-    if !is_short() {
-        full
-    } else if std::env::var_os("TOLLBAR_QUICK").is_some() {
-        full.div_ceil(10)
-    } else {
-        full.div_ceil(4)
     }
 }
 

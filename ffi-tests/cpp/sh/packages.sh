@@ -105,6 +105,8 @@ cmake_knows_its_sources() {
 }
 
 packages() {
+    # The CMake projects build the libraries that `make lib` has built: only what is not there is compiled again.
+    export CARGO_TARGET_DIR="$build/cargo"
     check "make install PREFIX=..." install_cpp "$work/prefix"
     check "installed: headers, a package without paths" headers_are_installed "$work/prefix"
     check "the C++ example, through pkg-config" through_pkg_config "$work/prefix"

@@ -31,28 +31,36 @@ run_cpp() {
     done
 }
 
-cpp_against_libraries() {
-    check "compile: g++ -std=c++17 -O2, shared library" \
-        compile_cpp so "g++ -std=c++17 -O2" "-L$build -ltollbar -Wl,-rpath,$build" "-L$build -ltollbar-redis"
-    run_cpp "libtollbar.so" so "$cpp_tests"
-    check "compile: clang++ -std=c++20 -O0, archive" compile_cpp a "clang++ -std=c++20 -O0" "$build/libtollbar.a" "$build/libtollbar-redis.a"
-    run_cpp "libtollbar.a" a "$cpp_tests"
+# All programs are compiled twice, each time by another compiler, in another standard and with the other form of the libraries: here, and for the
+# address sanitizer.
+cpp_shared() {
+    check "compile: clang++ -std=c++17 -O1, shared library" \
+        compile_cpp so "clang++ -std=c++17 -O1" "-L$build -ltollbar -Wl,-rpath,$build" "-L$build -ltollbar-redis"
 }
 
-# Without the threads: valgrind runs one at a time, and they have a sanitizer of their own.
+cpp_against_libraries() {
+    cpp_shared
+    run_cpp "libtollbar.so" so "$cpp_tests"
+}
+
+# What throws, moves and frees. `make soak ONLY=memory` has all tests but the threads: valgrind runs one at a time, and they have a sanitizer of
+# their own.
 cpp_under_valgrind() {
-    [ -x "$work/so/table_test" ] || check "compile: g++ -std=c++17 -O2, shared library" \
-        compile_cpp so "g++ -std=c++17 -O2" "-L$build -ltollbar -Wl,-rpath,$build" "-L$build -ltollbar-redis"
-    run_cpp valgrind so "$(echo "$cpp_tests" | grep -vx threads_test)" \
-        valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
+    [ -x "$work/so/table_test" ] || cpp_shared
+    if [ -n "${TOLLBAR_SOAK:-}" ]; then
+        cpp_freed=$(echo "$cpp_tests" | grep -vx threads_test)
+    else
+        cpp_freed="limiter_test table_test"
+    fi
+    run_cpp valgrind so "$cpp_freed" valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
 }
 
 # Without optimization, which takes the compiler longer than all else here.
 cpp_under_address_sanitizer() {
-    check "compile: g++ address,undefined, archive" compile_cpp asan \
-        "g++ -std=c++17 -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
+    check "compile: g++ -std=c++20 address,undefined, archive" compile_cpp asan \
+        "g++ -std=c++20 -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
         "$build/libtollbar.a" "$build/libtollbar-redis.a"
-    run_cpp "address,undefined" asan "$cpp_tests"
+    run_cpp "address,undefined, libtollbar.a" asan "$cpp_tests"
 }
 
 # FLAG: both sides instrumented, with the Rust compiler's run-time, as for the C tests.

@@ -4,6 +4,7 @@ use super::*;
 use crate::algorithm::facts::Facts;
 use crate::algorithm::Charge;
 use crate::decision::Verdict;
+use crate::search::rounds;
 use proptest::prelude::*;
 use std::format;
 use std::string::String;
@@ -124,7 +125,7 @@ const POLICIES: [&str; 6] =
     ["1/s burst 10", "1/s burst 1", "3/s burst 4", "11/s burst 7", "1000/s burst 32", "13/min burst 5"];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: rounds(20_000) as u32, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Requests that are admitted at once, and give-backs in any order.
     #[test]
@@ -145,7 +146,7 @@ fn searched(back: impl Fn(&Gcra, u64, u64, &GiveBack) -> Option<u64>, books: boo
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let bucket = gcra("1/s burst 6");
     let (mut over, mut given, mut fullest) = (0, 0, 0);
-    for _ in 0..20_000 {
+    for _ in 0..rounds(20_000) {
         let calls = calls(6, 1_000_000_000).new_tree(&mut runner).expect("calls").current();
         let run = run(&bucket, &calls, books, |state, now, how| back(&bucket, state, now, how));
         over += u32::from(run.over.is_some());
@@ -174,12 +175,12 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
     };
     let rule = |bucket: &Gcra, state, now, how: &GiveBack| by_rule(bucket)(state, now, how);
     let (over, most, _) = searched(all, false);
-    assert!(over > 100, "a full refund broke the bound in {over} traces only");
+    assert!(u64::from(over) > rounds(20_000) / 200, "a full refund broke the bound in {over} traces only");
     let (over, given, fullest) = searched(rule, false);
     assert_eq!((over, fullest), (0, 100));
     assert!(given > most / 3, "{given} of {most}");
     let (over, _, _) = searched(by_time, true);
-    assert!(over > 20, "a refund that does not know of bookings broke the bound in {over} traces only");
+    assert!(u64::from(over) > rounds(20_000) / 1_000, "a refund that does not know of bookings broke the bound in {over} traces only");
     let (over, given, fullest) = searched(rule, true);
     assert_eq!((over, fullest), (0, 100));
     assert!(given > most / 10, "{given} of {most}");

@@ -12,6 +12,7 @@ use crate::algorithm::gcra::Gcra;
 use crate::decision::Verdict;
 use crate::limiter::{Cell, Shared};
 use crate::policy::Policy;
+use crate::search::rounds;
 use bound::{assert_near, excess};
 use random::Rng;
 use std::format;
@@ -308,7 +309,7 @@ fn stripes_are_for_any_number_of_threads() {
 #[test]
 fn invariant_6_going_back_grants_nothing() {
     let policy = policy("1000/s burst 1000");
-    for seed in 0..50 {
+    for seed in 0..rounds(50) {
         let (mut rng, limiter) = (Rng(seed), striped(&policy));
         let (from, length) = (DAY, 100 * SEC);
         let mut taken = 0;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::algorithm::{Algorithm, Charge};
 use crate::policy::Policy;
+use crate::search::rounds;
 use std::format;
 use std::string::String;
 use std::vec::Vec;
@@ -121,13 +122,13 @@ fn no_window_of_either_bucket_gets_more_than_its_bound() {
         let pair = pair(list);
         for (books, keeps_slot) in [(false, false), (true, false), (false, true), (true, true)] {
             let (mut rng, mut given) = (Rng(list.len() as u64), 0);
-            for trace in 0..4_000 {
+            for trace in 0..rounds(4_000) {
                 let (back, over) = run(&pair, &mut rng, books, keeps_slot);
                 assert_eq!(over, None, "{list}, trace {trace}, bookings {books}, in a slot {keeps_slot}");
                 given += back;
             }
             // In a slot the bound of bookings is so late that some lists give nothing back.
-            let least = if books && keeps_slot { 0 } else { 300 };
+            let least = if books && keeps_slot { 0 } else { rounds(300) };
             assert!(given >= least, "{list}, bookings {books}, in a slot {keeps_slot}: {given}");
         }
     }

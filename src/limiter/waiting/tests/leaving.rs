@@ -1,6 +1,7 @@
 //! Callers that leave in any order: what comes back, who gets in, and whether the bound holds.
 
 use super::*;
+use crate::search::rounds;
 
 const PERMIT: u64 = 100 * MS;
 
@@ -40,14 +41,6 @@ fn used(callers: &[Caller], ends: &[End]) -> Vec<(u64, u64)> {
         callers.iter().zip(ends).filter_map(|(caller, end)| Some((end.admitted()?, caller.cost))).collect();
     used.push((START, 1));
     used
-}
-
-fn rounds(n: u64) -> u64 {
-    if std::env::var_os("TOLLBAR_QUICK").is_some() {
-        n / 10
-    } else {
-        n
-    }
 }
 
 /// The permits that stay charged when all of `callers` have come at `begin` and left before the first departure, if

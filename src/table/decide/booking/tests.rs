@@ -7,6 +7,7 @@ use crate::limiter::waiting::tests::{
     START,
 };
 use crate::policy::Policy;
+use crate::search::rounds;
 use crate::table::Options;
 use std::println;
 use std::vec::Vec;
@@ -91,7 +92,7 @@ fn a2_all_twenty_come_back_in_any_order() {
     let policies = [policy("10/s burst 1"), policy("10/s burst 4")];
     let table = Table::private(&Options::new(20_000).with_seed(7), &policies).unwrap();
     let mut lost = [(0, 0); 2];
-    for trace in 0..10_000_u64 {
+    for trace in 0..rounds(10_000) {
         let n = rng.below(2);
         let (policy, burst) = (PolicyId::new(n as u32), 1 + 3 * n);
         let name = trace.to_ne_bytes();
@@ -117,7 +118,7 @@ fn a2_random_callers_of_a_key_stay_within_the_bound() {
     let mut rng = Rng(11);
     let (mut admitted, mut callers_of_all) = (0, 0);
     let table = Table::private(&Options::new(1000).with_seed(7), &[policy("10/s burst 4")]).unwrap();
-    for trace in 0..3_000_u64 {
+    for trace in 0..rounds(3_000) {
         let name = trace.to_ne_bytes();
         let begin = START + trace * 100_000 * MS;
         let clock = Manual::new(begin);
