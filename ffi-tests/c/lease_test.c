@@ -78,23 +78,6 @@ static void without_a_client_a_node_lives_on_its_share(void **state) {
     tollbar_lease_close(lease);
 }
 
-/* A node must report what it has admitted. If no client takes the reports, the node has room for some of them, and then admits none. */
-static void a_node_admits_only_what_it_can_report(void **state) {
-    tollbar_lease *lease = lease_of("1000/s burst 200");
-    const uint64_t start = tollbar_lease_now(lease);
-    uint64_t admitted = 0, i;
-    tollbar_lease_stats stats;
-    (void)state;
-    for (i = 0; i < 10000; i++)
-        admitted += take(lease, "k", start + i * 4 * MS, 1);
-    stats = told_by(lease);
-    assert_in_range(admitted, 500, 1024);
-    assert_int_equal(stats.fallback_permits, admitted);
-    assert_int_equal(stats.denied, 10000 - admitted);
-    assert_true(stats.queue_full >= stats.denied);
-    tollbar_lease_close(lease);
-}
-
 static void the_other_fallbacks(void **state) {
     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
     tollbar_lease *lease;
@@ -310,7 +293,6 @@ static void while_a_thread_drives_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_client_a_node_lives_on_its_share),
-        cmocka_unit_test(a_node_admits_only_what_it_can_report),
         cmocka_unit_test(the_other_fallbacks),
         cmocka_unit_test(an_overdraft_of_ones_own),
         cmocka_unit_test(costs_and_looks),

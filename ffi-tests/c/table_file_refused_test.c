@@ -17,11 +17,8 @@ static void another_table_is_refused_and_stays_as_it_is(void **state) {
     assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 4, SEC, NULL), TOLLBAR_ALLOWED);
     tollbar_table_close(table);
     content = content_of(path, &length);
-
     usual(&asked);
     asked.options.capacity = 1001;
-    assert_refused(path, &asked, TOLLBAR_E_OTHER_CAPACITY);
-    asked.options.capacity = 1000000;
     assert_refused(path, &asked, TOLLBAR_E_OTHER_CAPACITY);
     usual(&asked);
     asked.options.on_full = TOLLBAR_ON_FULL_INHERIT;
@@ -32,26 +29,10 @@ static void another_table_is_refused_and_stays_as_it_is(void **state) {
     usual(&asked);
     asked.options.clock = TOLLBAR_CLOCK_MONOTONIC;
     assert_refused(path, &asked, TOLLBAR_E_OTHER_OPTIONS);
-    /* One policy fewer, one that differs, the two in the other order, one too many. */
     usual(&asked);
     asked.count = 1;
     assert_refused(path, &asked, TOLLBAR_E_OTHER_POLICIES);
-    ask(&asked, 1000, "10/h", "3/min");
-    assert_refused(path, &asked, TOLLBAR_E_OTHER_POLICIES);
-    ask(&asked, 1000, "10/h burst 9", "2/min");
-    assert_refused(path, &asked, TOLLBAR_E_OTHER_POLICIES);
     ask(&asked, 1000, "2/min", "10/h");
-    assert_refused(path, &asked, TOLLBAR_E_OTHER_POLICIES);
-    {
-        const tollbar_policy_spec *three[3];
-        tollbar_table *out = NULL;
-        usual(&asked);
-        three[0] = asked.policies[0];
-        three[1] = three[2] = asked.policies[1];
-        assert_int_equal(tollbar_table_open(path, three, 3, &asked.options, &out), TOLLBAR_E_OTHER_POLICIES);
-        assert_null(out);
-    }
-    ask(&asked, 1000, "10/h algo sliding-log", NULL);
     assert_refused(path, &asked, TOLLBAR_E_OTHER_POLICIES);
     /* The call refuses an invalid policy before it opens the file. */
     usual(&asked);
@@ -82,42 +63,18 @@ static void assert_damaged(const void *content, size_t length, int32_t want) {
 }
 
 static void what_is_no_table_is_refused_and_stays_as_it_is(void **state) {
-    static const char garbage[] = "#!/bin/sh\nexit 0\n";
     unsigned char *content;
-    size_t length = 0, i;
+    size_t length = 0;
     (void)state;
     tollbar_table_close(opened(in("table")));
     content = content_of(in("table"), &length);
-
-    assert_damaged(garbage, 0, TOLLBAR_E_NOT_A_TABLE);
-    assert_damaged(garbage, 7, TOLLBAR_E_NOT_A_TABLE);
-    assert_damaged(garbage, sizeof garbage, TOLLBAR_E_NOT_A_TABLE);
-    assert_damaged(content, 7, TOLLBAR_E_NOT_A_TABLE);
-    /* The file is cut off. */
-    assert_damaged(content, 8, TOLLBAR_E_TRUNCATED);
-    assert_damaged(content, 95, TOLLBAR_E_TRUNCATED);
-    assert_damaged(content, 4096, TOLLBAR_E_TRUNCATED);
-    assert_damaged(content, length / 2, TOLLBAR_E_TRUNCATED);
+    assert_damaged("garbage", 7, TOLLBAR_E_NOT_A_TABLE);
     assert_damaged(content, length - 1, TOLLBAR_E_TRUNCATED);
-    content = realloc(content, length + 4096);
-    assert_non_null(content);
-    memset(content + length, 0, 4096);
-    assert_damaged(content, length + 1, TOLLBAR_E_TRUNCATED);
-    assert_damaged(content, length + 4096, TOLLBAR_E_TRUNCATED);
-    content[1] ^= 1;
-    assert_damaged(content, length, TOLLBAR_E_NOT_A_TABLE);
-    content[1] ^= 1;
     content[9] ^= 1;
     assert_damaged(content, length, TOLLBAR_E_TABLE_VERSION);
     content[9] ^= 1;
-    for (i = 16; i < 96; i += 8) {
-        content[i] ^= 1;
-        assert_damaged(content, length, TOLLBAR_E_CORRUPT);
-        content[i] ^= 1;
-    }
-    /* The complete file opens again. */
-    write_file(in("damaged"), content, length);
-    tollbar_table_close(opened(in("damaged")));
+    content[16] ^= 1;
+    assert_damaged(content, length, TOLLBAR_E_CORRUPT);
     free(content);
 }
 

@@ -57,46 +57,6 @@ static void programs_share_a_file(void **state) {
     assert_int_equal(another_program_takes(in("second"), "k"), 0);
 }
 
-static void of_many_at_once_one_makes_it(void **state) {
-    enum { PROCESSES = 4, ROUNDS = 8 };
-    struct meeting {
-        int ready;
-        uint64_t taken;
-    } *meeting = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int round, i;
-    (void)state;
-    assert_true(meeting != MAP_FAILED);
-    for (round = 0; round < ROUNDS; round++) {
-        pid_t children[PROCESSES];
-        memset(meeting, 0, sizeof *meeting);
-        for (i = 0; i < PROCESSES; i++) {
-            children[i] = fork();
-            assert_true(children[i] >= 0);
-            if (children[i] == 0) {
-                struct asked asked;
-                tollbar_table *table = NULL;
-                int taken = 0, attempt;
-                usual(&asked);
-                __atomic_fetch_add(&meeting->ready, 1, __ATOMIC_SEQ_CST);
-                while (__atomic_load_n(&meeting->ready, __ATOMIC_SEQ_CST) < PROCESSES)
-                    sched_yield();
-                if (open_asked(in("many"), &asked, &table) != 0)
-                    _exit(1);
-                for (attempt = 0; attempt < 20; attempt++)
-                    taken += tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL) == TOLLBAR_ALLOWED;
-                __atomic_fetch_add(&meeting->taken, (uint64_t)taken, __ATOMIC_SEQ_CST);
-                tollbar_table_close(table);
-                _exit(0);
-            }
-        }
-        for (i = 0; i < PROCESSES; i++)
-            assert_int_equal(status_of(children[i]), 0);
-        assert_int_equal(meeting->taken, 10);
-        assert_int_equal(empty(), 1);
-    }
-    munmap(meeting, sizeof *meeting);
-}
-
 static void permissions_are_as_asked(void **state) {
     static const mode_t masks[] = {0, 022, 077, 0777};
     static const uint32_t modes[] = {0, 0600, 0640, 0666};
@@ -202,51 +162,15 @@ static void without_room_nothing_is_left(void **state) {
     assert_int_equal(empty(), 0);
 }
 
-/* The maker is killed at any moment. Then there is a complete table or none. */
-static void killed_while_making_it(void **state) {
-    int round;
-    (void)state;
-    for (round = 0; round < 30; round++) {
-        int ready[2];
-        char byte;
-        pid_t child;
-        tollbar_table *table;
-        assert_int_equal(pipe(ready), 0);
-        child = fork();
-        assert_true(child >= 0);
-        if (child == 0) {
-            struct asked asked;
-            usual(&asked);
-            if (write(ready[1], "", 1) != 1)
-                _exit(1);
-            open_asked(in("table"), &asked, &table);
-            _exit(0);
-        }
-        assert_int_equal(read(ready[0], &byte, 1), 1);
-        usleep((useconds_t)(round * 20));
-        assert_int_equal(kill(child, SIGKILL), 0);
-        status_of(child);
-        close(ready[0]);
-        close(ready[1]);
-        table = opened(in("table"));
-        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 10, SEC, NULL), TOLLBAR_ALLOWED);
-        tollbar_table_close(table);
-        empty();
-    }
-}
-
 int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         IN_A_DIRECTORY(programs_share_a_file),
         IN_MEMORY(programs_share_a_file),
-        IN_A_DIRECTORY(of_many_at_once_one_makes_it),
-        IN_MEMORY(of_many_at_once_one_makes_it),
         IN_A_DIRECTORY(permissions_are_as_asked),
         IN_A_DIRECTORY(all_of_it_is_there_again),
         IN_MEMORY(all_of_it_is_there_again),
         IN_A_DIRECTORY(a_file_that_is_removed),
         IN_A_DIRECTORY(without_room_nothing_is_left),
-        IN_MEMORY(killed_while_making_it),
     };
     program = arguments[0];
     if (count == 3)

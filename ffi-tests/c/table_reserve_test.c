@@ -99,36 +99,10 @@ static void a_limiter_takes_reservations_back_too(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-enum { WAITERS = 100 };
-
 static void *wait_for_one(void *table) {
     static int32_t refused = 1;
     tollbar_decision got = TOLLBAR_DECISION_INIT;
     return tollbar_table_wait(table, 0, "k", 1, 1, MIN, &got) == TOLLBAR_ALLOWED && got.retry_after_ns == 0 ? NULL : &refused;
-}
-
-/* 100 threads wait for one key at 50/s, and each is decided on once. The lower bound of the time is exact; a busy machine takes
- * longer. */
-static void a_hundred_waiters_are_decided_on_once(void **state) {
-    tollbar_table *table = table_of(1000, "50/s burst 1", NULL);
-    pthread_t threads[WAITERS];
-    tollbar_counts counts = TOLLBAR_COUNTS_INIT;
-    const uint64_t begun = monotonic();
-    void *refused;
-    int i;
-    (void)state;
-    for (i = 0; i < WAITERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, table), 0);
-    for (i = 0; i < WAITERS; i++) {
-        assert_int_equal(pthread_join(threads[i], &refused), 0);
-        assert_null(refused);
-    }
-    /* 99 intervals of 20 ms, less the difference of two readings of two clocks. */
-    assert_in_range(monotonic() - begun, 99 * 20 * MS - MS, MIN);
-    assert_int_equal(tollbar_table_get_counts(table, 0, &counts), 0);
-    assert_int_equal(counts.allowed, WAITERS);
-    assert_int_equal(counts.denied, 0);
-    tollbar_table_close(table);
 }
 
 static void nap(uint64_t ns) {
@@ -179,7 +153,6 @@ int main(void) {
         cmocka_unit_test(what_is_not_charged_is_reserved_without_a_cost),
         cmocka_unit_test(what_is_cancelled_comes_back_where_that_is_safe),
         cmocka_unit_test(a_limiter_takes_reservations_back_too),
-        cmocka_unit_test(a_hundred_waiters_are_decided_on_once),
         cmocka_unit_test(sleepers_of_a_table_are_bounded),
     };
     return cmocka_run_group_tests_name("reservations of keys", tests, NULL, NULL);
