@@ -1,24 +1,41 @@
 # shellcheck shell=sh
 # The tests against the libraries as they are installed, under valgrind and under the sanitizers; the example. Sourced.
-# Every *_test.cpp of this folder, so that none is left out.
-cpp_tests=$(cd "$here" && for test in *_test.cpp; do echo "${test%.cpp}"; done)
+# Those that need more than libtollbar, and the threads, are programs of their own. Every other *_test.cpp of this folder is a part of all_test, each
+# in a namespace of its file's name: the compiler reads the headers once.
+cpp_apart="lease_test rules_test threads_test"
+cpp_tests="all_test $cpp_apart"
+
+# What the tests include comes first, and a second time is left out.
+all_tests() {
+    echo '#define TOLLBAR_EXPERIMENTAL'
+    set --
+    for test in "$here"/*_test.cpp; do
+        name=$(basename "$test" .cpp)
+        case " $cpp_apart " in *" $name "*) ;; *) set -- "$@" "$name" ;; esac
+    done
+    (cd "$here" && for name; do grep -h '^#include' "$name.cpp"; done) | sort -u | sed "s|\"\.\./|\"$root/ffi-tests/|"
+    for name; do printf 'namespace %s {\n#undef TOLLBAR_EXPERIMENTAL\n#include "%s.cpp"\n}\n' "$name" "$name"; done
+}
 
 # DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS: with the linker's words for each library. Only one program needs both. Another one needs
 # libtollbar-rules, which is always shared.
 compile_cpp() {
     into=$work/$1 compiler=$2
     mkdir -p "$into"
+    all_tests > "$work/all_test.cpp"
     gcc -std=c99 -g -O1 -c -o "$work/redis.o" "$root/ffi-tests/c/redis.c" || return 1
     gcc -std=c99 -g -O1 -c -o "$work/vectors.o" "$root/ffi-tests/c/vectors.c" || return 1
     # shellcheck disable=SC2086
     for t in $cpp_tests; do
+        source=$here/$t.cpp
         case $t in
+        all_test) source=$work/all_test.cpp libraries=$3 ;;
         lease_test) libraries="$work/redis.o $4 $3" ;;
         rules_test) libraries="-L$build -ltollbar-rules -Wl,-rpath,$build $3" ;;
         *) libraries=$3 ;;
         esac
-        $compiler -g $cpp_strict -I"$root/include" -DVECTORS="\"$root/ffi-tests/vectors\"" -o "$into/$t" \
-            "$here/$t.cpp" "$work/vectors.o" $libraries -lpthread || return 1
+        $compiler -g $cpp_strict -I"$root/include" -I"$here" -DVECTORS="\"$root/ffi-tests/vectors\"" -o "$into/$t" \
+            "$source" "$work/vectors.o" $libraries -lpthread || return 1
     done
 }
 
@@ -43,16 +60,11 @@ cpp_against_libraries() {
     run_cpp "libtollbar.so" so "$cpp_tests"
 }
 
-# What throws, moves and frees. `make soak ONLY=memory` has all tests but the threads: valgrind runs one at a time, and they have a sanitizer of
-# their own.
+# Without the threads: valgrind runs one at a time, and they have a sanitizer of their own.
 cpp_under_valgrind() {
-    [ -x "$work/so/table_test" ] || cpp_shared
-    if [ -n "${TOLLBAR_SOAK:-}" ]; then
-        cpp_freed=$(echo "$cpp_tests" | grep -vx threads_test)
-    else
-        cpp_freed="limiter_test table_test"
-    fi
-    run_cpp valgrind so "$cpp_freed" valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
+    [ -x "$work/so/all_test" ] || cpp_shared
+    run_cpp valgrind so "$(echo "$cpp_tests" | tr ' ' '\n' | grep -vx threads_test)" \
+        valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes
 }
 
 # Without optimization, which takes the compiler longer than all else here.
