@@ -54,7 +54,7 @@ for step in "$@"; do
     archives) against_archives ;;
     stack) stack_of_calls ;;
     valgrind)
-        [ -x "$work/so/status_test" ] || against_shared_libraries
+        [ -x "$work/so/all_test" ] || against_shared_libraries
         under_valgrind
         ;;
     address) under_address_sanitizer ;;

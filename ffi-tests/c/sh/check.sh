@@ -31,8 +31,8 @@ measure() {
     fi
 }
 
-# NAME COMMAND...: a program that prints TAP. Each of its tests is a check. The suite fails, too, if the program fails or runs
-# another number of tests than it has planned.
+# NAME COMMAND...: a program that prints TAP, in one group or more. Each of its tests is a check. The suite fails, too, if the program fails or
+# runs another number of tests than it has planned.
 suite() {
     suite_name=$1
     shift
@@ -40,7 +40,7 @@ suite() {
     CMOCKA_MESSAGE_OUTPUT=TAP "$@" > "$log" 2> "$log.err" || suite_status=$?
     suite_good=$(grep -c '^ok ' "$log") || true
     suite_bad=$(grep -c '^not ok ' "$log") || true
-    suite_plan=$(sed -n 's/^1\.\.\([0-9]*\)$/\1/p' "$log" | head -n 1)
+    suite_plan=$(sed -n 's/^1\.\.\([0-9]*\)$/\1/p' "$log" | awk '{ sum += $1 } END { if (NR) print sum }')
     if [ "$suite_bad" -eq 0 ] && { [ "$suite_status" -ne 0 ] || [ "$suite_good" != "$suite_plan" ]; }; then
         suite_bad=1
     fi

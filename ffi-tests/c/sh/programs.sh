@@ -1,10 +1,12 @@
 # shellcheck shell=sh
 # The tests against the libraries, with and without valgrind. Sourced.
 # Every NAME_test.c here is a test. The tests of tollbar_redis.h begin with lease_ and are linked with both libraries. alloc_test.c needs the
-# archive.
-all_tests=$(cd "$here" && ls ./*_test.c | sed 's|^\./||; s|\.c$||')
-tests=$(echo "$all_tests" | grep -v -e '^lease_' -e '^alloc_test$')
-redis_tests=$(echo "$all_tests" | grep '^lease_')
+# archive. Those that have a function of the system's, or start themselves again, are programs of their own; all others are one, all_test.
+sources=$(cd "$here" && ls ./*_test.c | sed 's|^\./||; s|\.c$||')
+apart="first_call_test table_file_test table_trust_test"
+groups=$(echo "$sources" | grep -v -e '^lease_' -e '^alloc_test$' -e "^$(echo "$apart" | sed 's/ /$\\|^/g')\$")
+tests="all_test $apart"
+redis_tests=$(echo "$sources" | grep '^lease_')
 # Tests with many threads, which print TAP themselves.
 threaded="threads"
 redis_threaded="lease_threads"
@@ -23,6 +25,28 @@ compile_alloc() {
         "$build/libtollbar.a" -lcmocka $wrapped
 }
 
+# The program that runs all groups, or those that its arguments name.
+all_groups() {
+    echo '#include <string.h>'
+    for t in $groups; do echo "int $t(void);"; done
+    echo 'static const struct { const char *name; int (*run)(void); } groups[] = {'
+    for t in $groups; do echo "    {\"$t\", $t},"; done
+    cat <<'C'
+};
+int main(int count, char **names) {
+    int failed = 0;
+    size_t group;
+    for (group = 0; group < sizeof groups / sizeof *groups; group++) {
+        int n, chosen = count == 1;
+        for (n = 1; n < count; n++)
+            chosen |= strcmp(names[n], groups[group].name) == 0;
+        failed |= chosen && groups[group].run() != 0;
+    }
+    return failed;
+}
+C
+}
+
 # DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS: all the test programs, with the linker's words for each library. What they share is
 # compiled once.
 compile_tests() {
@@ -32,9 +56,18 @@ compile_tests() {
     for part in test vectors lease redis; do
         $compiler $c99 -c -o "$into/$part.o" "$here/$part.c" || return 1
     done
+    all_groups > "$work/all_test.c"
+    objects=
     # shellcheck disable=SC2086
-    for t in $tests; do
-        $compiler $c99 -o "$into/$t" "$here/$t.c" "$into/test.o" "$into/vectors.o" $3 -lcmocka -lpthread || return 1
+    for t in $groups; do
+        $compiler $c99 "-Dmain=$t" -c -o "$into/$t.o" "$here/$t.c" || return 1
+        objects="$objects $into/$t.o"
+    done
+    # shellcheck disable=SC2086
+    $compiler $c99 -o "$into/all_test" "$work/all_test.c" $objects "$into/test.o" "$into/vectors.o" $3 -lcmocka -lpthread || return 1
+    # shellcheck disable=SC2086
+    for t in $apart; do
+        $compiler $c99 -o "$into/$t" "$here/$t.c" "$into/test.o" $3 -lcmocka -lpthread || return 1
     done
     # shellcheck disable=SC2086
     for t in $redis_tests; do
@@ -104,10 +137,12 @@ valgrind_sees() {
 valgrind="valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes"
 under_valgrind() {
     check "valgrind reports what is planted" valgrind_sees
-    if [ -z "${TOLLBAR_SOAK:-}" ]; then
-        tests="arguments_test table_arguments_test table_memory_test limiter_test queue_test"
-        redis_tests="lease_arguments_test lease_test"
-    fi
     # shellcheck disable=SC2086
-    run_tests valgrind so $valgrind
+    if [ -n "${TOLLBAR_SOAK:-}" ]; then
+        run_tests valgrind so $valgrind
+    else
+        suite "valgrind: all_test, some groups" $valgrind "$work/so/all_test" \
+            arguments_test table_arguments_test table_memory_test limiter_test queue_test
+        suite "valgrind: lease_arguments_test" $valgrind "$work/so/lease_arguments_test"
+    fi
 }

@@ -180,7 +180,10 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
     assert_eq!((over, fullest), (0, 100));
     assert!(given > most / 3, "{given} of {most}");
     let (over, _, _) = searched(by_time, true);
-    assert!(u64::from(over) > rounds(20_000) / 1_000, "a refund that does not know of bookings broke the bound in {over} traces only");
+    assert!(
+        u64::from(over) > rounds(20_000) / 1_000,
+        "a refund that does not know of bookings broke the bound in {over} traces only"
+    );
     let (over, given, fullest) = searched(rule, true);
     assert_eq!((over, fullest), (0, 100));
     assert!(given > most / 10, "{given} of {most}");
