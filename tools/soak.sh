@@ -36,7 +36,8 @@ step_leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar
 step_pingora() { cargo test --locked --manifest-path examples/rust/Cargo.toml --target-dir build/examples-rust --package tollbar-example-pingora; }
 step_rules() { make --silent lib rules build/tollbar && TOLLBAR_LINES=1000000 PATH=$PATH:/usr/local/go/bin ffi-tests/rules/run.sh build; }
 step_benches() {
-    cargo bench && echo "1 passed, 0 failed" &&
+    cargo clippy --quiet --package tollbar-peers --package tollbar-leases --package tollbar-trends --all-targets -- -D warnings && echo "1 passed, 0 failed" &&
+        cargo bench && echo "1 passed, 0 failed" &&
         tools/bench.sh && echo "1 passed, 0 failed" &&
         cargo run --quiet --release --package tollbar-trends --target-dir target/peers -- --test && echo "1 passed, 0 failed" &&
         PATH=$PATH:/usr/local/go/bin tools/bench-peers.sh --to "$logs/docs"
