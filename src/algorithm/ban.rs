@@ -18,7 +18,7 @@
 //!
 //! Most admitted in any interval of length t: that of gcra, `burst + limit/period · t`.
 
-use super::facts::Facts;
+use super::facts::{Charging, Facts};
 use super::{after, describe, until, Algorithm, Charged, Reservation, Step};
 use crate::algorithm::gcra::grid;
 use crate::decision::{Decision, Reason, Verdict};
@@ -288,13 +288,13 @@ impl Facts for Ban {
 
     /// The word of a key without refusals that lacks `permits` of its burst, or owes up to another burst; 0 for no
     /// permits.
-    fn charged(&self, permits: u64, now: u64) -> u64 {
+    fn charging(&self, permits: u64, now: u64) -> Charging {
         if permits == 0 || now > self.last {
-            return 0;
+            return Charging::To(0);
         }
         let most = self.tolerance.saturating_mul(2);
         let units = permits.saturating_mul(self.grid.per_permit().get()).min(most);
-        self.pack(self.grid.units_in_time(now).saturating_add(units), 0)
+        Charging::To(self.pack(self.grid.units_in_time(now).saturating_add(units), 0))
     }
 
     /// Moves a key's word from the policy `old` to this one. A key that `old` banned stays banned until the same

@@ -18,7 +18,7 @@
 //! Most admitted in any window of one period, which is the mean length: `3 · limit`, at the end of one window, in a
 //! short one and at the start of a third. `2 · limit` in any time that is shorter than the shortest window.
 
-use super::facts::{charged_by_a_step, Facts};
+use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::zone::civil::{date, day, length};
 use crate::policy::zone::{Zone, DAY};
@@ -260,8 +260,8 @@ impl Facts for Calendar {
         0
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_by_a_step(self, permits, self.available(0, now), now)
+    fn charging(&self, _permits: u64, now: u64) -> Charging {
+        Charging::Step(self.available(0, now))
     }
 
     /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit. `None` if

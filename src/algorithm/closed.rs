@@ -5,7 +5,7 @@
 //!
 //! Most admitted in any window: 0.
 
-use super::facts::{charged_by_a_step, Facts};
+use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charged, Step};
 use crate::units::{LAST, NEVER};
 
@@ -88,8 +88,8 @@ impl Facts for Closed {
         0
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_by_a_step(self, permits, 0, now)
+    fn charging(&self, _permits: u64, _now: u64) -> Charging {
+        Charging::Step(0)
     }
 
     fn adopt(&self, _old: &Closed, state: u64) -> Option<u64> {

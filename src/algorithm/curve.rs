@@ -17,7 +17,7 @@
 //! Most admitted in a slice: `limit`. In any window of one period: `2 · limit`, at the end of one slice and the start
 //! of the next.
 
-use super::facts::{charged_unchecked, Facts};
+use super::facts::{Charging, Facts};
 use super::fixed_window::FixedWindow;
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Knots, Policy, PolicyError};
@@ -245,8 +245,8 @@ impl Facts for Curve {
     }
 
     /// A key may lack more permits than the curve has given so far.
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_unchecked(self, permits, now)
+    fn charging(&self, _permits: u64, _now: u64) -> Charging {
+        Charging::Unchecked
     }
 
     /// [`FixedWindow::adopt`] from the word of another curve.

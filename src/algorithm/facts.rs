@@ -10,7 +10,7 @@ use crate::decision::Decision;
 /// one. An item with a body is right for every algorithm that has nothing of the kind, such as bans.
 ///
 /// A word goes from one algorithm to another by two numbers: the permits that it lacks ([`Facts::owed`],
-/// [`Facts::charged`]), or the time until which it owes ([`Algorithm::expires_at`], [`Algorithm::owing`]). A word that
+/// [`Facts::charging`]), or the time until which it owes ([`Algorithm::expires_at`], [`Algorithm::owing`]). A word that
 /// stays with its algorithm may keep more than a number ([`Facts::adopt`], [`Facts::convert`], [`Facts::carry`]).
 pub(super) trait Facts: Algorithm {
     /// Whether a request may ask that permits are left after it ([`super::step_leaving`]). An algorithm that lends
@@ -25,18 +25,19 @@ pub(super) trait Facts: Algorithm {
     /// key that owes nothing. A banned key answers 0, because its ban is converted by its time.
     fn debt(&self, state: u64, now: u64) -> u64;
 
-    /// A state that falls short of a fresh one at `now` by `permits`, at most by the burst. Token buckets, interval,
-    /// curve and level-dependent refill may owe more. 0 for no permits.
-    fn charged(&self, permits: u64, now: u64) -> u64;
+    /// How a fresh state comes to lack `permits` at `now`, at most the burst. Token buckets, interval, curve and
+    /// level-dependent refill may owe more.
+    fn charging(&self, permits: u64, now: u64) -> Charging;
 
     /// `state`, which a key had under `old`, if the two policies count alike: they have windows of the same length and
     /// alignment, or refill as many permits at the same times. Otherwise `None`, and the caller keeps the time.
     fn adopt(&self, old: &Self, state: u64) -> Option<u64>;
 
-    /// The permits by which `state` falls short of a fresh one at `now`, rounded up, with its debt.
-    fn owed(&self, state: u64, now: u64) -> u64 {
-        let lacking = self.available(0, now).saturating_sub(self.available(state, now));
-        lacking.saturating_add(self.debt(state, now))
+    /// The permits by which `state` falls short of a fresh one at `now`, rounded up, with its debt. `None`: they are
+    /// those that are not available, and the debt.
+    fn owed(&self, state: u64, now: u64) -> Option<u64> {
+        let _ = (state, now);
+        None
     }
 
     /// `state`, which a key had under `old`, with as many permits left at `now`, if that keeps more than whole permits
@@ -60,10 +61,8 @@ pub(super) trait Facts: Algorithm {
         decision
     }
 
-    /// The same algorithm for words of slots, whose TAT may have been lowered.
-    fn in_slots(self) -> Self {
-        self
-    }
+    /// Makes the algorithm one for words of slots, whose TAT may have been lowered.
+    fn enter_slots(&mut self) {}
 
     /// `state` in a slot that stays taken until `until`, at the time `now`. With `exact` the debt is kept to the
     /// unit, and otherwise the time to a 64th. `None` if no word says so.
@@ -79,16 +78,12 @@ pub(super) trait Facts: Algorithm {
     }
 }
 
-/// [`Facts::charged`] by one step of a fresh state, for at most `most` permits.
-pub(super) fn charged_by_a_step(algorithm: &impl Algorithm, permits: u64, most: u64, now: u64) -> u64 {
-    match permits {
-        0 => 0,
-        // At least 1: a bucket that starts empty refuses this request, and stores the time at which it began to fill.
-        _ => algorithm.step(0, now, permits.min(most).max(1)).next.unwrap_or(0),
-    }
-}
-
-/// [`Facts::charged`] by a charge without a check.
-pub(super) fn charged_unchecked(algorithm: &impl Algorithm, permits: u64, now: u64) -> u64 {
-    algorithm.charge(0, now, permits).next.unwrap_or(0)
+/// How a state comes to lack permits ([`Facts::charging`]).
+pub(super) enum Charging {
+    /// This is the state.
+    To(u64),
+    /// By one step of a fresh state, for at most so many permits.
+    Step(u64),
+    /// By a charge of a fresh state without a check.
+    Unchecked,
 }

@@ -15,7 +15,7 @@
 //!
 //! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start of the next.
 
-use super::facts::{charged_by_a_step, Facts};
+use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
 use crate::units::{Divisor, HORIZON, LAST, NEVER};
@@ -305,8 +305,8 @@ impl Facts for FixedWindow {
         0
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_by_a_step(self, permits, self.available(0, now), now)
+    fn charging(&self, _permits: u64, now: u64) -> Charging {
+        Charging::Step(self.available(0, now))
     }
 
     /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit. An

@@ -8,7 +8,7 @@
 //! Most admitted in any window of one period: `burst + limit` aligned to time 0 (a full bucket, then a refill);
 //! `2 · burst` aligned to the first request.
 
-use super::facts::{charged_unchecked, Facts};
+use super::facts::{Charging, Facts};
 use super::fixed_window::FixedWindow;
 use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
@@ -267,8 +267,8 @@ impl Facts for Interval {
         }
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_unchecked(self, permits, now)
+    fn charging(&self, _permits: u64, _now: u64) -> Charging {
+        Charging::Unchecked
     }
 
     /// Moves a key's word from the policy `old` to this one. `None` unless both refill as many permits at the

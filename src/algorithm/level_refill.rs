@@ -18,7 +18,7 @@
 //!
 //! Most admitted in any window of one period: `burst + limit`, because no band is faster than the policy's rate.
 
-use super::facts::{charged_unchecked, Facts};
+use super::facts::{Charging, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charged, Step};
 use crate::policy::{Kind, Knots, Policy, PolicyError};
@@ -295,8 +295,8 @@ impl Facts for LevelRefill {
         units / permit + u64::from(units % permit != 0)
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_unchecked(self, permits, now)
+    fn charging(&self, _permits: u64, _now: u64) -> Charging {
+        Charging::Unchecked
     }
 
     /// The callers have handled equal policies before.

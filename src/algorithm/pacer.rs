@@ -10,7 +10,7 @@
 //! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in general
 //! `slack + (largest cost) + limit/period · t`.
 
-use super::facts::Facts;
+use super::facts::{Charging, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -210,11 +210,11 @@ impl Facts for Pacer {
 
     /// The word of a fresh state at `now` from which `permits` have been taken, the burst at most; 0 for no
     /// permits.
-    fn charged(&self, permits: u64, now: u64) -> u64 {
+    fn charging(&self, permits: u64, now: u64) -> Charging {
         let charge = permits.saturating_mul(self.grid.per_permit().get()).min(self.burst);
         match permits {
-            0 => 0,
-            _ => self.grid.units(now).saturating_add(charge),
+            0 => Charging::To(0),
+            _ => Charging::To(self.grid.units(now).saturating_add(charge)),
         }
     }
 
@@ -224,9 +224,9 @@ impl Facts for Pacer {
     }
 
     /// Permits by which a state falls short of a fresh one at `now`, rounded up.
-    fn owed(&self, state: u64, now: u64) -> u64 {
+    fn owed(&self, state: u64, now: u64) -> Option<u64> {
         let units = state.saturating_sub(self.grid.units(now));
         let permit = self.grid.per_permit();
-        units / permit + u64::from(units % permit != 0)
+        Some(units / permit + u64::from(units % permit != 0))
     }
 }

@@ -30,7 +30,7 @@ mod steps;
 
 pub(crate) use one::Usual;
 
-use super::facts::{charged_by_a_step, Facts};
+use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
@@ -350,8 +350,8 @@ impl Facts for Pair {
         self.fast.debt(tats.fast, clock).max(self.slow.debt(tats.slow, clock))
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_by_a_step(self, permits, self.available(0, now), now)
+    fn charging(&self, _permits: u64, now: u64) -> Charging {
+        Charging::Step(self.available(0, now))
     }
 
     /// Moves a word to this pair from `old`: each bucket keeps the time at which it is full.

@@ -9,7 +9,7 @@
 //!
 //! Most admitted in any window of any length, until a reset: `limit`.
 
-use super::facts::{charged_by_a_step, Facts};
+use super::facts::{Charging, Facts};
 use super::{Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{LAST, NEVER};
@@ -160,8 +160,8 @@ impl Facts for Quota {
         0
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_by_a_step(self, permits, self.available(0, now), now)
+    fn charging(&self, _permits: u64, now: u64) -> Charging {
+        Charging::Step(self.available(0, now))
     }
 
     /// The permits used stay used, up to this limit.

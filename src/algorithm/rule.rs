@@ -60,13 +60,6 @@ macro_rules! define {
         pub enum Rule {
             $($(#[$doc])+ $name($name),)+
         }
-
-        $(impl From<$name> for Rule {
-            #[inline(always)]
-            fn from(algorithm: $name) -> Rule {
-                Rule::$name(algorithm)
-            }
-        })+
     };
 }
 
@@ -156,9 +149,10 @@ impl Rule {
         each!(self, a => a.hold(state, until, now, exact))
     }
 
-    /// [`Facts::in_slots`].
-    pub(crate) fn in_slots(self) -> Rule {
-        each!(self, a => a.in_slots().into())
+    /// The same rule for words of slots ([`Facts::enter_slots`]).
+    pub(crate) fn in_slots(mut self) -> Rule {
+        each!(&mut self, a => a.enter_slots());
+        self
     }
 
     /// [`Facts::keeps_reserves`].

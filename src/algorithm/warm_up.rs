@@ -25,7 +25,7 @@
 //! unit of the clock ([`WarmUp::grid`]). The store takes its bits from the clock, so a unit is longer
 //! here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
-use super::facts::{charged_by_a_step, Facts};
+use super::facts::{Charging, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -130,6 +130,14 @@ impl WarmUp {
     pub fn stored(&self, state: u64, now: u64) -> u64 {
         let (_, level) = self.here(state, now, self.grid.units(now));
         level << (Self::FINEST - self.fine)
+    }
+
+    /// The wait until a state is free, in permits at the full rate, rounded up; at least 1.
+    fn permits_until_free(&self, state: u64, now: u64) -> u64 {
+        let (next, _) = self.unpack(state);
+        let units = next.saturating_sub(self.grid.units(now));
+        let permit = self.grid.per_permit();
+        (units / permit + u64::from(units % permit != 0)).max(1)
     }
 
     fn unpack(&self, state: u64) -> (u64, u64) {
@@ -330,13 +338,13 @@ impl Facts for WarmUp {
         false
     }
 
-    /// [`WarmUp::owed`] less 1: that permit is the one that [`Algorithm::available`] shows as missing.
+    /// [`WarmUp::permits_until_free`] less 1: that permit is the one that [`Algorithm::available`] shows as missing.
     fn debt(&self, state: u64, now: u64) -> u64 {
-        self.owed(state, now) - 1
+        self.permits_until_free(state, now) - 1
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_by_a_step(self, permits, self.most, now)
+    fn charging(&self, _permits: u64, _now: u64) -> Charging {
+        Charging::Step(self.most)
     }
 
     /// The callers have handled equal policies before.
@@ -344,11 +352,7 @@ impl Facts for WarmUp {
         None
     }
 
-    /// The wait until a state is free, in permits at the full rate, rounded up; at least 1.
-    fn owed(&self, state: u64, now: u64) -> u64 {
-        let (next, _) = self.unpack(state);
-        let units = next.saturating_sub(self.grid.units(now));
-        let permit = self.grid.per_permit();
-        (units / permit + u64::from(units % permit != 0)).max(1)
+    fn owed(&self, state: u64, now: u64) -> Option<u64> {
+        Some(self.permits_until_free(state, now))
     }
 }

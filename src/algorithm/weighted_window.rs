@@ -17,7 +17,7 @@
 //! Most admitted in any window of one period: below `2 · limit`. (The word does not hold when in the previous window
 //! its permits were taken.)
 
-use super::facts::{charged_by_a_step, Facts};
+use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{bits, Divisor, HORIZON, LAST, NEVER};
@@ -318,8 +318,8 @@ impl Facts for WeightedWindow {
         0
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_by_a_step(self, permits, self.available(0, now), now)
+    fn charging(&self, _permits: u64, now: u64) -> Charging {
+        Charging::Step(self.available(0, now))
     }
 
     /// Moves a key's word from the policy `old` to this one: both counts stay, up to this limit. `None` if the

@@ -1,5 +1,6 @@
 //! Words that hold a slot's time beside the bucket's.
 
+use super::tests::in_slots;
 use super::*;
 use crate::algorithm::facts::Facts;
 use crate::algorithm::Rule;
@@ -27,7 +28,7 @@ fn buckets() -> impl Strategy<Value = Gcra> {
     policies()
         .prop_filter_map("a bucket", |policy| Gcra::new(&policy).ok())
         .prop_filter("words with room", lowers)
-        .prop_map(Gcra::in_slots)
+        .prop_map(in_slots)
 }
 
 /// The wide form rounds a TAT up by less than this.

@@ -1,7 +1,7 @@
 //! Give-backs beside charges and bookings, against the bound of every window.
 
+use super::tests::in_slots;
 use super::*;
-use crate::algorithm::facts::Facts;
 use crate::algorithm::Charge;
 use crate::decision::Verdict;
 use crate::search::rounds;
@@ -11,7 +11,7 @@ use std::string::String;
 use std::vec::Vec;
 
 fn gcra(text: &str) -> Gcra {
-    Gcra::new(&text.parse().expect("a policy")).expect("a bucket").in_slots()
+    in_slots(Gcra::new(&text.parse().expect("a policy")).expect("a bucket"))
 }
 
 /// A charge in units, and the instant from which on it counts.
@@ -243,7 +243,7 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
 /// A charge without asking keeps the floor of a word that was lowered before it.
 #[test]
 fn a_charge_keeps_the_floor() {
-    let bucket = gcra("1/s burst 10").in_slots();
+    let bucket = in_slots(gcra("1/s burst 10"));
     let taken = bucket.step(0, 0, 10).next.expect("permits");
     let back = GiveBack { charge: Charge { at: 0, cost: 10 }, permits: 8, booked: false, highest: 0, keeps_slot: true };
     let mut state = bucket.give_back(taken, 0, &back).expect("permits").next;

@@ -2,7 +2,7 @@
 
 use super::floor::Floors;
 use super::Gcra;
-use crate::algorithm::facts::{charged_unchecked, Facts};
+use crate::algorithm::facts::{Charging, Facts};
 use crate::algorithm::{Algorithm, Charge, GiveBack, Reservation};
 use crate::units::{div_up, NEVER};
 use core::num::NonZeroU128;
@@ -24,8 +24,8 @@ impl Facts for Gcra {
         units / permit + u64::from(units % permit != 0)
     }
 
-    fn charged(&self, permits: u64, now: u64) -> u64 {
-        charged_unchecked(self, permits, now)
+    fn charging(&self, _permits: u64, _now: u64) -> Charging {
+        Charging::Unchecked
     }
 
     /// The callers have handled equal policies before.
@@ -62,11 +62,9 @@ impl Facts for Gcra {
         Some(word.max(1))
     }
 
-    /// The same bucket for words of slots, whose TAT may have been lowered. [`Algorithm::step`] checks each word for
-    /// that.
-    fn in_slots(mut self) -> Gcra {
+    /// [`Algorithm::step`] then checks whether the TAT of a word was lowered.
+    fn enter_slots(&mut self) {
         self.plain.end = 0;
-        self
     }
 
     fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {

@@ -2,7 +2,7 @@
 //! another clock.
 
 use super::super::closed::Closed;
-use super::super::facts::Facts;
+use super::super::facts::{Charging, Facts};
 use super::super::Algorithm;
 use super::Rule;
 
@@ -111,7 +111,13 @@ impl Rule {
         if state == 0 {
             return 0;
         }
-        each!(self, a => a.owed(state, now))
+        match each!(self, a => a.owed(state, now)) {
+            Some(permits) => permits,
+            None => {
+                let lacking = self.available(0, now).saturating_sub(self.available(state, now));
+                lacking.saturating_add(self.debt(state, now))
+            }
+        }
     }
 
     /// Converts `state`, which a key had under `old` at the time `there` of another clock, to this rule at the time
@@ -127,6 +133,13 @@ impl Rule {
     /// A state that falls short of a fresh one at `now` by `permits`, at most by the burst. Under gcra, with or
     /// without bans, and interval the debt may be another burst. 0 for no permits.
     pub fn charged(&self, permits: u64, now: u64) -> u64 {
-        each!(self, a => a.charged(permits, now))
+        match each!(self, a => a.charging(permits, now)) {
+            Charging::To(state) => state,
+            Charging::Unchecked => self.charge(0, now, permits).next.unwrap_or(0),
+            Charging::Step(_) if permits == 0 => 0,
+            // At least 1: a bucket that starts empty refuses this request, and stores the time at which it began to
+            // fill.
+            Charging::Step(most) => self.step_out_of_line(0, now, permits.min(most).max(1)).next.unwrap_or(0),
+        }
     }
 }
