@@ -142,7 +142,7 @@ fn section(root: &Path, sources: &str, file: &str) -> Result<String, String> {
 }
 
 /// The files of a section, in the order of their structs in the header.
-fn files<'a>(section: &'a str) -> Vec<&'a str> {
+fn files(section: &str) -> Vec<&str> {
     match section {
         "policy" => vec!["policy/spec", "policy"],
         "table" => vec!["table", "table_options"],
