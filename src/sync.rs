@@ -173,11 +173,15 @@ pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
 }
 
-/// `preemptions` in the long form of the models (`make soak ONLY=loom`), and one less otherwise: for models that
-/// would take half a minute.
+/// `preemptions` in the long form of the models (`make soak ONLY=loom`), and one otherwise: for models that take
+/// seconds with two.
 #[cfg(loom)]
 pub fn deep(preemptions: usize) -> usize {
-    preemptions - usize::from(is_short())
+    if is_short() {
+        1
+    } else {
+        preemptions
+    }
 }
 
 #[cfg(loom)]

@@ -73,11 +73,12 @@ type Requests = &'static [(u64, u64)];
 ///
 /// Loom tries another order only where an access meets the last one of another thread. So it can miss that a thread
 /// which only reads could have come later than a thread that reads and then swaps. Therefore each thread has its turn
-/// to be the first, the one that runs until it is preempted.
+/// to be the first, the one that runs until it is preempted. Three threads have so many orders that they are [`deep`].
 fn model<C>(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests], check: C)
 where
     C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
 {
+    let preemptions = if threads.len() > 2 { deep(preemptions) } else { preemptions };
     let alike = threads.iter().all(|requests| *requests == threads[0]);
     let turns = if alike { 1 } else { threads.len() };
     for first in 0..turns {
