@@ -11,7 +11,7 @@ const SEPARATE: [(&str, &str); 1] = [("tollbar-c", "tollbar-redis")];
 
 /// The modules of a crate in their order. Modules in one place may use each other.
 const TOLLBAR: &[&[&str]] = &[
-    &["namespace", "sync"],
+    &["namespace", "search", "sync"],
     &["units", "writer"],
     &["decision", "address"],
     &["policy", "clock", "prefix", "route"],

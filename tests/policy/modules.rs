@@ -221,10 +221,13 @@ pub fn tokens(text: &str) -> Vec<String> {
                     let rest: String = chars[place + hashes + 1..].iter().collect();
                     let length = rest.find(&mark).map_or(rest.len(), |end| end + mark.len());
                     place += hashes + 1 + rest[..length].chars().count();
-                } else if !word.starts_with(|c: char| c.is_ascii_digit()) && !["b", "c"].contains(&word.as_str()) {
-                    tokens.push(word);
-                } else if !["\"", "'"].contains(&at(place).to_string().as_str()) && is_word(&word) {
-                    tokens.push(word);
+                } else {
+                    // A prefix of a literal, as in b"…", is no word.
+                    let is_prefix =
+                        ["b", "c"].contains(&word.as_str()) && ["\"", "'"].contains(&at(place).to_string().as_str());
+                    if is_word(&word) && !is_prefix {
+                        tokens.push(word);
+                    }
                 }
             }
             c => {
