@@ -1,4 +1,4 @@
-"""Every test of limit_req runs twice: on the stock module, which is the oracle, and on the drop-in.
+"""Every test of limit_req runs on the drop-in, and in `make soak ONLY=nginx` also on the stock module, which is the oracle.
 
 Two processes may share the tests (run.sh): each has TOLLBAR_SHARED, one directory for both, and TOLLBAR_FROM, the end of the list
 that it begins at. A process claims a test by making a file of its number, and passes over a test that the other has claimed."""
@@ -16,9 +16,10 @@ from harness.server import Nginx, end_all  # noqa: E402
 
 outcome = {"passed": 0, "failed": 0}
 SHARED = os.environ.get("TOLLBAR_SHARED")
+FLAVOURS = [places.STOCK_FLAVOUR, places.DROPIN_FLAVOUR] if "TOLLBAR_SOAK" in os.environ else [places.DROPIN_FLAVOUR]
 
 
-@pytest.fixture(params=[places.STOCK_FLAVOUR, places.DROPIN_FLAVOUR])
+@pytest.fixture(params=FLAVOURS)
 def flavour(request):
     return request.param
 

@@ -1,7 +1,10 @@
 -- Light threads that wait in line, with a scheduler in place of nginx's. Ends with `N passed, N failed`.
+local ffi = require "ffi"
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal = harness.test, harness.equal
+
+ffi.cdef "int usleep(unsigned int microseconds);"
 
 -- Runs functions as light threads, one at a time. `world.naps` counts their sleeps, `world.killed` is the set of threads that never run again,
 -- and `world.stood` is for how many seconds the machine did not run this process: the turns of the scheduler that took over 5 ms.
@@ -43,7 +46,7 @@ local function run(functions)
         local began = tollbar.now()
         local turn = began
         repeat
-            local alive = false
+            local alive, idle = false, true
             local now = tollbar.now()
             local took = tonumber(now - turn) / 1e9
             turn = now
@@ -54,9 +57,14 @@ local function run(functions)
                 if coroutine.status(thread) ~= "dead" and not world.killed[i] then
                     alive = true
                     if tonumber(tollbar.now()) >= due[thread] or (bells[thread] and bells[thread].count > 0) then
+                        idle = false
                         assert(coroutine.resume(thread, world))
                     end
                 end
+            end
+            -- While all sleep, the processor is for others.
+            if alive and idle then
+                ffi.C.usleep(100)
             end
         until not alive
     end)
