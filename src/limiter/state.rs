@@ -2,7 +2,9 @@
 
 #[cfg(not(loom))]
 use super::cell::Quick;
-use super::fast::{Fast, Tried};
+use super::fast::Fast;
+#[cfg(not(loom))]
+use super::fast::Tried;
 #[cfg(unix)]
 use super::striped::Striped;
 use super::{Cell, Log, Ring, Shared, Watch};
