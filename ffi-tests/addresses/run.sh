@@ -17,7 +17,7 @@ export TOLLBAR_LIBRARY="$build/libtollbar.so"
 here=$root/bindings/go
 # shellcheck source=../../bindings/go/env.sh
 . "$here/env.sh"
-(cd "$addresses/govisit" && go vet . && go build -o "$work/visit-go" . && env CGO_ENABLED=0 CC=/nonexistent go build -o "$work/visit-go-alone" .)
+(cd "$addresses/govisit" && go vet . && go build -o "$work/visit-go" . && env CGO_ENABLED=0 CC=/nonexistent go build -tags tollbar_purego -o "$work/visit-go-purego" .)
 here=$root/bindings/lua
 # shellcheck source=../../bindings/lua/find.sh
 . "$here/find.sh"
@@ -29,5 +29,5 @@ ln -sfn "$modules/node_modules" "$work/node/node_modules"
 javac -Xlint:all -Werror -d "$work/classes" -cp "$jna" "$root/bindings/java/tollbar/Table.java" "$addresses/Visit.java"
 
 exec python3 "$addresses/matrix.py" "rust=${CARGO_TARGET_DIR:-$root/target}/debug/examples/visit" "c=$work/visit-c" "c++=$work/visit-cpp" "python=$root/build/python/bin/python $addresses/visit.py" \
-    "go=$work/visit-go" "go-without-cgo=$work/visit-go-alone" "lua=$luajit $addresses/visit.lua" "node=node $addresses/visit.js $work/node/tollbar.js" \
+    "go=$work/visit-go" "go-purego=$work/visit-go-purego" "lua=$luajit $addresses/visit.lua" "node=node $addresses/visit.js $work/node/tollbar.js" \
     "php=php -d ffi.enable=1 $addresses/visit.php" "java=java -cp $work/classes:$jna Visit"

@@ -245,8 +245,8 @@ impl Facts for Curve {
     }
 
     /// A key may lack more permits than the curve has given so far.
-    fn charging(&self, _permits: u64, _now: u64) -> Charging {
-        Charging::Unchecked
+    fn charging(&self, permits: u64, now: u64) -> Charging {
+        Charging::unchecked(self, permits, now)
     }
 
     /// [`FixedWindow::adopt`] from the word of another curve.

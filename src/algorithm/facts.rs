@@ -84,6 +84,11 @@ pub(super) enum Charging {
     To(u64),
     /// By one step of a fresh state, for at most so many permits.
     Step(u64),
+}
+
+impl Charging {
     /// By a charge of a fresh state without a check.
-    Unchecked,
+    pub(super) fn unchecked(algorithm: &impl Algorithm, permits: u64, now: u64) -> Charging {
+        Charging::To(algorithm.charge(0, now, permits).next.unwrap_or(0))
+    }
 }

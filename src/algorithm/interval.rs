@@ -267,8 +267,8 @@ impl Facts for Interval {
         }
     }
 
-    fn charging(&self, _permits: u64, _now: u64) -> Charging {
-        Charging::Unchecked
+    fn charging(&self, permits: u64, now: u64) -> Charging {
+        Charging::unchecked(self, permits, now)
     }
 
     /// Moves a key's word from the policy `old` to this one. `None` unless both refill as many permits at the

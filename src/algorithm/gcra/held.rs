@@ -24,8 +24,8 @@ impl Facts for Gcra {
         units / permit + u64::from(units % permit != 0)
     }
 
-    fn charging(&self, _permits: u64, _now: u64) -> Charging {
-        Charging::Unchecked
+    fn charging(&self, permits: u64, now: u64) -> Charging {
+        Charging::unchecked(self, permits, now)
     }
 
     /// The callers have handled equal policies before.

@@ -135,7 +135,6 @@ impl Rule {
     pub fn charged(&self, permits: u64, now: u64) -> u64 {
         match each!(self, a => a.charging(permits, now)) {
             Charging::To(state) => state,
-            Charging::Unchecked => self.charge(0, now, permits).next.unwrap_or(0),
             Charging::Step(_) if permits == 0 => 0,
             // At least 1: a bucket that starts empty refuses this request, and stores the time at which it began to
             // fill.
