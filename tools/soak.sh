@@ -6,7 +6,7 @@
 #   clock     twenty of each step of a real Redis's clock
 #   searches  all rounds of the searches, of which `make test` makes a tenth
 #   memory    all C tests under valgrind, and with the shipped archives under the address sanitizer; `make test` has some of the first
-#   nginx     each wrong configuration of the modules under valgrind, of which `make test` tries every eighth
+#   nginx     the tests of limit_req on nginx's own module, too, and each wrong configuration under valgrind; `make test` tries every eighth
 #   loom      the models with as many preemptions as they name; `make test` tries at most two, and fewer in the longest
 #   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree
 #   pingora   the example of a pingora proxy

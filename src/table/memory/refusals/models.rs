@@ -1,5 +1,5 @@
 use super::*;
-use crate::sync::explore;
+use crate::sync::{deep, explore};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -13,7 +13,7 @@ fn a_text_is_of_its_key() {
             assert_eq!(text.bytes[..text.length], text_of(seen.fingerprint), "{seen:?}");
         }
     };
-    let executions = explore(2, move || {
+    let executions = explore(deep(2), move || {
         let refusals = Arc::new(Refusals::new());
         let threads: [_; 2] = core::array::from_fn(|n| {
             let refusals = refusals.clone();
