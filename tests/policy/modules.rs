@@ -221,13 +221,8 @@ pub fn tokens(text: &str) -> Vec<String> {
                     let rest: String = chars[place + hashes + 1..].iter().collect();
                     let length = rest.find(&mark).map_or(rest.len(), |end| end + mark.len());
                     place += hashes + 1 + rest[..length].chars().count();
-                } else {
-                    // A prefix of a literal, as in b"…", is no word.
-                    let is_prefix =
-                        ["b", "c"].contains(&word.as_str()) && ["\"", "'"].contains(&at(place).to_string().as_str());
-                    if is_word(&word) && !is_prefix {
-                        tokens.push(word);
-                    }
+                } else if is_word(&word) && !(["b", "c"].contains(&word.as_str()) && ['"', '\''].contains(&at(place))) {
+                    tokens.push(word);
                 }
             }
             c => {
