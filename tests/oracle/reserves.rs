@@ -32,6 +32,7 @@ pub fn model(policy: &Policy) -> Box<dyn Model> {
         Kind::Interval if policy.anchor == Anchor::Epoch => Box::new(Refill::new(policy)),
         Kind::Interval | Kind::FixedWindow => Box::new(Counter::new(policy)),
         Kind::WeightedWindow => Box::new(Weighted::new(policy)),
-        _ => Box::new(Quota::new(policy)),
+        Kind::Quota => Box::new(Quota::new(policy)),
+        kind => panic!("{} has no model of requests that leave a reserve", kind.name()),
     }
 }

@@ -78,6 +78,13 @@ const WORDS: [(&str, &[&str]); 12] = [
     ("calendar", &["calendar"]),
 ];
 
+/// A sentence about an algorithm without words could not be right.
+#[test]
+fn each_algorithm_has_words() {
+    let words: Names = WORDS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(words, Kind::ALL.map(Kind::name).into(), "add the algorithm's words to WORDS");
+}
+
 /// The algorithms that a text names.
 fn named(text: &str) -> Names {
     let text = text.to_lowercase();

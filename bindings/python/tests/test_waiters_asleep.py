@@ -158,7 +158,8 @@ def test_a_large_cost_is_not_overtaken():
     assert order == [10, 1, 1, 1, 1, 1]
 
 
-def test_who_runs_out_of_patience_leaves():
+def out_of_patience():
+    """What the second and the third caller got, or None if this process slept so long that the first one got a permit."""
     table = Table("1/500ms algo interval anchor first", capacity=10)
     assert table.allow("key")
     first = threading.Thread(target=table.wait, args=("key",))
@@ -166,16 +167,21 @@ def test_who_runs_out_of_patience_leaves():
     queued(1)
     # When the second begins to wait, its patience is enough. Then another caller takes the permit of the first, so all move back.
     answers = []
-    second = threading.Thread(target=lambda: answers.append(table.wait("key", 1.2)))
+    second = threading.Thread(target=lambda: answers.append((table.wait("key", 1.2), first.is_alive())))
     second.start()
     queued(2)
-    third = threading.Thread(target=lambda: answers.append(table.wait("key")))
+    third = threading.Thread(target=lambda: answers.append((table.wait("key"), True)))
     third.start()
     queued(3)
     deadline = time.monotonic() + 2.4
     while time.monotonic() < deadline:
         table.allow("key")
     join([first, second, third])
+    return [got for got, _ in answers] if answers[0][1] else None
+
+
+def test_who_runs_out_of_patience_leaves():
+    answers = next((found for found in (out_of_patience() for _ in range(5)) if found is not None), None)
     assert answers == [False, True]
 
 
