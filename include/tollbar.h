@@ -942,8 +942,8 @@ typedef struct tollbar_table tollbar_table;
 typedef struct tollbar_table_options {
     /* sizeof(tollbar_table_options), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* A TOLLBAR_ON_FULL_ number: what the table does with a new key if no slot is free for it. 0 is
-     * TOLLBAR_ON_FULL_EVICT_NEAREST. */
+    /* A TOLLBAR_ON_FULL_ number. It says what the table does with a new key if all slots of that key are taken.
+     * 0 is TOLLBAR_ON_FULL_EVICT_NEAREST. */
     uint32_t on_full;
     /* The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120. */
     uint64_t capacity;
@@ -2022,8 +2022,8 @@ int32_t tollbar_table_check_class_at(const tollbar_table *table,
  *         return too_many();                                                               // nothing has been charged
  *
  * A node never exceeds its ceiling, nor that of a node above it. It gets its guaranteed rate whatever others ask for:
- * tollbar_hierarchy_add refuses guarantees that are together above the parent's. What is idle goes to the nearest
- * classes that ask for it, and all borrowers of a class get the same rate, or what they ask for if that is less. In a
+ * tollbar_hierarchy_add refuses a node if the guarantees of its siblings and its own exceed the parent's. The nearest
+ * classes that ask for more get the permits that a class does not use, and all borrowers of a class get the same rate, or what they ask for if that is less. In a
  * simulation 1,000 tenants get such max-min fair shares within 0.5 %. docs/hierarchy.md has the exact guarantees and
  * the limits.
  *

@@ -2,8 +2,9 @@
 
 package tollbar
 
-// The bridge files call the C library by functions with a c before their names. Of these there are two sets: those of
-// call_cgo.go, and with -tags tollbar_purego those of call_purego.go. The rest of the package does not know which.
+// A function whose name begins with c calls the C function of the rest of its name: cLimiterFree calls
+// tollbar_limiter_free. The files call_cgo*.go define these functions for cgo, and call_purego*.go define them for
+// -tags tollbar_purego. No other file knows which of the two it calls.
 
 import (
 	"math"

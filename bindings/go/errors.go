@@ -11,7 +11,8 @@ import (
 // ErrClosed is returned by calls on a limiter, a table or a lease after its Close.
 var ErrClosed = errors.New("tollbar: closed")
 
-// ErrNeedsLibrary is the error of a call that only the C library can make, in a program that was built without cgo. With
+// ErrNeedsLibrary is the error of a call that only the C library can make, in a program that was
+// built without cgo. With
 // -tags tollbar_purego it is the error of all calls if the library cannot be loaded; its text has the reason.
 var ErrNeedsLibrary = library.ErrNeeded
 

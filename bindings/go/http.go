@@ -13,7 +13,8 @@ type HTTPFields uint32
 const (
 	// FieldRetryAfter writes Retry-After for a refused request, in seconds, rounded up.
 	FieldRetryAfter HTTPFields = 1
-	// FieldsLegacy writes X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, the reset in seconds from now.
+	// FieldsLegacy writes X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, the reset
+	// in seconds from now.
 	FieldsLegacy HTTPFields = 2
 	// FieldsLegacyEpoch writes the fields of FieldsLegacy, the reset in seconds since 1970.
 	FieldsLegacyEpoch HTTPFields = 4
@@ -37,7 +38,8 @@ type HTTPLimit struct {
 	// MoreAfter is the time until more permits are left than Decision says ([Keys.MoreAfter]). [Forever]: no permit is
 	// missing, or the time is unknown.
 	MoreAfter time.Duration
-	// Partition names the client or group whose quota this is (pk of drafts 08 to 11). Clients see it. Empty: not written.
+	// Partition names the client or group whose quota this is (pk of drafts 08 to 11). Clients see
+	// it. Empty: not written.
 	Partition string
 }
 

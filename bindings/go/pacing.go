@@ -23,8 +23,8 @@ type PacingOptions struct {
 	Burst uint32
 	// PauseMost is the longest pause that an answer can cause; 0 is 5 minutes.
 	PauseMost time.Duration
-	// Hosts is the number of hosts that are known at one time, up to 4096; 0 is 256. If there are more, the host that is
-	// idle the longest is forgotten.
+	// Hosts is the number of hosts that are known at one time, up to 4096; 0 is 256. If there are
+	// more, the host that is idle the longest is forgotten.
 	Hosts int
 }
 

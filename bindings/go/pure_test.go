@@ -40,7 +40,8 @@ func answer(d tollbar.Decision) [3]uint64 {
 func TestLimitersGiveTheOraclesDecisions(t *testing.T) {
 	var all []struct {
 		Policy string
-		// Each is the time, the cost, the verdict, the permits left and the nanoseconds until the request would be admitted.
+		// Each is the time, the cost, the verdict, the permits left and the nanoseconds until the
+		// request would be admitted.
 		Steps [][5]uint64
 	}
 	vectors(t, "decisions.json", &all)

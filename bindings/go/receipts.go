@@ -8,8 +8,8 @@ type Receipt [32]byte
 
 // Settled says what [Table.Settle] did with a receipt.
 type Settled struct {
-	// First is true if this call settled the receipt. It is false if an earlier call did or the receipt is too old: then
-	// no permits went back to the key.
+	// First is true if this call settled the receipt. It is false if an earlier call did or the
+	// receipt is too old: then no permits went back to the key.
 	First bool
 	// GivenBack is the number of whole permits that went back to the key.
 	GivenBack uint64

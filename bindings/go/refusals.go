@@ -11,7 +11,8 @@ type Refused struct {
 	Policy uint32
 	// Count is about the number of refusals in the last two minutes.
 	Count uint64
-	// Key has the key's first 48 bytes. They are the client's: escape them before they go to a terminal, a page or a log.
+	// Key has the key's first 48 bytes. They are the client's: escape them before they go to a
+	// terminal, a page or a log.
 	Key string
 	// Cut: the key is longer.
 	Cut bool

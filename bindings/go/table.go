@@ -56,9 +56,9 @@ type TableOptions struct {
 	// TrustAnyone opens a file whatever its owner and permissions are. Every user who may write the file can admit or
 	// refuse keys, and its owner can end this process by SIGBUS.
 	TrustAnyone bool
-	// HotKeys is the number of keys for which each thread of this process may take permits in advance: the keys that it
-	// checks most often. 0 means none. It is for keys that many threads check at once. Only gcra has credit. Without the
-	// library another number is [ErrNeedsLibrary].
+	// HotKeys is the number of keys for which each thread of this process may take permits in
+	// advance: the keys that it checks most often. 0 means none. It is for keys that many threads
+	// check at once. Only gcra has credit. Without the library another number is [ErrNeedsLibrary].
 	HotKeys uint32
 	// Overrides is the number of keys that may have a policy of their own at one time ([Keys.SetOverride]), 32 bytes
 	// each. 0 means 1,024.

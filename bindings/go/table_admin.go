@@ -108,8 +108,8 @@ type TableStats struct {
 	// Allowed, Denied and Never count decisions by verdict, over all policies, threads and processes. Peeks and errors
 	// do not count.
 	Allowed, Denied, Never uint64
-	// Overrides is the number of keys with a policy of their own. A process that was killed in a change may leave it one
-	// too high, until [Table.Repair].
+	// Overrides is the number of keys with a policy of their own. A process that was killed in a
+	// change may leave it one too high, until [Table.Repair].
 	Overrides uint64
 }
 

@@ -131,8 +131,8 @@ func (p *Policy) behind(head waiting.Head, n uint64) time.Duration {
 	}
 	total := saturated(head.Ahead, n)
 	if !head.Booked {
-		// Permits of a window may come in another order than one by one, and all of two windows may come at once, and the
-		// burst.
+		// Permits of a window may come in another order than one by one, and all of two windows may
+		// come at once, and the burst.
 		atOnce := saturated(saturated(p.Limit, p.Limit), p.Burst)
 		return p.refill(total - min(atOnce, total))
 	}

@@ -49,8 +49,8 @@ func TestA2WaitersThatGiveUp(t *testing.T) {
 		}
 		all.Wait()
 		err := wait(context.Background())
-		// The permit comes after 100 ms. The machine may be busy for a while, and on one that is, a waiter may have taken
-		// the first permit.
+		// The permit comes after 100 ms. The machine may be busy for a while, and on one that is, a
+		// waiter may have taken the first permit.
 		if took := time.Since(start); err != nil || took > 2*time.Second || took < 95*time.Millisecond {
 			t.Errorf("%s: %v after %v", name, err, took)
 		}

@@ -1,5 +1,6 @@
-/* Limiters: where they live, their calls by every clock, the sizes of their structs, and changes of their policy. What each algorithm decides is in
- * vectors_test.c. */
+/* Limiters: the memory that the library or the caller gives them, their calls on each clock, the
+ * sizes of their structs, and changes of their policy. vectors_test.c tests what each algorithm
+ * decides. */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* Zones with `sync`: a limit that machines share through a store (Redis, Valkey).
  *
- * Such a zone holds a node instead of a table: this nginx's part of the limit, which are permits that the store has
- * granted for a short while. The master makes the node before it forks, as it makes tables. Requests are decided by
+ * Such a zone holds a node in place of a table. The node has this nginx's part of the limit: permits that the store
+ * granted for a short time. The master makes the node before it forks, as it makes tables. Requests are decided by
  * the node alone. Every worker has a client on its event loop. The library elects the one client that asks the store,
  * and another one if that worker ends. So `nodes` counts nginx servers, not workers.
  *

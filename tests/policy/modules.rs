@@ -11,7 +11,8 @@ use super::layers::sources;
 const DEFINES: [&str; 8] = ["struct", "enum", "union", "trait", "type", "fn", "const", "static"];
 /// Those of them that define a type or a trait.
 pub const TYPES: [&str; 5] = ["struct", "enum", "union", "trait", "type"];
-/// Words that begin an item or a statement, which `;` or `}` ends. What else an attribute is on, `,` ends too.
+/// Words that begin an item or a statement. Such an item ends with `;` or `}`. A field, a variant or an argument
+/// with an attribute begins with no such word, and may end with `,`.
 const BEGINS: [&str; 15] = [
     "pub", "use", "mod", "fn", "struct", "enum", "union", "trait", "type", "const", "static", "impl", "unsafe",
     "extern", "let",

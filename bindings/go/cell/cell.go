@@ -109,7 +109,8 @@ func (c *Cell) Allow(p *Policy, now uint64) bool { return c.AllowN(p, now, 1) }
 func (c *Cell) AllowN(p *Policy, now, n uint64) bool {
 	word := c.word.Load()
 	for {
-		// The usual case in few steps: 0 < n <= burst, a time that is not after the last, and a bucket that has been started.
+		// The usual case in few steps: 0 < n <= burst, a time that is not after the last, and a
+		// bucket that has been started.
 		if n-1 >= p.bucket.Burst || now > p.bucket.Last || word < p.started {
 			verdict, _ := core.Take(&c.word, p.rule, now, n)
 			return verdict == core.Allowed

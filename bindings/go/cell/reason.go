@@ -37,8 +37,8 @@ const (
 	// InFlight: denied: as many permits as the limit are in flight. They come back when their holders release them, so
 	// no wait is known.
 	ReasonInFlight Reason = 13
-	// Reserve: denied or never: the request's class leaves permits to others. Without the reserve the request would have
-	// passed.
+	// Reserve: denied or never: the request's class leaves permits to others. Without the reserve
+	// the request would have passed.
 	ReasonReserve Reason = 14
 )
 

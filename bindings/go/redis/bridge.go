@@ -2,7 +2,8 @@
 
 package redis
 
-// The calls into C of this package, by the functions of call_cgo.go or call_purego.go. A caller holds the lease's guard, or is the goroutine that drives its client.
+// The calls into C of this package, by the functions of call_cgo.go or call_purego.go. A caller
+// holds the lease's guard, or is the goroutine that drives its client.
 
 import (
 	"math"

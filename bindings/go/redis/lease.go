@@ -70,8 +70,8 @@ type LeaseOptions struct {
 	// Inexact lets the store give out the whole burst: the machines together may exceed the policy by the permits that
 	// they hold in leases and reserves.
 	Inexact bool
-	// OnChange is called when the circuit changes, by the goroutine that asks the store. It should return soon, and must
-	// not call Close.
+	// OnChange is called when the circuit changes, by the goroutine that asks the store. It should
+	// return soon, and must not call Close.
 	OnChange func(Circuit)
 }
 

@@ -145,7 +145,8 @@ func bytesOf(pins *runtime.Pinner, text string) (unsafe.Pointer, uintptr) {
 	return unsafe.Pointer(first), uintptr(len(text))
 }
 
-// duration converts nanoseconds from C. It returns [tollbar.Forever] for times above Go's range, such as TOLLBAR_NO_TIME.
+// duration converts nanoseconds from C. It returns [tollbar.Forever] for times above Go's range,
+// such as TOLLBAR_NO_TIME.
 func duration(ns uint64) time.Duration {
 	return time.Duration(min(ns, uint64(tollbar.Forever)))
 }

@@ -43,7 +43,8 @@ type Answer struct {
 	Reason  tollbar.Reason
 	// Status is the HTTP status to answer; 200 for a request that may pass.
 	Status int
-	// Rule is the name of the rule that refuses or, in an admission, has the fewest permits left. Empty: no rule matches.
+	// Rule is the name of the rule that refuses or, in an admission, has the fewest permits left.
+	// Empty: no rule matches.
 	Rule string
 	// Body is the body to answer; empty for a request that may pass.
 	Body string

@@ -26,8 +26,8 @@ type Config struct {
 	Policy string
 	// Capacity is the number of keys of that table that can have a debt at one time. 0 means 100,000.
 	Capacity uint64
-	// Table, in place of Policy, is a table of the caller, and Number the policy's number there. The caller must keep it
-	// open.
+	// Table, in place of Policy, is a table of the caller, and Number the policy's number there.
+	// The caller must keep it open.
 	Table  *tollbar.Table
 	Number uint32
 	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and -Reset.

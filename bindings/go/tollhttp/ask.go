@@ -225,8 +225,8 @@ func giveBack(all []asked) {
 	for i := range all {
 		one := &all[i]
 		if one.isCharged() && one.decision.Allowed() {
-			// Cancel fails only if the table was closed or is damaged. The next request of that table fails in the same way,
-			// and is reported.
+			// Cancel fails only if the table was closed or is damaged. The next request of that
+			// table fails in the same way, and is reported.
 			_, _ = one.limit.Table.Under(one.limit.Limit.Policy).Cancel(one.key, tollbar.Reservation{Departs: one.before, Cost: one.cost})
 		}
 	}

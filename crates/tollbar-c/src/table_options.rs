@@ -42,8 +42,8 @@ pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
 pub struct tollbar_table_options {
     /// sizeof(tollbar_table_options), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// A TOLLBAR_ON_FULL_ number: what the table does with a new key if no slot is free for it. 0 is
-    /// TOLLBAR_ON_FULL_EVICT_NEAREST.
+    /// A TOLLBAR_ON_FULL_ number. It says what the table does with a new key if all slots of that key are taken.
+    /// 0 is TOLLBAR_ON_FULL_EVICT_NEAREST.
     pub on_full: u32,
     /// The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120.
     pub capacity: u64,

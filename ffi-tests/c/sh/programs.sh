@@ -47,8 +47,9 @@ int main(int count, char **names) {
 C
 }
 
-# DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS: all the test programs, with the linker's words for each library. What they share is
-# compiled once.
+# compile_tests DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS compiles all test programs into
+# DIRECTORY. TOLLBAR and TOLLBAR-REDIS are the linker's arguments for the two libraries. A source file
+# that several programs use is compiled once.
 compile_tests() {
     into=$work/$1 compiler=$2
     mkdir -p "$into"

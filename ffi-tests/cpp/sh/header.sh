@@ -23,7 +23,8 @@ links_twice() {
     $1 -o "$work/twice" "$work/first.cpp" "$work/second.o" "$build/libtollbar.a" && "$work/twice"
 }
 
-# CODE: is refused by the compiler. What stands after "//" is not (accepted): so it is this that is refused.
+# refused "WRONG // RIGHT": the compiler refuses WRONG. `accepted` compiles RIGHT, the same code without
+# the mistake, and so shows that the compiler refuses WRONG for its mistake.
 refused() {
     function_of "${1##*//}" >> "$work/accepted.cpp"
     { refused_begins && function_of "${1%%//*}"; } > "$work/refused.cpp"
@@ -95,5 +96,5 @@ cpp_header() {
     check "refused: a number as a time" refused 'if (l.check_at(5)) return; // if (l.check_at(std::chrono::seconds(5))) return;'
     check "refused: a time that may not be there, as one" \
         refused 'std::chrono::nanoseconds n = l.decide().retry_after(); (void)n; // auto n = l.decide().retry_after(); (void)n;'
-    check "accepted: what is right in place of each" accepted
+    check "accepted: the same code without the mistakes" accepted
 }

@@ -17,7 +17,8 @@ all_tests() {
     for name; do printf 'namespace %s {\n#undef TOLLBAR_EXPERIMENTAL\n#include "%s.cpp"\n}\n' "$name" "$name"; done
 }
 
-# DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS: with the linker's words for each library. Only one program needs both. Another one needs
+# compile_cpp DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS: TOLLBAR and TOLLBAR-REDIS are the
+# linker's arguments for the two libraries. Only one program needs both. Another one needs
 # libtollbar-rules, which is always shared.
 compile_cpp() {
     into=$work/$1 compiler=$2

@@ -197,7 +197,8 @@ impl Policies {
         for _ in 0..ROUNDS {
             let compiled = self.compile(stamp, scratch);
             let seen = self.stamp_for(policy, hash);
-            // If this thread has slept through a hundred changes, the record may belong to another version.
+            // While this thread slept, other calls may have changed the policy so often that they gave the record
+            // of `stamp` to another version. Then the current stamp is another one.
             if compiled.is_ok() || seen == stamp {
                 return compiled;
             }

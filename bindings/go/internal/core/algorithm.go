@@ -28,8 +28,8 @@ type Step struct {
 
 // Charge is an earlier charge, of which permits are given back.
 type Charge struct {
-	// At is the time of the charge in nanoseconds: when it was admitted or, if it was booked ahead, when its permits may
-	// be used.
+	// At is the time of the charge in nanoseconds: when it was admitted or, if it was booked ahead,
+	// when its permits may be used.
 	At   uint64
 	Cost uint64
 }

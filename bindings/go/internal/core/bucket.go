@@ -187,8 +187,8 @@ func (b *Bucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint6
 	return next, (word - next) / b.Grid.PerPermit
 }
 
-// tellsApart reports whether no other booking departs in the nanosecond in which a booking for due does: it would
-// depart a permit later or earlier, and that is a nanosecond or more, or due is the nanosecond's last unit.
+// tellsApart reports whether a booking for due is the only one that departs in its nanosecond. Bookings are one permit
+// apart. So it is the only one if a permit takes more than a nanosecond, or if due is the last unit of its nanosecond.
 func (b *Bucket) tellsApart(due uint64) bool {
 	return b.Refill() > 1 || b.Grid.shift == 0 && b.Grid.hi != 0 && due%b.Grid.hi == 0
 }

@@ -231,7 +231,8 @@ func (k Key) GiveBack(charge core.Charge, now func() uint64) (permits uint64) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if found := k.find(s); found != nil {
-		// The time is read after the state: with an older one it would return permits that the limit has refilled since.
+		// The time is read after the state: with an older one it would return permits that the
+		// limit has refilled since.
 		back := core.GiveBack{Charge: charge, Booked: k.table.booked[k.number()].Load()}
 		found.state, permits = a.GiveBack(found.state, now(), &back)
 	}

@@ -27,22 +27,23 @@ var ErrFull = errors.New("tollbar: too many goroutines wait")
 
 // Permits are those that the goroutines of a queue wait for. A booking is a B.
 type Permits[B any] interface {
-	// Ask books n permits, or takes them if they cannot be booked. The error is ErrLate if they cannot be had within the
-	// patience.
+	// Ask books n permits, or takes them if they cannot be booked. The error is ErrLate if they
+	// cannot be had within the patience.
 	Ask(n uint64, patience time.Duration) (Turn[B], error)
 	// Cancel gives a booking back.
 	Cancel(booking B)
 	// Alone returns the time until a caller could take n permits if nobody waited. The error is that of a caller that
 	// never can.
 	Alone(n uint64) (time.Duration, error)
-	// Behind estimates the time until n permits come behind a head, rather too early than too late: if those before take
-	// theirs, and nobody else any.
+	// Behind estimates the time until n permits come behind a head, rather too early than too late:
+	// if those before take theirs, and nobody else any.
 	Behind(head Head, n uint64) time.Duration
 }
 
 // Turn is the answer to a head.
 type Turn[B any] struct {
-	// Wait is the time until its permits may be used or, without a booking, until it may ask again. 0: it has its permits.
+	// Wait is the time until its permits may be used or, without a booking, until it may ask again.
+	// 0: it has its permits.
 	Wait    time.Duration
 	Booked  bool
 	Booking B

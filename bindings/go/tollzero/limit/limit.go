@@ -113,7 +113,8 @@ func (s *server) run(ctx context.Context, script int, key string, args ...any) (
 	}
 	answers := make(chan answer, 2)
 	go func() {
-		// The script is not sent again after patience, or it would charge a request that this process has already decided.
+		// The script is not sent again after patience, or it would charge a request that this
+		// process has already decided.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		late := time.AfterFunc(patience, func() {

@@ -22,7 +22,8 @@ const (
 )
 
 const (
-	// periodMost is 31 years, in seconds. Twice as many microseconds are exact in the script, on top of the server's time.
+	// periodMost is 31 years, in seconds. Twice as many microseconds are exact in the script, on
+	// top of the server's time.
 	periodMost = 1_000_000_000
 	// quotaMost is the largest quota that the script takes.
 	quotaMost = 1 << 51

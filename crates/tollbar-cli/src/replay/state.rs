@@ -1,4 +1,4 @@
-//! A replay as it goes on: what was read of the logs, and the states and counts of each policy.
+//! The state of a running replay: the lines that it has read, and the states and counts of each policy.
 
 use super::ask::Ask;
 use super::decisions::Decisions;

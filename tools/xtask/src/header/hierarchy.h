@@ -19,8 +19,8 @@
  *         return too_many();                                                               // nothing has been charged
  *
  * A node never exceeds its ceiling, nor that of a node above it. It gets its guaranteed rate whatever others ask for:
- * tollbar_hierarchy_add refuses guarantees that are together above the parent's. What is idle goes to the nearest
- * classes that ask for it, and all borrowers of a class get the same rate, or what they ask for if that is less. In a
+ * tollbar_hierarchy_add refuses a node if the guarantees of its siblings and its own exceed the parent's. The nearest
+ * classes that ask for more get the permits that a class does not use, and all borrowers of a class get the same rate, or what they ask for if that is less. In a
  * simulation 1,000 tenants get such max-min fair shares within 0.5 %. docs/hierarchy.md has the exact guarantees and
  * the limits.
  *
