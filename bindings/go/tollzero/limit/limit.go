@@ -190,11 +190,24 @@ func (s *server) lost(cause error) {
 func (s *server) probe() {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
+	ask := func() {
+		if s.store.Ping() {
+			s.down.Store(nil)
+		}
+	}
+	var blind atomic.Bool
 	for tries := 1; s.isDown(); tries++ {
 		<-ticker.C
+		switch {
 		// A call that fails counts in go-zero's breaker, which would then refuse calls for seconds after Redis is back.
-		if (tries%blindly == 0 || listens(s.store.Addr)) && s.store.Ping() {
-			s.down.Store(nil)
+		case listens(s.store.Addr):
+			ask()
+		// go-redis may wait for seconds for a connection that does not come. Meanwhile the prober looks who listens.
+		case tries%blindly == 0 && blind.CompareAndSwap(false, true):
+			go func() {
+				defer blind.Store(false)
+				ask()
+			}()
 		}
 	}
 	logx.Infof("rate limits in Redis at %s: it answers again", s.store.Addr)
