@@ -1,6 +1,6 @@
 //! Errors of making a limit, and of deciding.
 
-use super::kinds::supports;
+use super::kinds::means;
 use crate::redis::{Fault, LinkError, Text, Why};
 use core::fmt;
 use tollbar::policy::{Kind, PolicyError};
@@ -97,7 +97,7 @@ impl fmt::Display for LimitError {
             LimitError::Policy(why) => f.write_str(why.message()),
             LimitError::Unsupported(kind) => {
                 write!(f, "the Redis store does not have algo {}; expected one of", kind.name())?;
-                let mut supported = Kind::ALL.into_iter().filter(|kind| supports(*kind));
+                let mut supported = Kind::ALL.into_iter().filter(|kind| means(*kind).is_some());
                 supported.try_for_each(|kind| write!(f, " {}", kind.name()))
             }
             LimitError::Ban => f.write_str("the Redis store does not have ban"),

@@ -8,12 +8,12 @@
 //! microseconds), in lowest terms.
 
 use super::error::LimitError;
-use super::kinds::supports;
+use super::kinds::{means, Means};
 use crate::redis::{Arg, Script};
 use core::num::NonZeroU64;
 use tollbar::decision::{Decision, Reason, Verdict};
 use tollbar::limiter::State;
-use tollbar::policy::{Anchor, Kind, Policy};
+use tollbar::policy::{Anchor, Policy};
 use tollbar::units::{gcd, NEVER};
 
 /// The scripts, by the numbers of [`Plan::script`].
@@ -87,9 +87,7 @@ pub(super) enum Mode {
 impl Plan {
     pub(super) fn new(policy: &Policy) -> Result<Plan, LimitError> {
         State::validate(policy).map_err(LimitError::Policy)?;
-        if !supports(policy.kind) {
-            return Err(LimitError::Unsupported(policy.kind));
-        }
+        let means = means(policy.kind).ok_or(LimitError::Unsupported(policy.kind))?;
         if policy.borrow {
             return Err(LimitError::Borrow);
         }
@@ -105,7 +103,7 @@ impl Plan {
         if policy.limit == 0 {
             return Ok(Plan::Closed);
         }
-        if policy.kind == Kind::Gcra {
+        if means == Means::Debt {
             // The one algorithm whose period may be a fraction of a microsecond.
             return Plan::gcra(policy).ok_or(LimitError::TooLarge);
         }
@@ -113,7 +111,7 @@ impl Plan {
             return Err(LimitError::Fraction);
         }
         let period = NonZeroU64::new(policy.period / 1000).ok_or(LimitError::Fraction)?;
-        Plan::windows(policy, period).ok_or(LimitError::TooLarge)
+        Plan::periods(policy, means, period).ok_or(LimitError::TooLarge)
     }
 
     /// The script's index in [`SCRIPTS`].
@@ -203,35 +201,25 @@ impl Plan {
         (sums <= EXACT && ahead <= AHEAD_MOST).then_some(Plan::Bucket { step, rate, permit, tolerance, lacking })
     }
 
-    fn windows(policy: &Policy, period: NonZeroU64) -> Option<Plan> {
+    fn periods(policy: &Policy, means: Means, period: NonZeroU64) -> Option<Plan> {
         let limit = policy.limit;
         let (micros, count_rejected) = (period.get(), policy.count_rejected);
-        if policy.kind == Kind::Interval && policy.anchor == Anchor::Epoch {
-            return Plan::bucket(period, NonZeroU64::new(limit)?, NonZeroU64::new(1)?, policy.burst, 0);
-        }
         let exact = micros.checked_mul(2)? <= AHEAD_MOST && limit <= EXACT / 4;
-        let plan = match policy.kind {
-            Kind::Interval => {
-                Plan::Window { period: micros, limit: policy.burst, anchored: true, count_rejected: false }
+        let plan = match means {
+            Means::Debt => return Plan::gcra(policy),
+            Means::Steps if policy.anchor == Anchor::Epoch => {
+                return Plan::bucket(period, NonZeroU64::new(limit)?, NonZeroU64::new(1)?, policy.burst, 0);
             }
-            Kind::FixedWindow => {
+            Means::Steps => Plan::Window { period: micros, limit: policy.burst, anchored: true, count_rejected: false },
+            Means::Window => {
                 Plan::Window { period: micros, limit, anchored: policy.anchor == Anchor::First, count_rejected }
             }
-            Kind::WeightedWindow => {
+            Means::Weighted => {
                 // The script adds up three products of this size at most.
                 let weights = limit.checked_mul(micros)?.checked_mul(3)?;
                 return (exact && weights <= EXACT).then_some(Plan::Weighted { period, limit });
             }
-            Kind::SlidingLog => Plan::Log { period: micros, limit, count_rejected },
-            // `Plan::new` compiles gcra elsewhere, and no script decides by the other algorithms.
-            Kind::Gcra
-            | Kind::SlidingWindow
-            | Kind::Pacer
-            | Kind::WarmUp
-            | Kind::Quota
-            | Kind::Curve
-            | Kind::LevelRefill
-            | Kind::Calendar => return None,
+            Means::Log => Plan::Log { period: micros, limit, count_rejected },
         };
         exact.then_some(plan)
     }
