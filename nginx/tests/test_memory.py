@@ -10,7 +10,7 @@ from harness.server import PATIENCE, Nginx, wait_until
 from test_limit_req_config import CASES
 
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
-PIECES = int(os.environ.get("FUZZ_PIECES", "1000"))
+PIECES = int(os.environ.get("FUZZ_PIECES", "1000" if "TOLLBAR_SOAK" in os.environ else "400"))
 
 HTTP = """
     limit_req_zone $arg_k zone=one:1m rate=2r/s;

@@ -18,7 +18,7 @@ from harness.streams import Streams
 from harness.tollbar import Tollbar
 
 OTHERS = 30
-SECONDS = 2
+SECONDS = 1
 # Rates of `b`. At 1400r/s, a permit in 0.7 ms, keys give no permits back, so nginx charges `b` after `a`. At 1000r/s it charges `b` before `a`.
 RACED = ["1400r/s", "1000r/s"]
 

@@ -10,7 +10,7 @@ from harness.tollbar import MODULE, Tollbar
 from test_tollbar_config import CASES
 
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
-PIECES = int(os.environ.get("FUZZ_PIECES", "1000"))
+PIECES = int(os.environ.get("FUZZ_PIECES", "1000" if "TOLLBAR_SOAK" in os.environ else "400"))
 
 HTTP = """
     tollbar_zone $arg_k zone=one:1m rate=2r/s;
