@@ -32,7 +32,18 @@ func (s *refusing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
+// A request whose context ends during the pause is not sent, and five others wait for the pause's end. The test begins
+// again if the machine lost the whole pause before the early request had ended.
 func TestTransport(t *testing.T) {
+	for tries := 1; pauses(t); tries++ {
+		if tries == 20 {
+			t.Fatal("the pause of a second was over before a request of 10 ms, 20 times")
+		}
+	}
+}
+
+// pauses makes the requests, and returns whether the pause was over too early.
+func pauses(t *testing.T) (late bool) {
 	requests := new(refusing)
 	server := httptest.NewServer(requests)
 	defer server.Close()
@@ -50,13 +61,21 @@ func TestTransport(t *testing.T) {
 		_ = response.Body.Close()
 		return response.StatusCode
 	}
+	began := time.Now()
 	if status := get(); status != http.StatusTooManyRequests {
 		t.Error("the transport has repeated the request:", status)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	early, _ := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("body"))
-	if _, err := client.Do(early); !errors.Is(err, context.DeadlineExceeded) {
+	response, err := client.Do(early)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	if time.Since(began) >= time.Second {
+		return true
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	var all sync.WaitGroup
@@ -83,6 +102,7 @@ func TestTransport(t *testing.T) {
 	if state, known := pace.State(server.URL); !known || state.Rate >= 1e6 || state.Waiting != 0 {
 		t.Error(state, known)
 	}
+	return false
 }
 
 // A client that may send 200 requests per second finds the rate of a server that admits 50, and names its limit.
