@@ -28,33 +28,45 @@ func waiters(t *testing.T, policy string, most uint32) map[string]func(ctx conte
 }
 
 // 40 goroutines whose contexts end after 20 ms leave nothing behind: one alone then waits for its own permit, not for
-// 40.
+// 40, which would take 4 s. Of three tries, a busy machine may delay two for so long.
 func TestA2WaitersThatGiveUp(t *testing.T) {
 	for name, wait := range waiters(t, "10/s burst 1", 0) {
-		if err := wait(context.Background()); err != nil {
-			t.Fatal(err)
+		took := giveUp(t, name, wait)
+		for tries := 1; tries < 3 && took > 2*time.Second; tries++ {
+			took = giveUp(t, name, wait)
 		}
-		start := time.Now()
-		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(20*time.Millisecond, cancel)
-		var all sync.WaitGroup
-		for range 40 {
-			all.Add(1)
-			go func() {
-				defer all.Done()
-				if err := wait(ctx); !errors.Is(err, context.Canceled) && time.Since(start) < 90*time.Millisecond {
-					t.Errorf("%s: %v", name, err)
-				}
-			}()
-		}
-		all.Wait()
-		err := wait(context.Background())
-		// The permit comes after 100 ms. The machine may be busy for a while, and on one that is, a
-		// waiter may have taken the first permit.
-		if took := time.Since(start); err != nil || took > 2*time.Second || took < 95*time.Millisecond {
-			t.Errorf("%s: %v after %v", name, err, took)
+		if took > 2*time.Second {
+			t.Errorf("%s: one alone waits for %v", name, took)
 		}
 	}
+}
+
+// giveUp returns how long one alone waits after the 40.
+func giveUp(t *testing.T, name string, wait func(ctx context.Context) error) time.Duration {
+	t.Helper()
+	// The first permit is taken after this, and the next one comes 100 ms after the first.
+	start := time.Now()
+	if err := wait(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	var all sync.WaitGroup
+	for range 40 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			if err := wait(ctx); !errors.Is(err, context.Canceled) && time.Since(start) < 90*time.Millisecond {
+				t.Errorf("%s: %v", name, err)
+			}
+		}()
+	}
+	all.Wait()
+	alone := time.Now()
+	if err := wait(context.Background()); err != nil || time.Since(start) < 95*time.Millisecond {
+		t.Errorf("%s: %v after %v", name, err, time.Since(start))
+	}
+	return time.Since(alone)
 }
 
 func TestA4TheQueueIsFull(t *testing.T) {
