@@ -162,14 +162,14 @@ func TestTwoClients(t *testing.T) {
 // The time that the caller passes changes nothing. In go-zero a time that is a second later fills the bucket.
 func TestClocks(t *testing.T) {
 	limiter := NewTokenLimiter(1, 3, startRedis(t).store(), "clock")
-	admitted := 0
+	start, admitted := time.Now(), 0
 	for i := range 60 {
 		if limiter.AllowN(time.Now().Add(time.Duration(i*i*(i%3-1))*time.Hour), 1) {
 			admitted++
 		}
 	}
-	if admitted != 3 {
-		t.Errorf("%d requests pass of a burst of 3", admitted)
+	if back := int(time.Since(start).Seconds()); admitted < 3 || admitted > 3+back {
+		t.Errorf("%d requests pass of a burst of 3, and of %d that came back", admitted, back)
 	}
 }
 
@@ -229,10 +229,12 @@ func TestAlign(t *testing.T) {
 		if _, err := here.Take(name); err != nil {
 			t.Error(err)
 		}
+		before := time.Now()
 		now, _ := here.table.Now()
 		state, err := here.table.Under(0).PeekAt("sms:"+name, now+uint64(seconds)*uint64(time.Second), 0)
 		wait := (day - (time.Now().Unix()+seconds)%day) % day
-		if differs := state.ResetAfter - time.Duration(wait)*time.Second; err != nil || differs.Abs() > 2*time.Second {
+		differs := state.ResetAfter - time.Duration(wait)*time.Second
+		if most := 2*time.Second + time.Since(before); err != nil || differs.Abs() > most {
 			t.Errorf("%s: the next day begins in %v; expected %d s (%v)", name, state.ResetAfter, wait, err)
 		}
 	}
@@ -247,7 +249,9 @@ func TestForeignValues(t *testing.T) {
 	if code, err := periods.Take("k"); code != Unknown || !errors.Is(err, ErrUnknownCode) {
 		t.Errorf("%d (%v)", code, err)
 	}
-	if !tokens.AllowN(time.Now(), 2) || tokens.Allow() {
+	start := time.Now()
+	all, more := tokens.AllowN(time.Now(), 2), tokens.Allow()
+	if !all || more && time.Since(start) < time.Second {
 		t.Error("not the limit of this process decides")
 	}
 	if code, err := periods.Take("other"); code != Allowed || err != nil {
