@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails
 local C = tollbar.C
 
-ffi.cdef "int getpid(void); int fork(void); void _exit(int); int waitpid(int, int *, int);"
+ffi.cdef "int getpid(void); int fork(void); void _exit(int); int waitpid(int, int *, int); int usleep(unsigned);"
 
 local DAY = 86400000000000
 local files = 0
@@ -72,21 +72,27 @@ test("bookings of a key depart in turn, and the last comes back", function()
 end)
 
 test("waiting for a key sleeps for what it gets, by the thread or by the caller's function", function()
-    local table = assert(tollbar.table({ "20/s burst 1", "4/200ms algo fixed-window", "1/day" }, { capacity = 100 }))
-    local slept = 0
+    local slept, table
     local function sleep(seconds)
         slept = slept + 1
         local began = tollbar.now()
         repeat until tonumber(tollbar.now() - began) / 1e9 >= seconds
     end
-    for policy, least in pairs { [0] = 0.1499, [1] = 0 } do
-        for _, own in ipairs { false, true } do
-            local key, before = own and "own" or "thread", tollbar.now("monotonic")
-            for _ = 1, own and 6 or 4 do
-                equal(table:wait(key, 10, 1, policy, own and sleep or nil), true)
+    -- Again if a busy machine took so long that permits came without a sleep.
+    for _ = 1, 20 do
+        slept, table = 0, assert(tollbar.table({ "20/s burst 1", "4/200ms algo fixed-window", "1/day" }, { capacity = 100 }))
+        for policy, least in pairs { [0] = 0.1499, [1] = 0 } do
+            for _, own in ipairs { false, true } do
+                local key, before = own and "own" or "thread", tollbar.now("monotonic")
+                for _ = 1, own and 6 or 4 do
+                    equal(table:wait(key, 10, 1, policy, own and sleep or nil), true)
+                end
+                local took = tonumber(tollbar.now("monotonic") - before) / 1e9
+                assert(took >= least, took)
             end
-            local took = tonumber(tollbar.now("monotonic") - before) / 1e9
-            assert(took >= least, took)
+        end
+        if slept >= 5 then
+            break
         end
     end
     assert(slept >= 5, slept)
@@ -356,8 +362,10 @@ test("the most refused keys", function()
     equal(table:records_refusals(), false)
     assert(table:record_refusals(true))
     equal(table:records_refusals(), true)
-    -- Counts are halved when such a time begins.
-    repeat until tonumber(table:now() % 68719476736ULL) < 68e9
+    -- Counts are halved when such a time begins, which is ten seconds away.
+    while tonumber(table:now() % 68719476736ULL) > 58e9 do
+        ffi.C.usleep(50000)
+    end
     local long = ("x"):rep(100)
     for _ = 1, 6 do
         table:allow("alice")

@@ -177,10 +177,11 @@ def test_waiting_lets_others_go_on(launch):
     } empty_gif; }
     location / { empty_gif; }
 """
-    make = '0; limiter = assert(require("tollbar").limiter("1/s burst 1"))'
+    # A busy machine may lose a second between two requests.
+    make = '0; limiter = assert(require("tollbar").limiter("1/2s burst 1"))'
     nginx = launch(**parts(make, server=server, workers=1))
-    # Of six requests one passes at once and three a second apart. The other two would wait longer than their patience.
-    answers = nginx.volley("/wait?patience=3.05", 6)
+    # Of six requests one passes at once and three two seconds apart. The other two would wait longer than their patience.
+    answers = nginx.volley("/wait?patience=6.1", 6)
     assert sorted(statuses(answers)) == [200] * 4 + [429] * 2
     passed = sorted(a.done for a in answers if a.status == 200)
     refused = [a.took for a in answers if a.status == 429]
@@ -196,9 +197,9 @@ def test_waiting_for_a_key(launch):
         if not clients:wait(ngx.var.arg_k, tonumber(ngx.var.arg_patience)) then return ngx.exit(429) end
     } empty_gif; }
 """
-    make = '0; clients = assert(require("tollbar").table("1/s burst 1", { capacity = 10, shared = true }))'
+    make = '0; clients = assert(require("tollbar").table("1/2s burst 1", { capacity = 10, shared = true }))'
     nginx = launch(**parts(make, server=server, workers=2))
-    answers = nginx.volley("/wait?k=a&patience=3.05", 6)
+    answers = nginx.volley("/wait?k=a&patience=6.1", 6)
     assert sorted(statuses(answers)) == [200] * 4 + [429] * 2
     passed = sorted(a.done for a in answers if a.status == 200)
     assert all(later - earlier > 0.25 for earlier, later in zip(passed, passed[1:])), passed
@@ -219,7 +220,7 @@ def test_waiting_in_line(launch):
     assert statuses(nginx.volley("/wait?patience=60", 5)) == [200] * 5
     assert time.monotonic() - began >= 4 * 0.3
     # A waiter without patience left is refused, and those behind it move up.
-    answers = sorted(statuses(nginx.volley("/wait?patience=0.75", 6)))
+    answers = sorted(statuses(nginx.volley("/wait?patience=0.75", 20)))
     assert answers[0] == 200 and answers[-1] == 429 and set(answers) == {200, 429}
     assert nginx.get("/wait?patience=60").status == 200
 
