@@ -140,9 +140,18 @@ public final class TableTest {
 
     private static void headerFields() {
         try (Table table = Table.inMemory(List.of("2/min"), 1000)) {
-            same(table.fields("visits", "k", table.check("k", 1, 0), 1, 0),
-                    Map.of("RateLimit-Policy", "\"visits\";q=2;w=60", "RateLimit", "\"visits\";r=1;t=30"));
-            table.allow("k");
+            Map<String, String> want = Map.of("RateLimit-Policy", "\"visits\";q=2;w=60", "RateLimit", "\"visits\";r=1;t=30");
+            // Another key if a busy machine took a second, after which t is 29.
+            for (int tries = 1;; tries++) {
+                long began = System.nanoTime();
+                String key = "k" + tries;
+                Map<String, String> fields = table.fields("visits", key, table.check(key, 1, 0), 1, 0);
+                if (fields.equals(want) || System.nanoTime() - began < 1_000_000_000L || tries == 20) {
+                    same(fields, want);
+                    break;
+                }
+            }
+            same(List.of(table.allow("k"), table.allow("k")), List.of(true, true));
             same(List.copyOf(table.fields("visits", "k", table.check("k", 1, 0), 1, 0).keySet()),
                     List.of("Retry-After", "RateLimit-Policy", "RateLimit"));
         }

@@ -80,9 +80,18 @@ $tests = [
         same([$bans[0], $bans[19]], [true, false]);
     },
     'header fields' => function (): void {
-        $table = Table::shared('2/min', 1000);
-        $fields = fn () => $table->fields('visits', 'k', $table->check('k'));
-        same($fields(), ['RateLimit-Policy' => '"visits";q=2;w=60', 'RateLimit' => '"visits";r=1;t=30']);
+        $want = ['RateLimit-Policy' => '"visits";q=2;w=60', 'RateLimit' => '"visits";r=1;t=30'];
+        // Again if a busy machine took a second, after which t is 29.
+        for ($tries = 1; $tries <= 20; $tries++) {
+            $began = hrtime(true);
+            $table = Table::shared('2/min', 1000);
+            $fields = fn () => $table->fields('visits', 'k', $table->check('k'));
+            $first = $fields();
+            if ($first === $want || hrtime(true) - $began < 1_000_000_000) {
+                break;
+            }
+        }
+        same($first, $want);
         $fields();
         same(array_keys($fields()), ['Retry-After', 'RateLimit-Policy', 'RateLimit']);
     },
