@@ -26,12 +26,12 @@ def free_port():
         return one.getsockname()[1]
 
 
-PORTS = [free_port(), free_port()]
+PORTS = []
 
 
-def ask(path, method="GET", port=PORTS[0], **headers):
-    """The status, the header fields and the body of an answer. A header's name has `_` for `-`."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+def ask(path, method="GET", port=None, **headers):
+    """The status, the header fields and the body of an answer, by default of the first instance. A header's name has `_` for `-`."""
+    connection = http.client.HTTPConnection("127.0.0.1", port or PORTS[0], timeout=PATIENCE)
     try:
         connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
@@ -44,7 +44,7 @@ def statuses(*args, times, **named):
     return dict(collections.Counter(ask(*args, **named)[0] for _ in range(times)))
 
 
-def status(port=PORTS[0]):
+def status(port=None):
     return json.loads(ask("/status", port=port)[2])
 
 
@@ -96,12 +96,18 @@ def wrong_passwords_ban_a_client_in_both_instances(_):
 
 
 def orders_wait_and_are_delivered(_):
-    before = status()
-    with concurrent.futures.ThreadPoolExecutor(40) as pool:
-        codes = collections.Counter(code for code, *_ in pool.map(lambda n: ask("/shop/orders", "POST", X_Client=f"buyer{n}"), range(60)))
-    # The queue has 30 places and one order is on its way. Some more leave meanwhile.
-    assert 31 <= codes[202] < 60 and codes[202] + codes[429] == 60, codes
-    wait_until(lambda: status()["orders_delivered"] == before["orders_delivered"] + codes[202], "all orders are delivered")
+    # On a busy machine 60 requests may take the three seconds in which all orders leave. Then they come again.
+    for _ in range(10):
+        before, began = status(), time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(40) as pool:
+            codes = collections.Counter(code for code, *_ in pool.map(lambda n: ask("/shop/orders", "POST", X_Client=f"buyer{n}"), range(60)))
+        # The queue has 30 places and one order is on its way. Ten more leave each second.
+        left = 10 * (time.monotonic() - began) + 1
+        assert 31 <= codes[202] <= 31 + left and codes[202] + codes[429] == 60, codes
+        wait_until(lambda: status()["orders_delivered"] == before["orders_delivered"] + codes[202], "all orders are delivered")
+        if codes[429]:
+            break
+    assert codes[429], codes
 
 
 def the_instances_share_a_limit_through_redis(_):
@@ -128,14 +134,17 @@ def without_redis_the_shop_goes_on(home):
 def a_changed_file_is_in_force_and_a_fault_is_not(home):
     rules = home / "limits.toml"
     text = rules.read_text()
+    began = time.monotonic()
+    assert statuses("/shop/reports", times=5, X_Client="g", X_Api_Key="used up") == {200: 5}
     rules.write_text(text.replace('"5/min"', '"5/mni"'))
     wait_until(lambda: '"5/mni"' in status()["rules_fault"] or "mni" in status()["rules_fault"], "the fault is shown")
     assert statuses("/shop/reports", times=2, X_Client="f", X_Api_Key="fresh") == {200: 2}
     rules.write_text(text.replace('"5/min"', '"1/h"'))
     wait_until(lambda: status()["rules_fault"] == "", "the file is in force")
     assert statuses("/shop/reports", times=3, X_Client="f", X_Api_Key="another") == {200: 1, 429: 2}
-    # The key has used its 5 permits under the former limit, and keeps that over both reloads.
-    assert ask("/shop/reports", X_Client="f", X_Api_Key="k")[0] == 429
+    # The key has used its 5 permits under the former limit, and keeps that over both reloads. A permit came back each twelve seconds.
+    code = ask("/shop/reports", X_Client="g", X_Api_Key="used up")[0]
+    assert code == 429 or time.monotonic() - began >= 12, code
 
 
 def metrics_count(_):
@@ -168,14 +177,33 @@ CHECKS = [
 ]
 
 
+def start(home):
+    """Starts the shop on two ports that are free now, and on two others if another program takes one of them first."""
+    def taken():
+        return "address already in use" in (home / "log").read_text()
+
+    for _ in range(5):
+        PORTS[:] = [free_port(), free_port()]
+        with open(home / "log", "w", encoding="utf-8") as log:
+            run = subprocess.Popen([HERE / "run.sh", *map(str, PORTS)], env={**os.environ, "SHOP": str(home)}, stdout=log, stderr=log, start_new_session=True)
+        try:
+            wait_until(lambda: run.poll() is not None or taken() or all(ask("/", port=port)[0] == 200 for port in PORTS), "both instances answer")
+        except AssertionError:
+            os.killpg(run.pid, signal.SIGTERM)
+            raise
+        if not taken():
+            return run
+        run.terminate()
+        run.wait(PATIENCE)
+    raise AssertionError("other programs took the ports five times")
+
+
 def main():
     failed = 0
     with tempfile.TemporaryDirectory(prefix="shop-") as directory:
         home = pathlib.Path(directory)
-        with open(home / "log", "w", encoding="utf-8") as log:
-            run = subprocess.Popen([HERE / "run.sh", *map(str, PORTS)], env={**os.environ, "SHOP": directory}, stdout=log, stderr=log, start_new_session=True)
+        run = start(home)
         try:
-            wait_until(lambda: run.poll() is not None or all(ask("/", port=port)[0] == 200 for port in PORTS), "both instances answer")
             wait_until(lambda: run.poll() is not None or all(status(port)["store"] == "closed" for port in PORTS), "Redis answers both")
             # A store that has just started may have forgotten permits, so its buckets begin empty.
             refill()
