@@ -76,9 +76,10 @@ static uint64_t refuse_above_the_cap(void) {
 
 static void s21_sleepers_are_bounded(void **state) {
     uint64_t least = UINT64_MAX;
-    int tries;
+    const uint64_t begun = monotonic();
     (void)state;
-    for (tries = 0; tries < 10 && least > MS; tries++)
+    /* A call that slept would take an interval in each try. A busy machine may make a refusal late in most of them. */
+    while (least > MS && monotonic() - begun < MIN)
         least = refuse_above_the_cap();
     assert_in_range(least, 0, MS);
 }
@@ -113,8 +114,8 @@ static int in_order(const char *text) {
     uint64_t begun;
     queue.limiter = limiter_of(text);
     queue.done = 0;
-    assert_int_equal(tollbar_limiter_check(queue.limiter, 1, NULL), TOLLBAR_ALLOWED);
     begun = monotonic();
+    assert_int_equal(tollbar_limiter_check(queue.limiter, 1, NULL), TOLLBAR_ALLOWED);
     for (n = 0; n < QUEUED; n++) {
         tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
         numbers[n] = n;
@@ -136,14 +137,14 @@ static int in_order(const char *text) {
         assert_null(refused);
         ordered &= queue.order[n] == n;
     }
-    /* Less than six intervals, by the difference of two clocks and the time before `begun`. */
-    assert_in_range(monotonic() - begun, QUEUED * 100 * MS - 20 * MS, MIN);
+    /* Six intervals, less the difference of two readings of two clocks. */
+    assert_in_range(monotonic() - begun, QUEUED * 100 * MS - MS, 2 * MIN);
     tollbar_limiter_free(queue.limiter);
     return ordered;
 }
 
 /* Nobody is overtaken, whether or not the algorithm books ahead. A thread that the machine stops between its permit and its note
- * for an interval notes late, so another try follows. */
+ * for an interval notes late, so another try follows, for a minute. */
 static void a2_callers_wait_in_a_queue(void **state) {
     static const char *const texts[] = {"10/s burst 1", "10/s algo pacer", "1/100ms algo sliding-log",
                                         "1/100ms algo fixed-window anchor first"};
@@ -153,8 +154,13 @@ static void a2_callers_wait_in_a_queue(void **state) {
     memset(&action, 0, sizeof action);
     action.sa_handler = handled;
     assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
-    for (i = 0; i < COUNT(texts); i++)
-        assert_true(in_order(texts[i]) || in_order(texts[i]) || in_order(texts[i]));
+    for (i = 0; i < COUNT(texts); i++) {
+        const uint64_t begun = monotonic();
+        int ordered = 0;
+        while (!ordered && monotonic() - begun < MIN)
+            ordered = in_order(texts[i]);
+        assert_true(ordered);
+    }
     sigaction(SIGUSR1, &old, NULL);
 }
 
