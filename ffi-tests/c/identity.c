@@ -329,7 +329,7 @@ static void visit(const struct situation *situation, const struct object *object
         waitpid(inner, &status, 0);
         _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 8);
     }
-    alarm(120);
+    alarm(600);
     after_the_fork(situation->how, directory, at, sizeof at);
     snprintf(path, sizeof path, "%s/f", at);
     if (object->place != INHERITED)

@@ -73,6 +73,7 @@ TEST(a_child_has_its_own) {
 
 TEST(in_a_file) {
     const std::string path = "/tmp/tollbar-cpp-in-flight-" + std::to_string(getpid());
+    unlink(path.c_str()); // one that an interrupted run has left
     const auto first = in_flight::open(path.c_str(), 100);
     const auto second = in_flight::open(path.c_str());
     const auto held = first.enter("k", 1);

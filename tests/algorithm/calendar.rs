@@ -269,6 +269,7 @@ fn damaged_files_are_refused() {
 #[test]
 fn a_file_keeps_the_count_over_a_restart() {
     let path = std::env::temp_dir().join(format!("tollbar-calendar-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
     let options = Options { clock: Source::Wall, ..Options::new(100) };
     let policy: Policy = "10/month from 31 zone CET-1CEST,M3.5.0,M10.5.0/3".parse().expect("a policy");
     let at = |text: &str| text.parse::<Timestamp>().expect("a time").as_nanosecond() as u64;

@@ -318,6 +318,7 @@ fn switches_keep_the_permits_left() {
 #[test]
 fn processes_that_share_a_table_agree() {
     let path = std::env::temp_dir().join(format!("tollbar-schedule-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
     let schedules = ["10/min, 09:00-18:00 5/min, zone Europe/Berlin"; 2].map(schedule);
     let options = Options { clock: Source::Wall, ..Options::new(100) };
     let open = |_| Table::file(&path, &options, &["10/min".parse().expect("a policy")]).expect("a file");

@@ -19,7 +19,7 @@ pub fn forked(f: impl FnOnce()) -> libc::pid_t {
     match unsafe { libc::fork() } {
         0 => {
             // SAFETY: numbers only.
-            unsafe { libc::alarm(600) };
+            unsafe { libc::alarm(3600) };
             f();
             // SAFETY: a number only.
             unsafe { libc::_exit(0) }

@@ -139,7 +139,7 @@ fn refused(call: Call, errno: i32) -> TableError {
     TableError::System(call, errno)
 }
 
-/// A child process that runs `f` and exits. The alarm kills it after a minute.
+/// A child process that runs `f` and exits. The alarm kills it after ten minutes.
 struct Child(libc::pid_t);
 
 impl Child {
@@ -151,7 +151,7 @@ impl Child {
             return Child(pid);
         }
         // SAFETY: integer arguments only.
-        unsafe { libc::alarm(60) };
+        unsafe { libc::alarm(600) };
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
         let code = match result {
             Ok(Ok(())) => 0,
