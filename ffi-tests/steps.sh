@@ -54,7 +54,7 @@ step_right() { told right meets; }
 step_endless() {
     sleep 1000 &
     echo $! >>"$WORK/pids"
-    sh -c 'echo $$ >>"$WORK/pids"; trap "echo cleaned >$WORK/cleaned; exit 1" INT; while :; do sleep 1; done'
+    sh -c 'trap "echo cleaned >$WORK/cleaned; exit 1" INT; echo $$ >>"$WORK/pids"; while :; do sleep 1; done'
 }
 # One that does not end by an interrupt.
 step_stubborn() { sh -c 'trap "" INT; echo $$ >"$WORK/stubborn"; while :; do sleep 1; done'; }
@@ -142,7 +142,7 @@ refuses_a_second_run() {
 # FILE: the processes that it names have ended.
 ended() {
     for pid in $(cat "$1"); do
-        tries=100
+        tries=300
         while kill -0 "$pid" 2>/dev/null; do
             tries=$((tries - 1))
             [ $tries -gt 0 ] || { echo "process $pid still runs" && return 1; }
@@ -153,9 +153,10 @@ ended() {
 # SIGNAL STATUS: the run is sent the signal and ends with the status, its programs have ended, and the one that cleans up has done so.
 ends_by() {
     rm -f "$work/pids" "$work/cleaned"
-    GRACE=1 FIRST="" ONE=endless TWO=counts ONLY="" env --default-signal=INT "$work/script" >"$work/out" 2>&1 &
+    # The one in the background takes all of that time. On a busy machine the other one may need some seconds.
+    GRACE=6 FIRST="" ONE=endless TWO=counts ONLY="" env --default-signal=INT "$work/script" >"$work/out" 2>&1 &
     script=$!
-    tries=200
+    tries=600
     until [ "$(cat "$work/pids" 2>/dev/null | wc -l)" -eq 2 ]; do
         tries=$((tries - 1))
         [ $tries -gt 0 ] || { echo "the steps have not begun" && return 1; }
@@ -175,6 +176,13 @@ ends_the_stubborn() {
     script=$!
     until [ -s "$work/stubborn" ]; do sleep 0.05; done
     kill -s INT $script
+    # From then on the script kills at the next interrupt.
+    tries=600
+    until grep -q 'interrupted by SIGINT' "$work/out"; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || { echo "it does not say that it was interrupted" && return 1; }
+        sleep 0.05
+    done
     sleep 0.5
     kill -0 "$(cat "$work/stubborn")" || { echo "it has ended by one interrupt" && return 1; }
     kill -s INT $script
