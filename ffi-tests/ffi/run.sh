@@ -56,24 +56,28 @@ program_of() {
 three_of_five() {
     "$@" >"$work/out" || return 1
     cat "$work/out"
-    [ "$(grep -c '^passes, [210] left$' "$work/out")" -eq 3 ] && [ "$(grep -cE '^again in (19|20) s$' "$work/out")" -eq 2 ]
+    [ "$(grep -c '^passes, [210] left$' "$work/out")" -eq 3 ] && [ "$(grep -cE '^again in (1[0-9]|20) s$' "$work/out")" -eq 2 ]
 }
 
-# PORT: forty clients at once, of which the example admits three, and tells the others when to come back.
+# PORT: forty clients at once, of which the example admits three, and tells the others when to come back. A permit comes back every 20 s, in
+# which a busy machine may not have asked for all of them.
 serves() {
     tries=0
     until curl --silent --output /dev/null --interface 127.0.0.9 "http://127.0.0.1:$1/"; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || return 1
+        [ $tries -lt 1200 ] || return 1
         sleep 0.05
     done
+    began=$(date +%s)
     seq 40 | xargs -P 8 -I N curl --silent --dump-header "$work/headers-N" --output /dev/null "http://127.0.0.1:$1/"
     cat "$work/headers-1"
+    took=$(($(date +%s) - began + 1))
     admitted=$(grep -l '^HTTP/1.1 200' "$work"/headers-* | wc -l)
-    refused=$(grep -l '^HTTP/1.1 429' "$work"/headers-* | xargs grep -liE '^retry-after: (1[0-9]|20)' | wc -l)
+    refused=$(grep -l '^HTTP/1.1 429' "$work"/headers-* | xargs awk -v least=$((20 - took)) '
+        tolower($1) == "retry-after:" && $2 + 0 >= 1 && $2 + 0 >= least && $2 + 0 <= 20' | wc -l)
     rm -f "$work"/headers-*
-    echo "$admitted admitted, $refused refused"
-    [ "$admitted" -eq 3 ] && [ "$refused" -eq 37 ]
+    echo "$admitted admitted, $refused refused in less than $took s"
+    [ "$admitted" -ge 3 ] && [ "$admitted" -le $((3 + took / 20)) ] && [ $((admitted + refused)) -eq 40 ]
 }
 
 # The processes of the three languages take single permits of one key, 1000 in all.
