@@ -4,7 +4,7 @@
 //! Some dozens of kills in a normal run; `TOLLBAR_SOAK=kills`, such as 1000, for that many on each kind of table.
 //!
 //! This test needs real time, because only the system's scheduler decides at which instruction a process is killed.
-//! All bounds are a hundred times what an idle machine needs.
+//! All bounds are some hundred times what an idle machine needs.
 
 mod common;
 
@@ -27,7 +27,7 @@ const KEYS: u64 = 3_000;
 const HOT: &str = "1/h burst 1000000";
 const BURST: u64 = 1_000_000;
 /// How long a living process may take for a step before it counts as waiting for a dead one.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const HOT_ID: PolicyId = PolicyId::new(0);
 const BRIEF_ID: PolicyId = PolicyId::new(1);
@@ -232,7 +232,7 @@ fn storm(board: &Board, begin: impl Fn(usize, u64) -> Process) -> u64 {
     // On a busy machine a process may have been killed after a few requests.
     let start = Instant::now();
     while board.admitted() <= least_admitted() {
-        assert!(start.elapsed() < PATIENCE * 4, "hardly anything is admitted: {}", board.admitted());
+        assert!(start.elapsed() < PATIENCE, "hardly anything is admitted: {}", board.admitted());
         thread::sleep(Duration::from_millis(1));
     }
     killed + processes.into_iter().flatten().count() as u64
