@@ -136,11 +136,13 @@ static void costs_and_looks(void **state) {
     assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 6, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(told_by(lease).fallback_permits, 16);
     {
-        /* The clock is that of a limiter. Up to a second may pass between the two readings on a busy machine. */
+        /* The clock is that of a limiter. The second finds a wrong unit or a wrong zero. */
         tollbar_limiter *limiter = limiter_with("1/s", TOLLBAR_CLOCK_TSC, 0);
-        uint64_t now = 0;
-        assert_int_equal(tollbar_limiter_now(limiter, &now), 0);
-        assert_in_range(tollbar_lease_now(lease), now - SEC, now + SEC);
+        uint64_t before = 0, now, after = 0;
+        assert_int_equal(tollbar_limiter_now(limiter, &before), 0);
+        now = tollbar_lease_now(lease);
+        assert_int_equal(tollbar_limiter_now(limiter, &after), 0);
+        assert_in_range(now, before - SEC, after + SEC);
         tollbar_limiter_free(limiter);
     }
     tollbar_lease_close(lease);
@@ -228,21 +230,35 @@ static void a_client_whose_store_is_not_there(void **state) {
     tollbar_lease_close(lease);
 }
 
+/* Whether the second of two clients of a node has left the report to the first, which leads. A first client that a busy machine keeps silent for
+ * half a second leads no longer. */
+static int the_second_reports_nothing(void) {
+    tollbar_lease *lease = lease_of("1000/s burst 200");
+    tollbar_lease_client *first = client_of(lease), *second = client_of(lease);
+    int32_t code;
+    int reports;
+    assert_int_equal(tollbar_lease_client_tick(first, NULL), 0);
+    assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_lease_client_tick(second, NULL), 0);
+    code = tollbar_lease_client_close(second, 1000);
+    reports = tollbar_lease_client_close(first, 0) == TOLLBAR_E_UNREPORTED;
+    tollbar_lease_close(lease);
+    return code == 0 && reports;
+}
+
 /* The close of a node that owes nothing does not wait. */
 static void closing_with_nothing_to_report(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
-    tollbar_lease_client *first = client_of(lease), *second = client_of(lease);
     const uint64_t start = monotonic();
+    int tries;
     (void)state;
     assert_int_equal(tollbar_lease_client_close(client_of(lease), 60000), 0);
-    assert_int_equal(tollbar_lease_client_tick(first, NULL), 0);
-    /* The second client does not lead, so the report is left to the first. */
-    assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(tollbar_lease_client_tick(second, NULL), 0);
-    assert_int_equal(tollbar_lease_client_close(second, 60000), 0);
-    assert_int_equal(tollbar_lease_client_close(first, 0), TOLLBAR_E_UNREPORTED);
     assert_in_range(monotonic() - start, 0, 30 * SEC);
     tollbar_lease_close(lease);
+    for (tries = 0; tries < 20; tries++)
+        if (the_second_reports_nothing())
+            return;
+    fail_msg("the second client waited for the store, or the first did not");
 }
 
 static void note(void *argument, uint32_t circuit) {
