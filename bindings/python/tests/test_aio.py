@@ -15,7 +15,7 @@ def test_limiter():
         limiter = Limiter("100/s burst 1")
         started = time.monotonic()
         assert await asyncio.gather(*(limiter.wait_async() for _ in range(11))) == [True] * 11
-        assert 0.09 < time.monotonic() - started < 4
+        assert 0.09 < time.monotonic() - started < 30
         assert await limiter.wait_async(timedelta(hours=1), cost=2) is False
         slow = Limiter("1/h")
         assert await slow.wait_async(0) is True and await slow.wait_async(0) is False
@@ -42,9 +42,9 @@ def test_the_loop_goes_on_meanwhile():
 def test_windows_and_tables():
     async def run():
         limiter = Limiter("2/100ms algo sliding-log")
-        assert await asyncio.gather(*(limiter.wait_async(5) for _ in range(5))) == [True] * 5
+        assert await asyncio.gather(*(limiter.wait_async(60) for _ in range(5))) == [True] * 5
         table = Table("100/s burst 1", capacity=10)
-        assert await asyncio.gather(*(table.wait_async("a", 5) for _ in range(5))) == [True] * 5
+        assert await asyncio.gather(*(table.wait_async("a", 60) for _ in range(5))) == [True] * 5
         slow = Table("1/h", capacity=10)
         assert await slow.wait_async("a", 0) is True and await slow.wait_async("a", 0) is False
 
@@ -117,7 +117,7 @@ def test_a_policy_that_changes_between_booking_and_asking():
             other = Table.open(f"{directory}/table")
             assert await one.wait_async("a", 0) and not await one.wait_async("a", 0)
             other.set_policy(0, "2/100ms algo fixed-window", keep="reset")
-            assert [await one.wait_async("a", 5) for _ in range(5)] == [True] * 5
+            assert [await one.wait_async("a", 60) for _ in range(5)] == [True] * 5
             other.set_policy(0, "1/h", keep="reset")
             assert one.reserve("a", 0) is not None and one.reserve("a", 7200) is not None
 

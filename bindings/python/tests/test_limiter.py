@@ -260,18 +260,18 @@ def test_wait(text):
     limiter = Limiter(text)
     started = time.monotonic()
     limiter.take_up_to(100)
-    assert limiter.wait(timedelta(seconds=5)) is True
-    assert 0.19 < time.monotonic() - started < 4
+    assert limiter.wait(timedelta(seconds=60)) is True
+    assert 0.19 < time.monotonic() - started < 30
 
 
 def test_wait_that_is_too_short_takes_nothing():
     limiter = Limiter("1/h")
     assert limiter.allow()
     started = time.monotonic()
-    assert limiter.wait(30) is False
+    assert limiter.wait(600) is False
     assert limiter.wait(0) is False
     assert limiter.wait(cost=5) is False
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 300
     limiter.reset()
     assert limiter.wait(0) is True
     for wrong in (-1, float("nan"), timedelta(seconds=-1)):
@@ -319,7 +319,7 @@ def test_a_signal_ends_waiting():
 
 
 def test_threads_admit_no_more_than_the_limit():
-    limiter = Limiter("1000/h")
+    limiter = Limiter("1000/day")
     passed = []
 
     def run():

@@ -76,7 +76,7 @@ def test_a_fork_beside_threads():
 
 PROGRAM = """
 import sys, tollbar
-with tollbar.Table.open(sys.argv[1], {"logins": "500/h"}, 1000) as table:
+with tollbar.Table.open(sys.argv[1], {"logins": "500/day"}, 1000) as table:
     sys.stdout.write("ready\\n")
     sys.stdout.flush()
     sys.stdin.readline()

@@ -269,8 +269,8 @@ def test_wait():
     table = Table("4/s burst 1", capacity=10)
     started = time.monotonic()
     assert table.allow("a")
-    assert table.wait("a", timedelta(seconds=5)) is True
-    assert 0.24 < time.monotonic() - started < 4
+    assert table.wait("a", timedelta(seconds=60)) is True
+    assert 0.24 < time.monotonic() - started < 30
     assert table.wait("a", cost=2) is False
     slow = Table("1/h", capacity=10)
     assert slow.wait("a", 0) is True and slow.wait("a", 0) is False

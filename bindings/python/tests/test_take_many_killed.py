@@ -12,8 +12,10 @@ from tollbar import Table, take_many
 
 POLICIES = {"fast": "2000/s burst 200", "slow": "1000/s burst 100"}
 KILLS = 40
-# Three counters: one for each of the two processes that are never killed, and one for all killed processes together.
-COUNTERS = struct.Struct("=3Q")
+# Three counts of admissions: one for each of the two processes that are never killed, and one for all killed processes together. The last
+# counter is how many processes have begun.
+COUNTERS = struct.Struct("=4Q")
+BEGUN = 3
 
 
 def start(path: str, admitted: mmap.mmap, counter: int, turned: bool) -> int:
@@ -25,12 +27,23 @@ def start(path: str, admitted: mmap.mmap, counter: int, turned: bool) -> int:
         table = Table.open(path)
         limits = [(table, "k", 1, 0), (table, "k", 1, 1)]
         limits = limits[::-1] if turned else limits
+        count(admitted, BEGUN)
         while True:
             if take_many(limits):  # type: ignore[arg-type]
-                counts = list(COUNTERS.unpack_from(admitted))
-                struct.pack_into("=Q", admitted, 8 * counter, counts[counter] + 1)
+                count(admitted, counter)
     finally:
         os._exit(1)
+
+
+def count(admitted: mmap.mmap, counter: int) -> None:
+    struct.pack_into("=Q", admitted, 8 * counter, COUNTERS.unpack_from(admitted)[counter] + 1)
+
+
+def wait_for(admitted: mmap.mmap, counter: int, least: int) -> None:
+    deadline = time.monotonic() + 30
+    while COUNTERS.unpack_from(admitted)[counter] < least:
+        assert time.monotonic() < deadline, COUNTERS.unpack_from(admitted)
+        time.sleep(0.001)
 
 
 def test_killed_processes_leave_nothing_that_does_not_come_back(tmp_path: Path) -> None:
@@ -39,19 +52,25 @@ def test_killed_processes_leave_nothing_that_does_not_come_back(tmp_path: Path) 
     admitted = mmap.mmap(-1, COUNTERS.size)
     chance = random.Random(21)
     begun = table.now()
-    stay = [start(path, admitted, 0, False), start(path, admitted, 1, True)]
+    stay = []
     try:
+        for counter in (0, 1):
+            stay.append(start(path, admitted, counter, counter == 1))
+            wait_for(admitted, BEGUN, counter + 1)
         for n in range(KILLS):
             victim = start(path, admitted, 2, n % 2 == 1)
+            wait_for(admitted, BEGUN, n + 3)
             time.sleep(chance.uniform(0.005, 0.03))
             os.kill(victim, signal.SIGKILL)
             assert os.waitpid(victim, 0)[1] == signal.SIGKILL
+        for counter in (0, 1):
+            wait_for(admitted, counter, 1)
     finally:
         for child in stay:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
     elapsed = table.now() - begun
-    got = COUNTERS.unpack_from(admitted)
+    got = COUNTERS.unpack_from(admitted)[:BEGUN]
     # The counts may lack what a process was admitted just before it was killed.
     assert sum(got) <= 100 + elapsed * 1000 // 10**9 + 1, (got, elapsed)
     assert all(got), got

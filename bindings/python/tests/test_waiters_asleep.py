@@ -12,7 +12,8 @@ import threading
 import time
 
 import pytest
-from tollbar import Limiter, Table, _queue
+from edges import Late, again_if_late
+from tollbar import Limiter, Table, _queue, _waiters
 
 SECOND = 1_000_000_000
 
@@ -39,7 +40,7 @@ def nobody_is_left_in_a_queue():
 
 def threads(count, function):
     """Starts threads one after the other, in the order of their numbers, and lets them end."""
-    all_of_them = [threading.Thread(target=function, args=(n,)) for n in range(count)]
+    all_of_them = [threading.Thread(target=function, args=(n,), name=str(n)) for n in range(count)]
     for thread in all_of_them:
         thread.start()
     return all_of_them
@@ -51,12 +52,52 @@ def join(all_of_them):
         assert not thread.is_alive()
 
 
-def queued(count):
-    """Until so many wait."""
+def in_queues():
+    return sum(len(queue.waiters) for queue in list(_queue._queues.values()))
+
+
+def queued(count, *threads):
+    """Until so many wait. These threads are among them; one that has ended got its permit before the others came."""
     deadline = time.monotonic() + 30
-    while sum(len(queue.waiters) for queue in list(_queue._queues.values())) != count:
+    while in_queues() != count:
+        if not all(thread.is_alive() for thread in threads):
+            for thread in threads:
+                thread.join(60)
+            raise Late
         assert time.monotonic() < deadline
         time.sleep(0.0005)
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """The names of the threads that waited, in the order in which the queue gave them their permits. They may wake in another order."""
+    order, names = [], {}
+    join, remove = _waiters._Waiter.join, _queue.Queue._remove
+
+    def joined(waiter, turn):
+        names[waiter] = threading.current_thread().name
+        join(waiter, turn)
+
+    def removed(queue, waiter):
+        if waiter.outcome is True and waiter in names:
+            order.append(names.pop(waiter))
+        remove(queue, waiter)
+
+    monkeypatch.setattr(_waiters._Waiter, "join", joined)
+    monkeypatch.setattr(_queue.Queue, "_remove", removed)
+    return order
+
+
+def one_after_the_other(count, start, served):
+    """Starts threads with the numbers from 0 on, each when the one before it waits, or has its permit."""
+    all_of_them = []
+    for n in range(count):
+        all_of_them.append(start(n))
+        deadline = time.monotonic() + 30
+        while len(served) + in_queues() <= n and all_of_them[-1].is_alive():
+            assert time.monotonic() < deadline
+            time.sleep(0.0002)
+    return all_of_them
 
 
 @pytest.mark.parametrize("timeout", [None, 60])
@@ -108,25 +149,24 @@ def test_limiters_that_cannot_book(policy):
     assert asyncio.run(run()) == [True] * 100 and 50 < limiter.asked <= 230
 
 
-def test_who_comes_first_goes_first():
+def test_who_comes_first_goes_first(served):
     table = Table("1/5ms algo interval anchor first", capacity=10)
     assert table.allow("key")
     order = []
 
-    def one(n):
+    def one():
         assert table.wait("key")
-        order.append(n)
+        name = threading.current_thread().name
+        if name not in served:
+            served.append(name)
 
-    all_of_them = []
-    for n in range(10):
-        all_of_them += [threading.Thread(target=one, args=(n,))]
-        all_of_them[-1].start()
-        # Once it waits, or has waited already.
-        deadline = time.monotonic() + 10
-        while len(order) + sum(len(queue.waiters) for queue in list(_queue._queues.values())) <= n and time.monotonic() < deadline:
-            time.sleep(0.0002)
-    join(all_of_them)
-    assert order == sorted(order)
+    def start(n):
+        thread = threading.Thread(target=one, name=str(n))
+        thread.start()
+        return thread
+
+    join(one_after_the_other(10, start, served))
+    assert served == [str(n) for n in range(10)]
 
     async def tasks():
         async def one(n):
@@ -135,91 +175,114 @@ def test_who_comes_first_goes_first():
 
         await asyncio.gather(*map(one, range(10)))
 
-    order.clear()
     asyncio.run(tasks())
-    assert order == sorted(order)
+    assert order == list(range(10))
 
 
-def test_a_large_cost_is_not_overtaken():
+@again_if_late()
+def test_a_large_cost_is_not_overtaken(served):
+    served.clear()
     table = Table("10/500ms algo fixed-window anchor first", capacity=10)
     assert table.allow("key", 10)
-    order = []
 
     def one(cost):
         assert table.wait("key", cost=cost)
-        order.append(cost)
 
-    large = threading.Thread(target=one, args=(10,))
+    large = threading.Thread(target=one, args=(10,), name="large")
     large.start()
-    queued(1)
+    queued(1, large)
     # Each permit that comes back would be enough for the small ones.
     small = threads(5, lambda n: one(1))
-    join([large, *small])
-    assert order == [10, 1, 1, 1, 1, 1]
+    try:
+        queued(6, large)
+    finally:
+        join([large, *small])
+    assert served[0] == "large" and sorted(served[1:]) == [str(n) for n in range(5)]
 
 
 def out_of_patience():
-    """What the second and the third caller got, or None if this process slept so long that the first one got a permit."""
+    """What the second and the third caller got. Late, if this process slept so long that the first one got a permit."""
     table = Table("1/500ms algo interval anchor first", capacity=10)
     assert table.allow("key")
     first = threading.Thread(target=table.wait, args=("key",))
     first.start()
-    queued(1)
+    queued(1, first)
     # When the second begins to wait, its patience is enough. Then another caller takes the permit of the first, so all move back.
-    answers = []
-    second = threading.Thread(target=lambda: answers.append((table.wait("key", 1.2), first.is_alive())))
+    answers = {}
+    second = threading.Thread(target=lambda: answers.update(second=(table.wait("key", 1.2), first.is_alive())))
     second.start()
-    queued(2)
-    third = threading.Thread(target=lambda: answers.append((table.wait("key"), True)))
+    queued(2, first)
+    third = threading.Thread(target=lambda: answers.update(third=table.wait("key")))
     third.start()
-    queued(3)
+    queued(3, first)
     deadline = time.monotonic() + 2.4
     while time.monotonic() < deadline:
         table.allow("key")
     join([first, second, third])
-    return [got for got, _ in answers] if answers[0][1] else None
+    if not answers["second"][1]:
+        raise Late
+    return answers["second"][0], answers["third"]
 
 
+@again_if_late()
 def test_who_runs_out_of_patience_leaves():
-    answers = next((found for found in (out_of_patience() for _ in range(5)) if found is not None), None)
-    assert answers == [False, True]
+    queued(0)
+    assert out_of_patience() == (False, True)
 
 
+@again_if_late()
 def test_a_signal_lets_the_next_one_go_on():
     """The handler's exception ends the first's wait; the second gets its turn."""
-    table = Table("1/500ms algo interval anchor first", capacity=10)
+    table = Table("1/s algo interval anchor first", capacity=10)
     assert table.allow("key")
     got = []
 
     def interrupt(*_):
         raise InterruptedError
 
+    def until(count):
+        """Whether so many wait before the first has its permit."""
+        while in_queues() != count and not ended.is_set():
+            time.sleep(0.0005)
+        return not ended.is_set()
+
+    ended = threading.Event()
+    second = threading.Thread(target=lambda: until(1) and got.append(table.wait("key")))
+    bell = threading.Thread(target=lambda: until(2) and signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM))
     old = signal.signal(signal.SIGALRM, interrupt)
-    second = threading.Thread(target=lambda: (queued(1), got.append(table.wait("key"))))
-    second.start()
+    interrupted = False
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(InterruptedError):
-            table.wait("key", cost=1)
+        second.start(), bell.start()
+        table.wait("key", cost=1)
+        ended.set()
+        # A signal that comes this late finds the handler still.
+        join([second, bell])
+    except InterruptedError:
+        interrupted = not ended.is_set()
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        ended.set()
+        join([second, bell])
         signal.signal(signal.SIGALRM, old)
-    join([second])
+    if not interrupted:
+        raise Late
     assert got == [True]
 
 
 @pytest.mark.parametrize("which", [0, 1, 2])
+@again_if_late()
 def test_a_cancelled_task_lets_the_next_one_go_on(which):
     table = Table("1/50ms algo interval anchor first", capacity=10)
     assert table.allow("key")
 
     async def run():
         tasks = [asyncio.create_task(table.wait_async("key", 30)) for _ in range(3)]
-        await asyncio.sleep(0.01)
-        tasks[which].cancel()
-        return await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)
+        in_time = in_queues() == 3 and tasks[which].cancel()
+        return in_time, await asyncio.gather(*tasks, return_exceptions=True)
 
-    answers = asyncio.run(run())
+    in_time, answers = asyncio.run(run())
+    if not in_time:
+        raise Late
     assert [type(a) for a in answers] == [asyncio.CancelledError if n == which else bool for n in range(3)]
     assert all(a is True for n, a in enumerate(answers) if n != which)
 
@@ -246,16 +309,17 @@ def test_leaving_at_random():
         assert granted[policy] >= sum(1 for n, p in enumerate(patiences) if p is None and n % 2 == policy)
 
 
+@again_if_late()
 def test_a_child_has_no_waiters():
     table = Table("1/s algo interval anchor first", capacity=10, shared=True)
     assert table.allow("key")
     waiting = threading.Thread(target=table.wait, args=("key",))
     waiting.start()
-    queued(1)
+    queued(1, waiting)
     child = os.fork()
     if child == 0:
         # Behind a thread that is not in this process it would wait for ever.
-        os._exit(0 if not _queue._queues and table.wait("key", 20) else 1)
+        os._exit(0 if not _queue._queues and table.wait("key", 60) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     join([waiting])
 
@@ -276,27 +340,31 @@ def in_a_loop(limiter, answers, name):
     async def main():
         answers.append((name, await limiter.wait_async()))
 
-    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread = threading.Thread(target=asyncio.run, args=(main(),), name=str(name))
     thread.start()
     return thread
 
 
-def test_a2_threads_and_event_loops_wait_in_one_queue():
+@again_if_late()
+def test_a2_threads_and_event_loops_wait_in_one_queue(served):
+    served.clear()
     limiter = Limiter("20/s burst 1")
     assert limiter.allow()
-    answers, waiting = [], []
+    answers = []
     started = time.monotonic()
-    for n in range(8):
+
+    def start(n):
         if n % 2:
-            waiting.append(in_a_loop(limiter, answers, n))
-        else:
-            waiting += [threading.Thread(target=lambda n=n: answers.append((n, limiter.wait())))]
-            waiting[-1].start()
-        deadline = time.monotonic() + 10
-        while len(answers) + sum(len(queue.waiters) for queue in list(_queue._queues.values())) <= n and time.monotonic() < deadline:
-            time.sleep(0.0002)
-    join(waiting)
-    assert answers == [(n, True) for n in range(8)]
+            return in_a_loop(limiter, answers, n)
+        thread = threading.Thread(target=lambda: answers.append((n, limiter.wait())), name=str(n))
+        thread.start()
+        return thread
+
+    join(one_after_the_other(8, start, served))
+    if len(served) < 8:
+        # One of them need not wait.
+        raise Late
+    assert served == [str(n) for n in range(8)] and sorted(answers) == [(n, True) for n in range(8)]
     assert limiter.counts().allowed == 9 and limiter.counts().denied == 0
     assert time.monotonic() - started >= 0.399
 
@@ -413,6 +481,7 @@ def test_a2_a_signal_at_any_point_of_a_wait_leaves_the_others_alone(policy, firs
     assert interrupted > 30
 
 
+@again_if_late()
 def test_a2_a_coroutine_that_is_collected_leaves():
     """Its loop was closed while it waited. Those behind it go on."""
     limiter = Limiter("1/s burst 1")
@@ -428,7 +497,7 @@ def test_a2_a_coroutine_that_is_collected_leaves():
     loop.run_until_complete(begin())
     behind = threading.Thread(target=limiter.wait)
     behind.start()
-    queued(2)
+    queued(2, behind)
     loop.close()
     del loop, begin
     gc.collect()
@@ -481,6 +550,7 @@ def test_a2_the_interpreter_ends_with_waiters(how):
     assert done.returncode == 0 and "tollbar" not in done.stderr, done.stderr
 
 
+@again_if_late()
 def test_a2_a_closed_table_tells_its_waiters():
     table = Table("1/s burst 1", 10)
     assert table.allow("key")
@@ -495,13 +565,14 @@ def test_a2_a_closed_table_tells_its_waiters():
     waiting = []
     for n in range(3):
         waiting += threads(1, lambda _: one())
-        queued(n + 1)
+        queued(n + 1, *waiting)
     table.close()
     join(waiting)
     # The head has its booking. The others cannot book any more.
     assert sorted(answers, key=str) == [True, *[answers[-1]] * 2] and "closed" in answers[-1]
 
 
+@again_if_late()
 def test_a2_a_handler_that_waits_in_the_midst_of_a_wait():
     """It cannot be served before the call that it has interrupted, and is told so."""
     limiter, told = Limiter("1/h"), []
@@ -518,12 +589,17 @@ def test_a2_a_handler_that_waits_in_the_midst_of_a_wait():
                     told.append(str(error))
             return super()._book(cost, patience)
 
-    interrupted = Interrupted("20/s burst 1")
+    interrupted = Interrupted("1/s burst 1")
     assert interrupted.allow()
-    join(threads(2, lambda _: interrupted.wait()))
+    waiting = []
+    for n in range(2):
+        waiting += threads(1, lambda _: interrupted.wait())
+        queued(n + 1, *waiting)
+    join(waiting)
     assert "has interrupted a call that does" in told[0]
 
 
+@again_if_late()
 def test_a2_a_handlers_exception_is_that_of_the_thread_that_it_interrupts():
     """A thread departs and books for the next one. A handler that raises then ends the first one's call, whose permit is the next one's."""
 
@@ -537,7 +613,6 @@ def test_a2_a_handlers_exception_is_that_of_the_thread_that_it_interrupts():
                 raise InterruptedError
             return super()._book(cost, patience)
 
-    # A permit a second: both threads have begun to wait before the first one departs, on a busy machine too.
     limiter, answers = Interrupted("1/s burst 1"), []
     assert limiter.allow()
 
@@ -551,6 +626,6 @@ def test_a2_a_handlers_exception_is_that_of_the_thread_that_it_interrupts():
     for n in range(2):
         waiting.append(threading.Thread(target=one, args=(n,)))
         waiting[-1].start()
-        queued(n + 1)
+        queued(n + 1, *waiting)
     join(waiting)
     assert sorted(answers, key=str) == [(0, "interrupted"), (1, True)]
