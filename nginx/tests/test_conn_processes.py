@@ -2,9 +2,10 @@
 
 import os
 import signal
+import time
 
 from harness.held import END, HOLD, Counting, Held, end, hold, room, wait_for_room
-from harness.server import alive, title_of, wait_until
+from harness.server import PATIENCE, alive, title_of, wait_until
 from harness.tollbar import launcher
 from storm_conn import storm
 
@@ -120,8 +121,9 @@ def test_a_worker_that_is_stopped_keeps_nobody_waiting(launch):
     os.kill(stopped, signal.SIGSTOP)
     try:
         # The other worker answers. The stopped worker's requests still count.
-        answered = []
-        for _ in range(20):
+        answered, asked, end_of_patience = [], 0, time.monotonic() + PATIENCE
+        while asked < 20 or not answered and time.monotonic() < end_of_patience:
+            asked += 1
             from_here = hold_some(nginx, "/?k=a")
             if from_here is not None:
                 answered.append(from_here)
@@ -160,7 +162,7 @@ def end_without_upstream(held):
 
 
 def test_a_worker_that_may_not_wait_any_longer(launch):
-    nginx = launch(**parts(), main="worker_shutdown_timeout 5s;")
+    nginx = launch(**parts(), main="worker_shutdown_timeout 15s;")
     held, _ = hold(nginx, "/?k=a", 4)
     assert nginx.reload()
     assert room(nginx, "/?k=a", 5) == 1

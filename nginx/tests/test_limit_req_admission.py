@@ -61,16 +61,20 @@ def test_more_is_not_saved_up_than_the_burst(launch):
 def test_the_rate_is_what_it_says(launch, rate, seconds):
     """Asked all the time, requests pass one period after another: what is refused costs nothing."""
     nginx = launch(**one("limit_req zone=z;", f"limit_req_zone $arg_k zone=z:1m rate={rate};"))
-    passed = []
-    while len(passed) < 3:
-        answer = nginx.get("/?k=a")
-        if answer.status == 200:
-            passed.append(answer)
-        time.sleep(0.005)
-    # A millisecond's rounding on either side, and the rest for what passes between nginx's clock and ours.
-    assert passed[-1].done - passed[0].sent > 2 * seconds - 0.05
-    # A busy machine may delay one of the client's requests by up to 2 s.
-    assert passed[-1].sent - passed[0].done < 2 * seconds + 2.0
+    # A busy machine may delay the client's requests, and then it tries again. Half of the rate would take 4 periods.
+    for n in range(5):
+        passed = []
+        while len(passed) < 3:
+            answer = nginx.get(f"/?k={n}")
+            if answer.status == 200:
+                passed.append(answer)
+            time.sleep(0.005)
+        # A millisecond's rounding on either side, and the rest for what passes between nginx's clock and ours.
+        assert passed[-1].done - passed[0].sent > 2 * seconds - 0.05
+        if passed[-1].sent - passed[0].done < 3 * seconds:
+            break
+    else:
+        raise AssertionError(f"three requests passed in {passed[-1].sent - passed[0].done} s")
 
 
 def test_a_rate_without_a_unit_is_a_second(launch):
@@ -125,10 +129,9 @@ def test_bursts_of_one_zone_are_exact_at_any_rate(launch, rate):
                    server="".join(f"location /{n} {{ {limit} {CONTENT} }}" for n, limit in zip(bursts, limits)))
     found = {}
     for n in bursts:
-        answers = nginx.volley(f"/{n}?k=key{n}", 10)
         # At the fastest of these another is earned in 4.6 s.
-        assert spread(answers) < 4
-        found[n] = count(answers)
+        tries = (nginx.volley(f"/{n}?k=key{n}.{again}", 10) for again in range(10))
+        found[n] = next((count(answers) for answers in tries if spread(answers) < 4), "the machine is too slow")
     assert found == {n: n + 1 for n in bursts}
 
 

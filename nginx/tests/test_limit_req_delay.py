@@ -7,6 +7,7 @@ import pytest
 
 from harness.client import connect, count, request, statuses
 from harness.config import CONTENT
+from harness.edges import again_if_late
 from harness.server import wait_until
 
 # nginx looks at its clock once per turn of its event loop, so a wait may begin a little before we sent the request.
@@ -53,6 +54,7 @@ def test_a_volley_is_spread_over_time(launch, limit, waits):
     assert all(a.took < max(waits) + LATE for a in answers if a.status == 503)
 
 
+@again_if_late(0.03)
 def test_without_nodelay_the_longest_wait_is_not_that_of_nodelay(launch):
     """The test above distinguishes the kinds of delay by their times, with bounds for slow machines; this one by a header."""
     for limit, delayed in (("burst=3", 3), ("burst=3 delay=2", 1), ("burst=3 nodelay", 0)):
@@ -63,6 +65,7 @@ def test_without_nodelay_the_longest_wait_is_not_that_of_nodelay(launch):
         assert (found.count("DELAYED") > 0) == (delayed > 0)
 
 
+@again_if_late(1)
 def test_a_delayed_client_gets_the_whole_answer(launch):
     nginx = launch(**parts("limit_req zone=z burst=1;", "1r/s"))
     first, second = nginx.each("/?k=a", "/?k=a")
@@ -133,7 +136,7 @@ def test_a_request_that_waits_survives_a_reload(launch):
 def test_the_body_of_a_post_that_waits(launch):
     """The body is on its way while the request waits; what answers it afterwards still sees all of it."""
     nginx = launch(port_count=2, http=f"""
-        limit_req_zone $arg_k zone=z:1m rate=1r/s;
+        limit_req_zone $arg_k zone=z:1m rate=20r/m;
         server {{ listen 127.0.0.1:@PORT1@; location / {{ return 200 $http_content_length; }} }}""",
         server="location / { limit_req zone=z burst=1; proxy_pass http://127.0.0.1:@PORT1@; }")
     nginx.get("/?k=a")
@@ -148,6 +151,7 @@ def test_the_body_of_a_post_that_waits(launch):
     assert found.startswith(b"HTTP/1.1 200 ") and found.endswith(b"300000")
 
 
+@again_if_late(1)
 def test_the_line_of_a_delay(launch):
     nginx = launch(**parts("limit_req zone=z burst=1;", "1r/s"))
     nginx.each("/?k=a", "/?k=a")

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from harness import places
+from harness.client import Kept
 from harness.config import CONTENT
 from harness.server import Nginx
 
@@ -58,7 +59,10 @@ def told(home, flavour, seed):
     paths = requests_of(chance)
     try:
         began = time.monotonic()
-        answers = [(path, a.status, a.headers.get("x-limit")) for path, a in zip(paths, nginx.each(*paths))]
+        # In one piece over one connection, which costs a busy machine the fewest turns.
+        with Kept(nginx.port) as kept:
+            kept.send(*paths)
+            answers = [(path, a.status, a.headers.get("x-limit")) for path in paths for a in [kept.read()]]
         took = time.monotonic() - began
         log = nginx.said("excess: ")
     finally:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from harness.config import CONTENT
+from harness.edges import again_if_late
 
 TAIL = r', client: 127\.0\.0\.1, server: , request: "GET /\?k=a HTTP/1\.1", host: "tollbar\.test"'
 
@@ -30,6 +31,7 @@ def test_the_line_of_a_refusal(launch):
     assert 0.9 <= excess_of(message) <= 1.0
 
 
+@again_if_late(3)
 def test_the_excess_is_over_the_rate_and_not_over_the_burst(launch):
     nginx = launch(**parts("limit_req zone=z burst=3 nodelay;"))
     nginx.each(*["/?k=a"] * 7)
@@ -39,6 +41,7 @@ def test_the_excess_is_over_the_rate_and_not_over_the_burst(launch):
     assert all(3.95 <= x <= 4.0 for x in found)
 
 
+@again_if_late(0.1)
 def test_the_excess_of_those_that_wait(launch):
     # 600 a minute: each of the four waits a tenth of a second longer than the one before.
     nginx = launch(**parts("limit_req zone=z burst=4;", rate="10r/s"))
@@ -55,6 +58,7 @@ def test_the_excess_of_those_that_wait(launch):
     ("limit_req_log_level notice;", "notice", "info"),
     ("limit_req_log_level info;", "info", "info"),
 ])
+@again_if_late(0.5)
 def test_levels(launch, directive, refused, delayed):
     nginx = launch(**parts(f"{directive} limit_req zone=z burst=1;", rate="2r/s"))
     nginx.volley("/?k=a", 6)

@@ -4,6 +4,7 @@ import pytest
 
 from harness.client import connect, count, statuses
 from harness.config import CONTENT
+from harness.edges import again_if_late
 from harness.http2 import PREFACE, RST_STREAM, SETTINGS, ask, frame, together
 from harness.server import wait_until
 
@@ -140,6 +141,7 @@ def test_streams_of_http2_are_requests_of_their_own(launch):
     assert [len(a.body) for a in answers[:6]] == [43] * 6
 
 
+@again_if_late(1.5)
 def test_streams_of_http2_wait_beside_each_other(launch):
     nginx = launch(http="limit_req_zone $arg_k zone=z:1m rate=2r/s;", listen="http2",
                    server=f"location / {{ limit_req zone=z burst=4; {CONTENT} }}")

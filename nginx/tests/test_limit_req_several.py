@@ -6,6 +6,7 @@ import pytest
 
 from harness.client import count, statuses
 from harness.config import CONTENT
+from harness.edges import again_if_late
 
 ZONES = """
     limit_req_zone $arg_a zone=a:1m rate=1r/m;
@@ -111,6 +112,7 @@ def test_the_longest_wait_is_the_one_that_is_waited(launch, limits):
     assert set(named(nginx, "delaying")) == {"a"}
 
 
+@again_if_late(0.5)
 def test_a_limit_with_nodelay_does_not_wait_for_its_own_excess(launch):
     limits = "limit_req zone=a burst=9 nodelay; limit_req zone=b burst=9;"
     nginx = launch(http=FAST, server=f"location / {{ {limits} {CONTENT} }}")
@@ -118,6 +120,7 @@ def test_a_limit_with_nodelay_does_not_wait_for_its_own_excess(launch):
     assert set(named(nginx, "delaying")) == {"b"}
 
 
+@again_if_late(0.5)
 def test_of_equal_waits_the_limit_written_last_is_named(launch):
     same = "limit_req_zone $arg_a zone=a:1m rate=2r/s; limit_req_zone $arg_a zone=b:1m rate=2r/s;"
     nginx = launch(http=same, server=f"location / {{ limit_req zone=a burst=3; limit_req zone=b burst=3; {CONTENT} }}")

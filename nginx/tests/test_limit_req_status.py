@@ -4,6 +4,7 @@ import pytest
 
 from harness.client import Kept, statuses
 from harness.config import CONTENT
+from harness.edges import again_if_late
 
 SLOW = "limit_req_zone $arg_k zone=z:1m rate=1r/m;"
 TELL = "add_header X-Limit $limit_req_status always;"
@@ -45,6 +46,7 @@ def test_passed_and_rejected(launch):
     assert told(nginx.each(*["/?k=a"] * 3)) == ["PASSED", "PASSED", "REJECTED"]
 
 
+@again_if_late(1)
 def test_delayed(launch):
     nginx = launch(**parts("limit_req zone=z burst=1;", "limit_req_zone $arg_k zone=z:1m rate=1r/s;"))
     assert told(nginx.each("/?k=a", "/?k=a")) == ["PASSED", "DELAYED"]

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from harness.edges import again_if_late
 from harness.server import check, title_of, wait_until
 from harness.streams import MODULE, echo, launch, text  # noqa: F401
 
@@ -45,6 +46,7 @@ def test_what_has_been_paid_for_comes_back(launch, echo):
     wait_until(lambda: passed(nginx, 1) == [True], "a fifth of a second is over", 10)
 
 
+@again_if_late(0.3)
 def test_delays(launch, echo):
     # One in 300 ms.
     nginx = launch(stream(echo, "tollbar zone=z burst=3;", SLOW.replace("1r/m", "10r/3s")))
@@ -60,6 +62,7 @@ def test_delays(launch, echo):
     assert [level for level, _ in nginx.said("delaying connection, excess: ")] == ["warn"] * 3
 
 
+@again_if_late(1)
 def test_a_part_is_delayed(launch, echo):
     nginx = launch(stream(echo, "tollbar zone=z burst=4 delay=2;", SLOW.replace("1r/m", "1r/s")))
     several = [nginx.open() for _ in range(5)]
@@ -119,6 +122,7 @@ def test_a_worker_that_is_told_to_stop_during_a_delay(launch, echo):
     assert one.passed() is False
 
 
+@again_if_late(1)
 def test_delay_after_a_proxy_protocol_header(launch, echo):
     zone = "tollbar_zone $proxy_protocol_addr zone=z:1m rate=1r/s;"
     nginx = launch(stream(echo, "tollbar zone=z burst=2;", zone).replace("@PORT1@;", "@PORT1@ proxy_protocol;"))

@@ -1,5 +1,7 @@
 """What several nginx do while the store fails, and what they say about it."""
 
+import time
+
 import pytest
 
 from harness import paced
@@ -16,14 +18,18 @@ def circuits(nginx):
 def test_share(machines):
     machines.begin(ZONE)
     store = machines.store
-    run = paced.paced(ports(machines), ASKED, 7, events=[(2, store.kill), (5, store.start)])
+    times = []
+    run = paced.paced(ports(machines), ASKED, 7, events=[(2, lambda: times.append(time.monotonic())), (2, store.kill), (5, store.start),
+                                                         (5, lambda: times.append(time.monotonic()))])
+    outage = times[1] - times[0]
     # Without the store both machines together admit at most the limit, half of it each.
     holds(run, 2)
     # A share has a permit every 20 ms and gets a request every 7 ms, so both admit 83 a second at best, and one alone 42.
     assert run.reached(0, 2) >= 0.8 * RATE and run.reached(2.5, 5) >= 0.7 * RATE and run.reached(5.5, 7) >= 0.8 * RATE
     for nginx in machines.nginxes:
         zone = zone_of(nginx)
-        assert 80 < zone["fallback_permits"] < 220 and zone["uncounted"] == 0 and zone["opened"] >= 1
+        # Its share is 50 a second. It may find the store some time after that has begun.
+        assert 80 < zone["fallback_permits"] < 50 * outage + 70 and zone["uncounted"] == 0 and zone["opened"] >= 1
         wait_for_circuit(nginx, "closed")
         said = wait_until(lambda: circuits(nginx)[-1:] == [("notice", True)] and circuits(nginx), "the log says so, too")
         assert ("error", False) in said
@@ -70,12 +76,12 @@ def test_a_flush(machines):
 @pytest.mark.parametrize("fallback", ["share", "deny"])
 def test_a_store_that_does_not_answer_keeps_nobody_waiting(machines, fallback):
     """SIGSTOP is the worst: connections are taken, and nothing comes. A request takes well under a millisecond; a call that waited for the
-    store would take as long as it is stopped, so a second tells them apart on the busiest machine."""
+    store would take as long as it is stopped, three seconds, so two tell them apart on the busiest machine."""
     machines.begin(f"{ZONE} fallback={fallback}")
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 6, events=[(1, store.pause), (4, store.resume)])
     holds(run, 2)
-    assert run.slowest() < 1
+    assert run.slowest() < 2
     assert sorted(run.took)[len(run.took) // 2] < 0.05
     assert run.reached(5, 6) >= 0.7 * RATE
     assert run.rate(2, 4) == 0 if fallback == "deny" else run.reached(1.5, 4) >= 0.7 * RATE

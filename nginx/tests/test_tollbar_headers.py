@@ -6,6 +6,7 @@ import pytest
 
 from harness import places
 from harness.config import CONTENT
+from harness.edges import again_if_late
 from harness.tollbar import Tollbar, launcher, raw_headers
 
 launch = launcher(Tollbar)
@@ -187,6 +188,7 @@ def test_headers_are_inherited_and_replaced(launch):
     assert raw_headers(nginx, "/off?k=c")[1:] == []
 
 
+@again_if_late(1)
 def test_a_delayed_request_has_headers(launch):
     nginx = launch(**parts("legacy", "tollbar zone=z burst=1;", "tollbar_zone $arg_k zone=z:1m rate=1r/s;"))
     nginx.get("/?k=a")

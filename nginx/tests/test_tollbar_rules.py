@@ -8,7 +8,7 @@ import pytest
 from harness import config, places, rules
 from harness.client import count, statuses
 from harness.config import CONTENT
-from harness.edges import away_from_edges
+from harness.edges import again_if_late, away_from_edges
 from harness.rules import Ruled
 from harness.server import check, end_all
 from harness.tollbar import MODULE, raw_headers
@@ -191,6 +191,7 @@ def test_a_request_of_many_headers(launch):
     assert statuses([nginx.get("/", headers=[*many, "X-Last: 1"]) for _ in range(2)]) == [200, 429]
 
 
+@again_if_late(0.1)
 def test_rules_beside_zones(launch):
     """Rules come first: what they refuse is not charged to a zone, and what a zone delays has passed the rules once."""
     nginx = launch("[group.a]\nlimit = '3/h'\n", http="tollbar_zone $arg_k zone=z:1m rate=10r/s;",

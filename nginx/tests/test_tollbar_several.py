@@ -6,6 +6,7 @@ import pytest
 
 from harness.client import count, statuses
 from harness.config import CONTENT
+from harness.edges import again_if_late
 from harness.tollbar import Tollbar, launcher
 
 launch = launcher(Tollbar)
@@ -108,6 +109,7 @@ def test_what_one_refuses_by_its_cost_is_charged_to_none(launch):
     assert (left(nginx, "a"), left(nginx, "b")) == (17, 11)
 
 
+@again_if_late(1)
 def test_a_request_that_costs_more_does_not_wait_for_itself(launch):
     nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=4r/s;", server=f"""location / {{
         tollbar zone=z burst=9 cost=4; add_header X-S $tollbar_status always; {CONTENT} }}""")

@@ -7,6 +7,7 @@ import pytest
 
 from harness.client import Kept, count, statuses
 from harness.config import CONTENT
+from harness.edges import again_if_late
 from harness.tollbar import Tollbar, launcher
 
 launch = launcher(Tollbar)
@@ -41,6 +42,7 @@ def test_by_the_access_log(launch):
     assert [line.partition("[")[2] for line in nginx.access_log(4)] == ["PASSED]", "PASSED]", "REJECTED]", "-]"]
 
 
+@again_if_late(1)
 def test_delayed(launch):
     nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=1r/s;",
                    server=f"location / {{ tollbar zone=z burst=1; {SHOW} {CONTENT} }}")
@@ -173,6 +175,7 @@ def test_what_is_refused_is_not_charged_to_a_limit_in_a_dry_run(launch):
 @pytest.mark.parametrize("level, refusal, delay", [
     ("", "error", "warn"), ("info", "info", "info"), ("notice", "notice", "info"), ("warn", "warn", "notice"),
     ("error", "error", "warn")])
+@again_if_late(0.2)
 def test_log_levels(launch, level, refusal, delay):
     nginx = launch(http="tollbar_zone $arg_k zone=z:1m rate=5r/s;", server=f"""
         {level and f"tollbar_log_level {level};"} location / {{ tollbar zone=z burst=1; {CONTENT} }}""")

@@ -39,11 +39,11 @@ impl Machine {
         self.node.check(key, cost).is_allowed()
     }
 
-    /// Waits for the circuit, at most ten seconds: the machine may be busy.
+    /// Waits for the circuit, at most thirty seconds: the machine may be busy.
     fn until(&self, circuit: Circuit) -> Duration {
         let since = Instant::now();
         while self.node.circuit(self.node.now()) != circuit {
-            assert!(since.elapsed() < Duration::from_secs(10), "{circuit:?} does not come");
+            assert!(since.elapsed() < Duration::from_secs(30), "{circuit:?} does not come");
             std::thread::sleep(Duration::from_micros(200));
         }
         since.elapsed()
@@ -142,7 +142,7 @@ fn back_by_itself() {
     let machine = Machine::new(&server.unix(), "back", "1000/s burst 200", &Options::new(2));
     machine.until(Circuit::Closed);
     let mut times = Vec::new();
-    for _ in 0..5 {
+    while times.len() < 30 && !times.iter().any(|time| *time < Duration::from_millis(200)) {
         server.kill();
         machine.check(b"", 1);
         let noticed = machine.until(Circuit::Open);
@@ -151,8 +151,8 @@ fn back_by_itself() {
         println!("noticed after {noticed:?}, back after {:?}", times.last().expect("one"));
     }
     // tests/lease_simulation.rs tests in virtual time how soon a node uses a store that answers again. Here it is the
-    // connection's part, some 50 ms. The best of five counts, because the others may have waited for a processor.
-    assert!(times.iter().min().expect("five") < &Duration::from_millis(200), "{times:?}");
+    // connection's part, some 50 ms. The best of thirty counts, because the others may have waited for a processor.
+    assert!(times.iter().min().expect("one") < &Duration::from_millis(200), "{times:?}");
 }
 
 /// No call waits for a server that is stopped while questions are in flight.
@@ -161,24 +161,39 @@ fn a_stopped_server_costs_nobody_a_wait() {
     let server = Server::start();
     let machine = Machine::new(&server.unix(), "stopped", "100000/s burst 20000", &Options::new(2));
     machine.until(Circuit::Closed);
-    // The scheduler delays some of half a million calls, so a long call leads to another try. A wait for the server
-    // would take 400 ms in each try.
+    // The scheduler delays some of the calls, and a page that comes in puts the thread to sleep. A wait for the server
+    // would be long in each try, asleep or with the processor.
     let none_was_long = |_| {
         server.pause();
         let since = Instant::now();
-        let mut longest = Duration::ZERO;
+        let (mut longest, mut none) = (Duration::ZERO, true);
         while since.elapsed() < Duration::from_millis(400) {
-            let before = Instant::now();
+            let (before, began) = (usage(), Instant::now());
             machine.check(b"", 1);
-            longest = longest.max(before.elapsed());
+            let (took, after) = (began.elapsed(), usage());
+            longest = longest.max(took);
+            let waited = after.0 > before.0 || after.1 - before.1 > Duration::from_millis(50);
+            none &= took < Duration::from_millis(200) || !waited;
         }
         machine.until(Circuit::Open);
         server.resume();
         machine.until(Circuit::Closed);
         println!("the longest call took {longest:?}");
-        longest < Duration::from_millis(200)
+        none
     };
     assert!((0..5).any(none_was_long));
+}
+
+/// How often this thread has given up its processor by itself, and how long it has had one.
+fn usage() -> (libc::c_long, Duration) {
+    // SAFETY: numbers, of which all may be 0; the call writes them.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage
+    };
+    let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    (usage.ru_nvcsw, Duration::from_micros(micros(usage.ru_utime) + micros(usage.ru_stime)))
 }
 
 /// When the store is back, it is charged for what was admitted in the outage.
@@ -191,23 +206,29 @@ fn debts_are_charged() {
     server.kill();
     machine.check(b"k", 1);
     machine.until(Circuit::Open);
+    let since = Instant::now();
     let admitted = (0..100).filter(|_| machine.check(b"k", 1)).count() as u64;
-    assert!((15..=21).contains(&admitted), "an overdraft: {admitted}");
+    // The node's share of the rate, five a second, comes back meanwhile.
+    let most = 21 + (since.elapsed().as_secs_f64() * 5.0) as u64;
+    assert!((15..=most).contains(&admitted), "an overdraft: {admitted}");
     server.restart();
+    let now = time(&server);
     machine.until(Circuit::Closed);
     let mut client = machine.client();
     assert!(client.close(&machine.node, 5000), "all was told");
     assert_eq!(machine.node.stats().owed, 0);
     let tat = server.command(&["GET", "tollbar:{debts}:k:k"]).text().parse::<u64>().expect("a TAT");
-    let time = server
+    // A permit takes 100 ms. A store that has lost its data counts as empty as well. The node has told it after `now`.
+    assert!(tat >= now + admitted.saturating_sub(2) * 100_000, "{tat} at {now} for {admitted}");
+}
+
+/// The server's time in microseconds.
+fn time(server: &Server) -> u64 {
+    server
         .command(&["TIME"])
         .items()
         .iter()
-        .map(|part| part.text().parse::<u64>().expect("a time"))
-        .collect::<Vec<_>>();
-    let now = time[0] * 1_000_000 + time[1];
-    // A permit takes 100 ms. A store that has lost its data counts as empty as well.
-    assert!(tat >= now + admitted.saturating_sub(2) * 100_000, "{tat} at {now} for {admitted}");
+        .fold(0, |sum, part| sum * 1_000_000 + part.text().parse::<u64>().expect("a time"))
 }
 
 /// A peek takes nothing: at one time and without a client it always gives the same answer.
@@ -236,13 +257,13 @@ fn costs_and_keys() {
     for key in [long(1), long(2), vec![0xff; 96], vec![0xff; 97], vec![]] {
         let since = Instant::now();
         while !machine.check(&key, 30) {
-            assert!(since.elapsed() < Duration::from_secs(10), "{} bytes", key.len());
+            assert!(since.elapsed() < Duration::from_secs(30), "{} bytes", key.len());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
     let since = Instant::now();
     while server.keys() != 6 {
-        assert!(since.elapsed() < Duration::from_secs(10), "five keys and the epoch: {}", server.keys());
+        assert!(since.elapsed() < Duration::from_secs(30), "five keys and the epoch: {}", server.keys());
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -256,11 +277,11 @@ fn one_that_is_displaced_lets_go() {
         Node::private("displaced", &"1000/s burst 200".parse().expect("a policy"), &Options::new(2)).expect("a node");
     let client = || Client::new(&node, &Url::parse(&server.unix()).expect("a URL")).expect("a client");
     let connections = || server.command(&["CLIENT", "LIST"]).text().matches("name=tollbar").count();
-    // At most ten seconds: the machine may be busy.
+    // At most thirty seconds: the machine may be busy.
     let until = |what: &str, done: &mut dyn FnMut() -> bool| {
         let since = Instant::now();
         while !done() {
-            assert!(since.elapsed() < Duration::from_secs(10), "{what}");
+            assert!(since.elapsed() < Duration::from_secs(30), "{what}");
             std::thread::sleep(Duration::from_micros(500));
         }
     };

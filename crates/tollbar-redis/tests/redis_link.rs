@@ -58,7 +58,7 @@ impl Talk {
     fn until(&mut self, done: impl Fn(&Session) -> bool) {
         let start = Instant::now();
         while !done(&self.session) {
-            assert!(start.elapsed() < Duration::from_secs(10), "{:?}", self.session);
+            assert!(start.elapsed() < Duration::from_secs(30), "{:?}", self.session);
             self.turn().unwrap();
             assert_eq!(self.session.next(), None);
         }
@@ -71,7 +71,7 @@ impl Talk {
             if let Some(result) = self.session.next() {
                 return read(result);
             }
-            assert!(start.elapsed() < Duration::from_secs(10));
+            assert!(start.elapsed() < Duration::from_secs(30));
             self.turn().unwrap();
         }
     }
@@ -173,7 +173,7 @@ fn a_server_that_is_gone_is_an_error_and_comes_back() {
     server.kill();
     let start = Instant::now();
     let why = loop {
-        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(start.elapsed() < Duration::from_secs(30));
         if let Err(why) = talk.turn() {
             break why;
         }
@@ -208,7 +208,7 @@ fn nothing_waits_but_wait() {
     while let n @ 1.. = talk.link.write(&block).unwrap() {
         total += n;
     }
-    assert!(total > 0 && start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(total > 0 && start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     let start = Instant::now();
     let ready = talk.link.wait(false, 50_000_000).unwrap();
     assert!(!ready.readable && start.elapsed() >= Duration::from_millis(49));
@@ -228,6 +228,6 @@ fn descriptors_are_this_programs_only_and_closed() {
     drop(talk);
     let start = Instant::now();
     while server.command(&["CLIENT", "LIST"]).text().matches("name=tollbar").count() == before {
-        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(start.elapsed() < Duration::from_secs(30));
     }
 }

@@ -11,7 +11,13 @@ mod traces;
 use tollbar_redis::redis::Url;
 use tollbar_redis::store::{RedisLimit, RedisStore, Store};
 
+/// Waits for 30 seconds: a busy machine may keep the server from answering within the default deadline.
 fn store(url: &str) -> RedisStore {
+    impatient(url).with_timeout(30_000_000_000)
+}
+
+/// With the default deadline.
+fn impatient(url: &str) -> RedisStore {
     RedisStore::new(&Url::parse(url).unwrap()).unwrap()
 }
 
