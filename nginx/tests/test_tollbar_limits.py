@@ -6,6 +6,7 @@ import pytest
 
 from harness.client import Kept, count, statuses
 from harness.config import CONTENT
+from harness.edges import away_from_edges
 from harness.tollbar import Tollbar, launcher
 
 launch = launcher(Tollbar)
@@ -70,6 +71,8 @@ def test_the_smaller_burst_says_when_it_lets_in_again(launch):
 ])
 @pytest.mark.parametrize("several", [False, True])
 def test_policies(launch, policy, most, several):
+    # A weighted window gives some permits back when a day begins.
+    away_from_edges(86_400)
     nginx = launch(http=f'tollbar_zone $arg_k zone=z:4m policy="{policy}"; tollbar_zone $arg_k zone=y:1m rate=1r/h;',
                    server=f"location / {{ tollbar zone=z; {'tollbar zone=y burst=99 nodelay;' * several} {CONTENT} }}")
     assert count(nginx.each(*["/?k=a"] * 8)) == most

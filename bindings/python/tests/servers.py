@@ -13,22 +13,27 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
 WORKERS = 8
+# Each inherits a socket that is bound, so nobody else can take its port.
 COMMANDS = {
-    "uvicorn": ["uvicorn", "--workers", "WORKERS", "--log-level", "warning", "--port", "PORT"],
-    "gunicorn": ["gunicorn", "--workers", "WORKERS", "--log-level", "warning", "--bind", "127.0.0.1:PORT"],
+    "uvicorn": ["uvicorn", "--workers", "WORKERS", "--log-level", "warning", "--fd", "SOCKET"],
+    "gunicorn": ["gunicorn", "--workers", "WORKERS", "--log-level", "warning", "--bind", "fd://SOCKET"],
 }
 
 
 @contextmanager
 def serving(server, app, log, workers=WORKERS, **environment):
     """Serves an application of the examples, and yields the port."""
-    with closing(socket.socket()) as listener:
+    with closing(socket.socket()) as listener, open(log, "w") as out:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    command = [word.replace("PORT", str(port)).replace("WORKERS", str(workers)) for word in COMMANDS[server]]
-    with open(log, "w") as out:
+        command = [word.replace("SOCKET", str(listener.fileno())).replace("WORKERS", str(workers)) for word in COMMANDS[server]]
         process = subprocess.Popen(
-            [sys.executable, "-m", *command, app], cwd=EXAMPLES, env={**os.environ, **environment}, stdout=out, stderr=out
+            [sys.executable, "-m", *command, app],
+            cwd=EXAMPLES,
+            env={**os.environ, **environment},
+            stdout=out,
+            stderr=out,
+            pass_fds=[listener.fileno()],
         )
     try:
         deadline = time.monotonic() + 120  # eight workers import the framework on a busy machine
@@ -42,7 +47,7 @@ def serving(server, app, log, workers=WORKERS, **environment):
         yield port
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def answer(port, path, headers=None, method="GET"):

@@ -16,9 +16,15 @@ import servers
 )
 def test_eight_workers_are_exact(server, app, limits, path, tmp_path):  # noqa: F811
     with servers.serving(server, app, tmp_path / "log", STORAGE=f"tollbar://{path}") as port:
-        # A fixed window may end in the middle of the requests, so they begin early in one: the first of the requests opens it.
+        # The first of the requests opens a fixed window of a minute. On a busy machine it may end in the midst of them: then they begin anew,
+        # when the last window has ended.
         for name, limit in limits.items():
-            began = time.monotonic()
-            seen = servers.statuses(port, name)
-            assert time.monotonic() - began < 60, "the machine was so busy that the window ended"
+            for _ in range(3):
+                began = time.monotonic()
+                seen = servers.statuses(port, name)
+                if time.monotonic() - began < 60:
+                    break
+                time.sleep(61)
+            else:
+                raise AssertionError("the machine is too busy for 400 requests in a minute")
             assert seen == {200: limit, 429: 400 - limit} if limit < 400 else seen == {200: 400}

@@ -27,7 +27,7 @@ def again_if_late(within):
 
 
 def away_from_edges(period=3600):
-    """Waits until no multiple of `period` seconds of UTC comes within the next twenty. With an hour, no day, month or year of a zone with whole hours
+    """Waits until no multiple of `period` seconds of UTC comes within the next sixty. With an hour, no day, month or year of a zone with whole hours
     begins in that time."""
-    while period - time.time() % period < 20:
+    while period - time.time() % period < 60:
         time.sleep(0.1)
