@@ -370,11 +370,19 @@ def test_a2_threads_and_event_loops_wait_in_one_queue(served):
 
 
 @pytest.mark.parametrize("policy", ["100/s burst 1", "1/10ms algo fixed-window"])
+@again_if_late()
 def test_a2_threads_that_give_up_at_random(policy):
     """Handlers of signals end the waits of the main thread at all points, while other threads wait. None sleeps for ever, none takes what is not there."""
     limiter = Limiter(policy)
     random.seed(policy)
-    taken, ended = [], threading.Event()
+    taken, ended, late = [], threading.Event(), []
+
+    def watch():
+        """How late the machine wakes a thread that sleeps for as long as a permit takes. A permit that nobody is awake to take is lost."""
+        while not ended.is_set():
+            due = time.monotonic() + 0.01
+            time.sleep(0.01)
+            late.append(time.monotonic() - due)
 
     def others():
         while not ended.is_set():
@@ -386,7 +394,7 @@ def test_a2_threads_that_give_up_at_random(policy):
 
     old = signal.signal(signal.SIGALRM, interrupt)
     started = time.monotonic()
-    beside = [threading.Thread(target=others) for _ in range(3)]
+    beside = [threading.Thread(target=target) for target in (others, others, others, watch)]
     for thread in beside:
         thread.start()
     interrupted = 0
@@ -406,9 +414,10 @@ def test_a2_threads_that_give_up_at_random(policy):
     join(beside)
     took = time.monotonic() - started
     # A window's permits may be taken at its end and at the beginning of the next.
-    assert interrupted > 20 and len(taken) <= took * 100 + 2
+    assert len(taken) <= took * 100 + 2
     # Permits lost to the interrupts of this thread: those that it has got and not counted.
-    assert len(taken) >= took * 100 - interrupted - 10
+    if interrupted <= 20 or len(taken) < (took - 2 * sum(late)) * 100 - interrupted - 10:
+        raise Late(f"{len(taken)} taken and {interrupted} interrupted in {took} s, late by {sum(late)} s")
 
 
 class Interrupting:
