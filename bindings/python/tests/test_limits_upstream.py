@@ -57,19 +57,34 @@ def listed(suite):
     return {name for of, names in rows if of == suite for name in re.findall("`([^`]*)`", names)}
 
 
+def failures(output):
+    """The tests that failed, without their parameters."""
+    return {line.split(" - ")[0].split("[")[0] for line in re.findall(r"^(?:FAILED|ERROR) tests/(\S.*)$", output, re.MULTILINE)}
+
+
 @pytest.mark.parametrize(("suite", "least"), [("limits", 150), ("flask-limiter", 105)])
 def test_the_tests_of(suite, least, upstream, tmp_path):
     root = source(suite, tmp_path)
     options = ["-q", "-p", "memory_is_tollbar", "-p", "no:cacheprovider", "-W", "ignore", "-c", os.devnull, "--rootdir", ".", "-o", "asyncio_mode=auto"]
-    done = subprocess.run(
-        [upstream, "-m", "pytest", *options, "-rfEp", "--tb=short", "tests", "--ignore=tests/benchmarks"],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(HERE / "upstream"), "COLUMNS": "300"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    failed = {line.split(" - ")[0].split("[")[0] for line in re.findall(r"^(?:FAILED|ERROR) tests/(\S.*)$", done.stdout, re.MULTILINE)}
+
+    def run(*tests):
+        return subprocess.run(
+            [upstream, "-m", "pytest", *options, "-rfEp", "--tb=short", *tests],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(HERE / "upstream"), "COLUMNS": "300"},
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+
+    done = run("tests", "--ignore=tests/benchmarks")
     passed = re.findall(r"^PASSED tests/", done.stdout, re.MULTILINE)
-    assert failed == listed(suite), done.stdout[-20_000:]
+    unexpected = failures(done.stdout) - listed(suite)
+    # Some of their tests count seconds of the real clock. Those that fail are run again by themselves, when the machine may be less busy.
+    for _ in range(3):
+        if not unexpected:
+            break
+        again = run(*(f"tests/{name}" for name in sorted(unexpected)))
+        unexpected = failures(again.stdout) & unexpected if again.returncode in (0, 1) else unexpected
+    assert not unexpected and listed(suite) <= failures(done.stdout), done.stdout[-20_000:]
     assert len(passed) >= least, done.stdout[-2_000:]
