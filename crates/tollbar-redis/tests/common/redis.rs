@@ -126,7 +126,9 @@ impl Server {
     }
 
     fn launch(&mut self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        // Clients of a server that is started again know its port, so it waits until the port is free.
+        let chooses = self.port == 0;
         loop {
             if self.port == 0 {
                 // Free now. Should another take it first, the server ends and this is done again.
@@ -142,7 +144,9 @@ impl Server {
                     return;
                 }
                 if child.try_wait().expect("wait").is_some() {
-                    self.port = 0;
+                    if chooses {
+                        self.port = 0;
+                    }
                     break;
                 }
                 if Instant::now() > deadline {
