@@ -1,4 +1,4 @@
-"""Tests by a real clock: those that must see no aligned window begin, and those whose numbers hold only for a while."""
+"""Tests by a real clock: some must see no aligned window begin, and the numbers of some hold only for a while."""
 
 import functools
 import math
@@ -12,7 +12,8 @@ class Late(AssertionError):
 
 
 def again_if_late(within=math.inf):
-    """Repeats a test, up to ten times in all, that raised Late, or failed after it ran for more than `within` seconds. A fault fails each time."""
+    """Repeats a test, up to ten times in all, that raised Late, or failed after it ran for more than `within` seconds.
+    A fault fails each time."""
 
     def decorated(test):
         @functools.wraps(test)

@@ -154,7 +154,8 @@ def test_d3_nothing_that_is_awaited_holds_the_loop():
 
         assert await call() == want
         task = asyncio.create_task(heart())
-        # The machine may stand still for a while, and then the call waits for less or the heart beats seldom. A held loop has no beat at all.
+        # The machine may stand still for a while, and then the call waits for less or the heart beats seldom. A held loop
+        # has no beat at all.
         for _ in range(20):
             beats, began = 0, time.monotonic()
             assert await call() == want

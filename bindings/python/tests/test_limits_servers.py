@@ -16,8 +16,8 @@ import servers
 )
 def test_eight_workers_are_exact(server, app, limits, path, tmp_path):  # noqa: F811
     with servers.serving(server, app, tmp_path / "log", STORAGE=f"tollbar://{path}") as port:
-        # The first of the requests opens a fixed window of a minute. On a busy machine it may end in the midst of them: then they begin anew,
-        # when the last window has ended.
+        # The first of the requests opens a fixed window of a minute. On a busy machine it may end in the midst of
+        # them: then they begin anew, when the last window has ended.
         for name, limit in limits.items():
             for _ in range(3):
                 began = time.monotonic()

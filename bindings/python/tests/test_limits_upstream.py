@@ -80,7 +80,8 @@ def test_the_tests_of(suite, least, upstream, tmp_path):
     done = run("tests", "--ignore=tests/benchmarks")
     passed = re.findall(r"^PASSED tests/", done.stdout, re.MULTILINE)
     unexpected = failures(done.stdout) - listed(suite)
-    # Some of their tests count seconds of the real clock. Those that fail are run again by themselves, when the machine may be less busy.
+    # Some of their tests count seconds of the real clock. Those that fail are run again by themselves, when the
+    # machine may be less busy.
     for _ in range(3):
         if not unexpected:
             break

@@ -70,7 +70,8 @@ def queued(count, *threads):
 
 @pytest.fixture
 def served(monkeypatch):
-    """The names of the threads that waited, in the order in which the queue gave them their permits. They may wake in another order."""
+    """The names of the threads that waited, in the order in which the queue gave them their permits.
+    They may wake in another order."""
     order, names = [], {}
     join, remove = _waiters._Waiter.join, _queue.Queue._remove
 
@@ -378,7 +379,8 @@ def test_a2_threads_that_give_up_at_random(policy):
     taken, ended, late = [], threading.Event(), []
 
     def watch():
-        """How late the machine wakes a thread that sleeps for as long as a permit takes. A permit that nobody is awake to take is lost."""
+        """How late the machine wakes a thread that sleeps for as long as a permit takes. A permit that nobody is awake to
+        take is lost."""
         while not ended.is_set():
             due = time.monotonic() + 0.01
             time.sleep(0.01)
